@@ -1,0 +1,46 @@
+defmodule Tame.MixProject do
+  use Mix.Project
+
+  # Name, version and description are written once, in src/tame.app.src.
+  {:ok, [{:application, :tame, app}]} =
+    :file.consult(to_charlist(Path.expand("src/tame.app.src", __DIR__)))
+
+  @version to_string(app[:vsn])
+  @description to_string(app[:description])
+
+  def project do
+    [
+      app: :tame,
+      version: @version,
+      description: @description,
+      elixir: "~> 1.14",
+      # rebar3 writes _build/<profile>/lib/tame too; the second would overwrite the first.
+      build_path: "_build/mix",
+      elixirc_paths: elixirc_paths(Mix.env()),
+      erlc_options: [:debug_info, :warn_missing_spec, :warn_export_vars, :warn_shadow_vars],
+      test_paths: ["test"],
+      deps: [],
+      package: package()
+    ]
+  end
+
+  def application do
+    [extra_applications: extra_applications(Mix.env())]
+  end
+
+  # mix: the tasks raise through it; proper: property tests, from the system's packages.
+  defp extra_applications(:test), do: [:mix, :ex_unit, :proper]
+  defp extra_applications(_), do: []
+
+  defp elixirc_paths(:test), do: ["lib", "test/support"]
+  defp elixirc_paths(_), do: ["lib"]
+
+  defp package do
+    [
+      licenses: ["Apache-2.0"],
+      links: %{},
+      files: ~w(src lib c_src c_include java assets priv/README.md Makefile mix.exs rebar.config
+                README.md CHANGELOG.md LICENSE .formatter.exs)
+    ]
+  end
+end

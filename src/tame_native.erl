@@ -1,0 +1,26 @@
+%% Where tame's built natives lie: libraries, drivers and programs.
+%%
+%% They are built by c_src/Makefile into one folder per emulator version, because a
+%% library built with a newer OTP does not load in an older one.
+-module(tame_native).
+
+-export([dir/0]).
+-export([path/1]).
+
+%% The folder that c_src/Makefile fills for the running emulator.
+-spec dir() -> file:filename().
+dir() ->
+    filename:join(priv_dir(), "erts-" ++ erlang:system_info(version)).
+
+%% The path of one built file by its name, for example "tame_echo_nif.so". It need not exist.
+-spec path(string()) -> file:filename().
+path(Name) ->
+    filename:join(dir(), Name).
+
+%% code:priv_dir/1 knows the application by the folder's name; in a checkout that is not
+%% called "tame" we ask for the folder beside our own ebin.
+priv_dir() ->
+    case code:priv_dir(tame) of
+        {error, bad_name} -> filename:join(filename:dirname(filename:dirname(code:which(?MODULE))), "priv");
+        Dir -> Dir
+    end.
