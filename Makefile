@@ -1,0 +1,76 @@
+# One door to every tool. The two commands a newcomer needs:
+#
+#   make report   install what is missing, build, run the labs, write report/index.html
+#   make test     install what is missing, build, run every test of every language
+#
+# And for those who work on tame:
+#
+#   make build    natives, the report's page script, Erlang and Elixir; warnings are errors
+#   make check    formatting and generated files
+#   make bench    the published figures, each from its script in bench/
+#   make clean    remove everything built
+#
+# Variables you may set: REPORT_FLAGS (options of mix tame.report), V=1 (show C commands).
+
+# Elixir wants UTF-8 file names whatever the terminal says.
+export LC_ALL := C.UTF-8
+MIX := mix
+.DEFAULT_GOAL := build
+
+report: deps-report build
+	$(MIX) tame.report $(REPORT_FLAGS)
+
+test: deps-test build check test-c test-beam test-rebar3 test-examples
+
+deps-report:
+	@tools/install-missing report
+
+deps-test:
+	@tools/install-missing test
+
+build: natives assets
+	$(MIX) compile --warnings-as-errors
+
+natives:
+	@$(MAKE) --no-print-directory -s -C c_src
+
+# The page's script and style, bundled from npm packages; rebuilt when a source is newer.
+ASSETS := priv/report/page.js
+assets: $(ASSETS)
+
+assets/node_modules/.package-lock.json: assets/package.json assets/package-lock.json
+	cd assets && npm ci --no-audit --no-fund --loglevel=error
+
+$(ASSETS): assets/node_modules/.package-lock.json assets/page.js assets/page.css
+	cd assets && npm run --silent build
+
+check:
+	$(MIX) format --check-formatted
+	clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h')
+
+test-c:
+	@$(MAKE) --no-print-directory -s -C c_src test
+
+test-beam:
+	$(MIX) test --warnings-as-errors
+
+# The package as a rebar3 user gets it: src/ alone, compiled by rebar3, checked by Dialyzer.
+test-rebar3:
+	rebar3 compile
+	rebar3 dialyzer
+
+# Strangers' projects, each built and run from its own folder as its README says.
+test-examples:
+	@set -e; for example in examples/*/; do \
+	    echo "== $$example"; $(MAKE) --no-print-directory -C $$example test; done
+
+bench: build
+	@for script in bench/*.exs; do echo "== $$script"; $(MIX) run $$script; done
+
+clean:
+	$(MAKE) -C c_src clean
+	rm -rf _build priv/report report assets/node_modules
+	for example in examples/*/; do $(MAKE) -C $$example clean; done
+
+.PHONY: report test deps-report deps-test build natives assets check test-c test-beam test-rebar3 \
+        test-examples bench clean

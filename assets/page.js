@@ -1,0 +1,83 @@
+// Draws every chart of the page from the Vega-Lite spec that stands beside it.
+//
+// The page holds <div class="chart" data-spec="ID"> and <script type="application/json" id="ID">.
+// When all are done, <html data-charts> says "drawn", or "failed" when one of them is not there.
+
+import vegaEmbed from "vega-embed";
+
+// Colours are the page's own CSS variables, so that a chart follows light, dark and print by CSS
+// alone: nothing is drawn again, and a print never catches a chart halfway.
+const theme = {
+  background: "transparent",
+  font: 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif',
+  view: { stroke: null },
+  axis: {
+    domainColor: "var(--line-strong)",
+    gridColor: "var(--line)",
+    tickColor: "var(--line-strong)",
+    labelColor: "var(--muted)",
+    titleColor: "var(--muted)",
+    labelFontSize: 12,
+    titleFontSize: 12,
+    titleFontWeight: "normal",
+    titlePadding: 8,
+  },
+  axisY: { labelColor: "var(--ink)" },
+  legend: {
+    labelColor: "var(--ink)",
+    titleColor: "var(--muted)",
+    labelFontSize: 12,
+    titleFontSize: 12,
+    titleFontWeight: "normal",
+    labelLimit: 260,
+  },
+  text: { color: "var(--ink)" },
+};
+
+const options = {
+  mode: "vega-lite",
+  renderer: "svg",
+  actions: false,
+  defaultStyle: false,
+  config: theme,
+  // Expressions are interpreted, not compiled: the page's policy forbids eval.
+  ast: true,
+  tooltip: { disableDefaultStyle: true, offsetX: 14, offsetY: 14 },
+};
+
+async function draw(chart) {
+  const source = document.getElementById(chart.dataset.spec);
+  try {
+    await vegaEmbed(chart, JSON.parse(source.textContent), options);
+    (chart.parentElement.querySelector("figcaption") ?? chart.parentElement).append(copyButton(source));
+    return true;
+  } catch (error) {
+    chart.classList.add("failed");
+    chart.textContent = `This chart could not be drawn: ${error.message}`;
+    return false;
+  }
+}
+
+// The spec as it stands in the page, indented, for a notebook or an editor.
+function copyButton(source) {
+  const label = "Copy chart as Vega-Lite";
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = label;
+  button.addEventListener("click", async () => {
+    const text = JSON.stringify(JSON.parse(source.textContent), null, 2);
+    const copied = await navigator.clipboard.writeText(text).then(() => true, () => false);
+    button.textContent = copied ? "Copied" : "This browser does not allow copying";
+    setTimeout(() => (button.textContent = label), 2000);
+  });
+  return button;
+}
+
+async function main() {
+  const charts = [...document.querySelectorAll(".chart[data-spec]")];
+  const drawn = await Promise.all(charts.map(draw));
+  document.documentElement.dataset.charts = drawn.every(Boolean) ? "drawn" : "failed";
+}
+
+main();

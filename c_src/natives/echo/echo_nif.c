@@ -1,0 +1,330 @@
+/* The latency lab's NIFs: each returns its argument, and differs only in where it runs.
+ *
+ * The synchronous ones return the very term they were given. The two thread methods copy it
+ * into an environment of their own, because a term of the caller is not valid on another
+ * thread, and answer with {Ref, Term} by enif_send. No scheduler ever waits for a thread:
+ * the threads of the thread-per-call method are joined by one reaper thread. */
+#include <erl_nif.h>
+#include <string.h>
+
+#include "queue.h"
+
+/* Workers of the pool: enough that one caller always finds an idle one. */
+#define POOL_WORKERS 2
+
+/* A lock, a condition and the jobs that wait behind them. */
+struct mailbox {
+    ErlNifMutex *lock;
+    ErlNifCond *filled;
+    struct queue queue; /* of struct job; guarded by lock */
+    int closed;         /* no more will come; guarded by lock */
+};
+
+/* One instance of the loaded library; lives in priv_data. */
+struct library {
+    struct mailbox work;     /* jobs for the pool */
+    struct mailbox finished; /* jobs whose own thread is about to end, for the reaper */
+    ErlNifTid workers[POOL_WORKERS];
+    int worker_count;
+    ErlNifTid reaper;
+    int reaper_runs;
+    ErlNifMutex *starts;     /* guards running */
+    ErlNifCond *none_run;
+    int running;             /* threads of the thread-per-call method not yet joined */
+};
+
+/* One echo on its way through a thread. Owned by the thread that handles it. */
+struct job {
+    struct queue_node node; /* first, so that a node is its job */
+    struct library *library;
+    ErlNifEnv *env; /* holds reply */
+    ErlNifPid caller;
+    ERL_NIF_TERM reply; /* {Ref, Term} */
+    ErlNifTid tid;      /* thread-per-call only */
+};
+
+/* ---- mailboxes ------------------------------------------------------------------------- */
+
+static int mailbox_open(struct mailbox *box, char *name)
+{
+    box->lock = enif_mutex_create(name);
+    box->filled = enif_cond_create(name);
+    queue_init(&box->queue);
+    box->closed = 0;
+    return box->lock != NULL && box->filled != NULL;
+}
+
+static void mailbox_put(struct mailbox *box, struct job *job)
+{
+    enif_mutex_lock(box->lock);
+    queue_push(&box->queue, &job->node); /* the queue owns the job now */
+    enif_cond_signal(box->filled);
+    enif_mutex_unlock(box->lock);
+}
+
+/* Waits for a job. NULL when the mailbox is closed and empty. */
+static struct job *mailbox_take(struct mailbox *box)
+{
+    struct queue_node *node;
+
+    enif_mutex_lock(box->lock);
+    while ((node = queue_pop(&box->queue)) == NULL && !box->closed)
+        enif_cond_wait(box->filled, box->lock);
+    enif_mutex_unlock(box->lock);
+    return (struct job *)node; /* the caller owns the job now */
+}
+
+static void mailbox_close(struct mailbox *box)
+{
+    enif_mutex_lock(box->lock);
+    box->closed = 1;
+    enif_cond_broadcast(box->filled);
+    enif_mutex_unlock(box->lock);
+}
+
+static void mailbox_free(struct mailbox *box)
+{
+    if (box->filled != NULL)
+        enif_cond_destroy(box->filled);
+    if (box->lock != NULL)
+        enif_mutex_destroy(box->lock);
+}
+
+/* ---- jobs ------------------------------------------------------------------------------ */
+
+static void job_free(struct job *job)
+{
+    enif_free_env(job->env);
+    enif_free(job);
+}
+
+/* (Ref, Term): a job that owns copies of both, or NULL when memory is short. */
+static struct job *job_new(ErlNifEnv *env, const ERL_NIF_TERM argv[])
+{
+    struct job *job = enif_alloc(sizeof *job);
+
+    if (job == NULL)
+        return NULL;
+    memset(job, 0, sizeof *job);
+    job->library = enif_priv_data(env);
+    job->env = enif_alloc_env();
+    if (job->env == NULL) {
+        enif_free(job);
+        return NULL;
+    }
+    enif_self(env, &job->caller);
+    job->reply = enif_make_tuple2(job->env, enif_make_copy(job->env, argv[0]),
+                                  enif_make_copy(job->env, argv[1]));
+    return job;
+}
+
+static void job_reply(struct job *job)
+{
+    /* A caller that has died meanwhile is no error: there is nobody left to tell. */
+    (void)enif_send(NULL, &job->caller, job->env, job->reply);
+}
+
+/* ---- threads --------------------------------------------------------------------------- */
+
+static void *pool_worker(void *arg)
+{
+    struct library *library = arg;
+    struct job *job;
+
+    while ((job = mailbox_take(&library->work)) != NULL) {
+        job_reply(job);
+        job_free(job);
+    }
+    return NULL;
+}
+
+static void *call_thread(void *arg)
+{
+    struct job *job = arg;
+
+    job_reply(job);
+    mailbox_put(&job->library->finished, job); /* the reaper owns the job now */
+    return NULL;
+}
+
+/* Joins the threads that have answered, so that no scheduler has to. */
+static void *reap(void *arg)
+{
+    struct library *library = arg;
+    struct job *job;
+
+    while ((job = mailbox_take(&library->finished)) != NULL) {
+        /* The creator writes tid after the thread may already have answered, under starts. */
+        enif_mutex_lock(library->starts);
+        ErlNifTid tid = job->tid;
+        enif_mutex_unlock(library->starts);
+
+        enif_thread_join(tid, NULL);
+        job_free(job);
+
+        enif_mutex_lock(library->starts);
+        if (--library->running == 0)
+            enif_cond_broadcast(library->none_run);
+        enif_mutex_unlock(library->starts);
+    }
+    return NULL;
+}
+
+/* ---- NIFs ------------------------------------------------------------------------------ */
+
+static ERL_NIF_TERM echo(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Term) -> Term */
+    (void)env;
+    (void)argc;
+    return argv[0];
+}
+
+static ERL_NIF_TERM echo_yielding(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Term) -> Term, after one hop on the same scheduler */
+    return enif_schedule_nif(env, "echo_yielding", 0, echo, argc, argv);
+}
+
+static ERL_NIF_TERM echo_yielding_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Term) -> Term, after one hop to a dirty CPU scheduler */
+    return enif_schedule_nif(env, "echo_yielding_dirty", ERL_NIF_DIRTY_JOB_CPU_BOUND, echo, argc,
+                             argv);
+}
+
+static ERL_NIF_TERM raise_enomem(ErlNifEnv *env)
+{
+    return enif_raise_exception(env, enif_make_atom(env, "enomem"));
+}
+
+static ERL_NIF_TERM echo_thread_queue(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Ref, Term) -> ok; {Ref, Term} follows from a worker of the pool */
+    struct job *job = job_new(env, argv);
+
+    (void)argc;
+    if (job == NULL)
+        return raise_enomem(env);
+    mailbox_put(&job->library->work, job);
+    return enif_make_atom(env, "ok");
+}
+
+static ERL_NIF_TERM echo_thread_new(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Ref, Term) -> ok; {Ref, Term} follows from a thread made for this call */
+    struct job *job = job_new(env, argv);
+    struct library *library;
+    int failed;
+
+    (void)argc;
+    if (job == NULL)
+        return raise_enomem(env);
+    library = job->library;
+
+    enif_mutex_lock(library->starts);
+    failed = enif_thread_create("tame_echo_call", &job->tid, call_thread, job, NULL);
+    if (!failed)
+        library->running++;
+    enif_mutex_unlock(library->starts);
+
+    if (failed) {
+        job_free(job);
+        return enif_raise_exception(env, enif_make_atom(env, "system_limit"));
+    }
+    return enif_make_atom(env, "ok");
+}
+
+/* ---- life cycle ------------------------------------------------------------------------ */
+
+static void library_close(struct library *library)
+{
+    if (library->starts != NULL && library->none_run != NULL) {
+        enif_mutex_lock(library->starts);
+        while (library->running > 0)
+            enif_cond_wait(library->none_run, library->starts);
+        enif_mutex_unlock(library->starts);
+    }
+    if (library->reaper_runs) {
+        mailbox_close(&library->finished);
+        enif_thread_join(library->reaper, NULL);
+    }
+    if (library->worker_count > 0)
+        mailbox_close(&library->work);
+    while (library->worker_count > 0)
+        enif_thread_join(library->workers[--library->worker_count], NULL);
+
+    mailbox_free(&library->work);
+    mailbox_free(&library->finished);
+    if (library->none_run != NULL)
+        enif_cond_destroy(library->none_run);
+    if (library->starts != NULL)
+        enif_mutex_destroy(library->starts);
+    enif_free(library);
+}
+
+static int library_open(struct library *library)
+{
+    library->starts = enif_mutex_create("tame_echo_starts");
+    library->none_run = enif_cond_create("tame_echo_none_run");
+    if (library->starts == NULL || library->none_run == NULL)
+        return 0;
+    /* Both are opened, whatever the first says: library_close frees both. */
+    if (!(mailbox_open(&library->work, "tame_echo_work") &
+          mailbox_open(&library->finished, "tame_echo_finished")))
+        return 0;
+
+    library->reaper_runs =
+        enif_thread_create("tame_echo_reaper", &library->reaper, reap, library, NULL) == 0;
+    if (!library->reaper_runs)
+        return 0;
+    for (int i = 0; i < POOL_WORKERS; i++) {
+        if (enif_thread_create("tame_echo_worker", &library->workers[i], pool_worker, library,
+                               NULL) != 0)
+            return 0;
+        library->worker_count++;
+    }
+    return 1;
+}
+
+static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)
+{
+    struct library *library = enif_alloc(sizeof *library); /* owned by priv_data until unload */
+
+    (void)env;
+    (void)load_info;
+    if (library == NULL)
+        return 1;
+    memset(library, 0, sizeof *library);
+    if (!library_open(library)) {
+        library_close(library);
+        return 1;
+    }
+    *priv_data = library;
+    return 0;
+}
+
+/* A new version of the module gets threads of its own; the old ones end with its unload. */
+static int upgrade(ErlNifEnv *env, void **priv_data, void **old_priv_data, ERL_NIF_TERM load_info)
+{
+    (void)old_priv_data;
+    return load(env, priv_data, load_info);
+}
+
+static void unload(ErlNifEnv *env, void *priv_data)
+{
+    (void)env;
+    library_close(priv_data);
+}
+
+static ErlNifFunc functions[] = {
+    {"echo", 1, echo, 0},
+    {"echo_yielding", 1, echo_yielding, 0},
+    {"echo_dirty_cpu", 1, echo, ERL_NIF_DIRTY_JOB_CPU_BOUND},
+    {"echo_dirty_io", 1, echo, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"echo_yielding_dirty", 1, echo_yielding_dirty, 0},
+    {"echo_thread_new", 2, echo_thread_new, 0},
+    {"echo_thread_queue", 2, echo_thread_queue, 0},
+};
+
+ERL_NIF_INIT(tame_echo_nif, functions, load, NULL, upgrade, unload)

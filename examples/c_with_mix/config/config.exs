@@ -1,0 +1,3 @@
+import Config
+
+config :tame, latency_methods: [Copycat.Method]

@@ -1,0 +1,64 @@
+defmodule Mix.Tasks.Tame.Report do
+  use Mix.Task
+
+  @shortdoc "Runs the labs and writes one report page with pictures"
+
+  @moduledoc """
+  Runs the labs and writes one report page with pictures.
+
+      $ mix tame.report
+      $ mix tame.report --output report/laptop.html --iterations 10000
+
+  Prints each lab's tables as `mix tame.latency` does and writes a page that holds all it needs: it
+  opens from disk, without a network.
+
+  ## Command line options
+
+    * `--output FILE` - the page (default: report/index.html)
+    * `--bytes N` - the payload of the latency lab, in bytes (default: 65536)
+    * `--iterations N` - its calls of each method (default: 100000)
+
+  ## Exit status
+
+  `0` when every method that this machine can run ended well, `1` when one failed midway (the page
+  is written and says so), the command line is wrong or the page cannot be written.
+  """
+
+  alias Tame.{Latency, Options, Output, Payload, Progress, Report}
+
+  @switches [output: :string, bytes: :non_neg_integer, iterations: :pos_integer]
+
+  @impl Mix.Task
+  def run(argv) do
+    Mix.Task.run("app.config")
+    command = Enum.join(["mix tame.report" | argv], " ")
+
+    # All that can be refused is refused before the labs run.
+    with {:ok, options} <- Options.parse(argv, @switches),
+         path = options[:output] || "report/index.html",
+         {:ok, term} <- Payload.bytes(options[:bytes] || 65_536),
+         {:ok, assets} <- Report.assets(),
+         :ok <- Output.check(path),
+         result = latency(term, options[:iterations] || 100_000, command),
+         page = page(result, assets),
+         :ok <- Output.write(path, page) do
+      Mix.shell().info("\nThe report is in #{path}")
+      if not Latency.ok?(result), do: exit({:shutdown, 1})
+    else
+      {:error, message} -> Mix.raise(message)
+    end
+  end
+
+  defp latency(term, iterations, command) do
+    result = Latency.measure(term, iterations, command: command, progress: Progress.printer())
+    Progress.clear()
+    result |> Latency.Format.text() |> IO.write()
+    result
+  end
+
+  defp page(result, assets) do
+    Report.render([Latency.Section.from_result(result)], Tame.SystemInfo.lines(result.system),
+      assets: assets
+    )
+  end
+end

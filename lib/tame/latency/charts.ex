@@ -1,0 +1,295 @@
+defmodule Tame.Latency.Charts do
+  @moduledoc """
+  The lab's charts as Vega-Lite specs, data inside: plain maps that any Vega-Lite renderer draws.
+
+  Every method given must have been measured. Times are on a logarithmic axis, because the ways
+  into native code lie five orders of magnitude apart.
+  """
+
+  alias Tame.Latency.Colours
+
+  @type method :: map()
+  @type spec :: map()
+
+  @schema "https://vega.github.io/schema/vega-lite/v6.json"
+
+  # What the clock counts. A logarithmic axis has no zero, so a reading of zero is drawn here.
+  @floor_us 0.001
+
+  # The height of a row of the overview.
+  @row_px 26
+
+  @doc """
+  One row a method: a dot at p50, a bar from there to p99, coloured by isolation, in the order given.
+  """
+  @spec overview([method()]) :: spec()
+  def overview(methods) do
+    names = methods |> Enum.map(& &1.isolation) |> Enum.uniq()
+    known = for {_, name, _} <- Colours.isolations(), name in names, do: name
+    isolations = known ++ (names -- known)
+
+    %{
+      "$schema" => @schema,
+      description: "p50 and p99 of every method, coloured by isolation",
+      width: "container",
+      height: @row_px * length(methods),
+      autosize: %{type: "fit-x", contains: "padding"},
+      data: %{values: Enum.map(methods, &overview_row/1)},
+      encoding: %{
+        y: %{
+          field: "method",
+          type: "nominal",
+          sort: nil,
+          title: nil,
+          axis: %{domain: false, ticks: false, labelPadding: 8, labelLimit: 160}
+        },
+        x: us_axis(overview_domain(methods), "round trip in µs, logarithmic: dot p50, bar to p99"),
+        color: %{
+          field: "isolation",
+          type: "nominal",
+          title: nil,
+          scale: %{domain: isolations, range: Enum.map(isolations, &Colours.isolation/1)},
+          legend: %{orient: "top", symbolType: "circle", symbolStrokeWidth: 0, symbolSize: 90}
+        },
+        tooltip: [
+          %{field: "method", title: "method"},
+          %{field: "isolation", title: "isolation"},
+          us_tooltip("p50_us", "p50, µs"),
+          us_tooltip("p90_us", "p90, µs"),
+          us_tooltip("p99_us", "p99, µs"),
+          us_tooltip("p999_us", "p99.9, µs"),
+          us_tooltip("max_us", "max, µs")
+        ]
+      },
+      layer: [
+        # A band as wide as the row, so that the pointer need not hit the bar itself.
+        %{
+          mark: %{type: "bar", height: @row_px, opacity: 0},
+          encoding: %{x: %{value: 0}, x2: %{value: "width"}}
+        },
+        %{
+          mark: %{type: "bar", height: 8, opacity: 0.35, cornerRadius: 4},
+          encoding: %{x2: %{field: "to_us"}}
+        },
+        %{mark: %{type: "circle", size: 110, opacity: 1}},
+        %{
+          mark: %{type: "text", align: "right", dx: -9, fontSize: 11},
+          encoding: %{text: %{field: "p50_us", type: "quantitative", format: ",.3~r"}, color: nil}
+        }
+      ]
+    }
+  end
+
+  @doc """
+  One line a method: latency against percentile, the percentiles spread as 1/(1 - p), so that the
+  rare slow calls get as much room as the many fast ones.
+
+  Options: `:height` in pixels (default: 320), `:pick` makes the legend highlight what is clicked (default: false).
+  """
+  @spec percentiles([method()], keyword()) :: spec()
+  def percentiles(methods, opts \\ []) do
+    opts = Keyword.validate!(opts, height: 320, pick: false)
+    rows = Enum.flat_map(methods, &percentile_rows/1)
+    opacity = if opts[:pick], do: %{opacity: picked(1, 0.1)}, else: %{}
+
+    %{
+      "$schema" => @schema,
+      description: "latency by percentile",
+      width: "container",
+      height: opts[:height],
+      autosize: %{type: "fit-x", contains: "padding"},
+      data: %{values: rows},
+      encoding: %{
+        x: share_axis(rows),
+        y: us_axis(rows_domain(rows), "round trip in µs, logarithmic"),
+        color: line_colour(methods)
+      },
+      layer: [
+        line_layer(methods, opts[:pick], opacity),
+        %{
+          transform: [%{filter: "datum.mark"}],
+          mark: %{type: "circle", size: 34, opacity: 1},
+          encoding: opacity
+        },
+        hover_layer()
+      ]
+    }
+  end
+
+  defp overview_row(method) do
+    method
+    |> Map.take([:isolation, :p50_us, :p90_us, :p99_us, :p999_us, :max_us])
+    |> Map.merge(%{method: method.id, us: drawn(method.p50_us), to_us: drawn(method.p99_us)})
+  end
+
+  # Room on the left for the number beside the first dot.
+  defp overview_domain(methods) do
+    low = methods |> Enum.map(&drawn(&1.p50_us)) |> Enum.min()
+    high = methods |> Enum.map(&drawn(&1.p99_us)) |> Enum.max()
+    [low / 4, high * 1.5]
+  end
+
+  # The histogram's own steps, and between them the exact percentiles that the tables print.
+  defp percentile_rows(method) do
+    marks = [
+      {50.0, method.p50_us},
+      {90.0, method.p90_us},
+      {99.0, method.p99_us},
+      {99.9, method.p999_us}
+    ]
+
+    marked = for {percentile, us} <- marks, do: {percentile, us, true}
+
+    steps =
+      for [percentile, us] <- method.percentiles,
+          percentile < 100 and not List.keymember?(marks, percentile / 1, 0),
+          do: {percentile / 1, us, false}
+
+    rows =
+      for {percentile, us, mark} <- Enum.sort(steps ++ marked) do
+        row(method, "#{percentile_text(percentile)} %", 100 / (100 - percentile), us, mark)
+      end
+
+    rows ++ [max_row(method, List.last(rows).share)]
+  end
+
+  # 100 % lies at infinity; the slowest of n calls is drawn where one in n is.
+  defp max_row(method, last_share) do
+    row(method, "100 % (max)", max(method.count / 1, last_share), method.max_us, true)
+  end
+
+  defp row(method, percentile, share, us, mark) do
+    %{
+      method: method.id,
+      isolation: method.isolation,
+      percentile: percentile,
+      share: Float.round(share, 3),
+      us: drawn(us),
+      mark: mark
+    }
+  end
+
+  defp percentile_text(percentile) do
+    :erlang.float_to_binary(percentile, [:compact, decimals: 6]) |> String.replace_suffix(".0", "")
+  end
+
+  defp drawn(us), do: max(us, @floor_us)
+
+  defp rows_domain(rows) do
+    {low, high} = rows |> Enum.map(& &1.us) |> Enum.min_max()
+    [low / 1.3, high * 1.3]
+  end
+
+  defp us_axis(domain, title) do
+    %{
+      field: "us",
+      type: "quantitative",
+      title: title,
+      scale: %{type: "log", domain: domain, nice: false},
+      axis: %{values: powers(domain), format: ",~r", grid: true}
+    }
+  end
+
+  # Every power of ten inside the domain.
+  defp powers([low, high]) do
+    for exponent <- -3..9,
+        power = :math.pow(10, exponent),
+        power >= low and power <= high,
+        do: power
+  end
+
+  defp us_tooltip(field, title),
+    do: %{field: field, type: "quantitative", title: title, format: ",.4~r"}
+
+  defp share_axis(rows) do
+    last = rows |> Enum.map(& &1.share) |> Enum.max()
+
+    %{
+      field: "share",
+      type: "quantitative",
+      title: "percentile of calls",
+      scale: %{type: "log", domain: [1, last], nice: false},
+      axis: %{
+        values: [1.0 | Enum.filter(powers([10, last]), &(&1 <= last))],
+        labelExpr: "datum.value <= 1 ? '0 %' : format(100 - 100 / datum.value, '~r') + ' %'",
+        labelFlush: true,
+        labelOverlap: true,
+        grid: true
+      }
+    }
+  end
+
+  defp line_colour(methods) do
+    columns =
+      "width < 420 ? 2 : #{if length(methods) > 6, do: "width < 700 ? 3 : 5", else: length(methods)}"
+
+    %{
+      field: "method",
+      type: "nominal",
+      title: nil,
+      scale: %{
+        domain: Enum.map(methods, & &1.id),
+        range: for(method <- methods, do: method |> line() |> elem(0))
+      },
+      legend: %{
+        orient: "top",
+        symbolType: "stroke",
+        symbolSize: 500,
+        symbolStrokeWidth: 2.5,
+        columns: %{expr: columns},
+        columnPadding: 18
+      }
+    }
+  end
+
+  defp line_layer(methods, pick, opacity) do
+    %{
+      mark: %{type: "line", strokeWidth: 2, interpolate: "linear"},
+      encoding:
+        Map.merge(opacity, %{
+          strokeDash: %{
+            field: "method",
+            type: "nominal",
+            title: nil,
+            scale: %{
+              domain: Enum.map(methods, & &1.id),
+              range: for(method <- methods, do: method |> line() |> elem(1))
+            }
+          }
+        })
+    }
+    |> Map.merge(if pick, do: %{params: [pick_param()]}, else: %{})
+  end
+
+  # Invisible points that catch the pointer: the nearest shows itself and its values.
+  defp hover_layer do
+    shown = [%{param: "hover", empty: false, value: 1}]
+
+    %{
+      params: [
+        %{
+          name: "hover",
+          select: %{type: "point", on: "pointerover", clear: "pointerout", nearest: true}
+        }
+      ],
+      mark: %{type: "circle", size: 90},
+      encoding: %{
+        opacity: %{condition: shown, value: 0},
+        tooltip: [
+          %{field: "method", title: "method"},
+          %{field: "isolation", title: "isolation"},
+          %{field: "percentile", title: "percentile"},
+          us_tooltip("us", "latency, µs")
+        ]
+      }
+    }
+  end
+
+  defp pick_param do
+    %{name: "pick", select: %{type: "point", fields: ["method"]}, bind: "legend"}
+  end
+
+  defp picked(yes, no), do: %{condition: %{param: "pick", value: yes}, value: no}
+
+  defp line(method), do: Colours.line(method.id, method.isolation)
+end

@@ -1,0 +1,149 @@
+defmodule Tame.Latency.Format do
+  @moduledoc """
+  A latency result as text for a terminal, as JSON and as HdrHistogram's text. All pure.
+  """
+
+  alias Tame.{JSON, SystemInfo, TextTable}
+
+  # The 2017 post's four types of interoperation, each by the method that stands for it.
+  @types [
+    {"Node", "network", "c_node"},
+    {"Port", "process", "port"},
+    {"Port driver", "shared", "driver_call"},
+    {"NIF", "shared", "nif_normal"}
+  ]
+
+  @columns ["method", "isolation", "data type", "context switch"] ++
+             ~w(p50 p90 p99 p99.9 max mean ×nif_normal GCs)
+
+  @doc "The machine block, the table of methods fastest first, the order-of-magnitude table, the warnings."
+  @spec text(Tame.Latency.result()) :: iodata()
+  def text(result) do
+    [
+      machine(result),
+      ?\n,
+      "Latency in µs of #{result.iterations} echoes of a term of #{result.payload_bytes} bytes, " <>
+        "in #{result.rounds} rounds, fastest first\n\n",
+      methods(result),
+      unmeasured(result),
+      orders(result),
+      warnings(result)
+    ]
+  end
+
+  @doc "The result as JSON: `tool`, `format`, `system`, `payload_bytes`, `iterations`, `methods`, and what belongs to them."
+  @spec json(Tame.Latency.result()) :: iodata()
+  def json(result) do
+    methods =
+      for row <- result.methods do
+        for key <- [
+              :id,
+              :status,
+              :reason,
+              :isolation,
+              :data_type,
+              :context_switch,
+              :count,
+              :p50_us,
+              :p90_us,
+              :p99_us,
+              :p999_us,
+              :max_us,
+              :mean_us,
+              :gc_runs,
+              :out_of_range
+            ],
+            do: {key, Map.fetch!(row, key)}
+      end
+
+    [
+      JSON.encode(
+        tool: result.tool,
+        format: result.format,
+        system: result.system,
+        payload_bytes: result.payload_bytes,
+        iterations: result.iterations,
+        rounds: result.rounds,
+        warnings: Enum.map(result.warnings, &[id: &1.id, text: &1.text]),
+        methods: methods
+      ),
+      ?\n
+    ]
+  end
+
+  @doc "`{id, text}` of each measured method: its percentile distribution in HdrHistogram's classic form, in µs."
+  @spec hgrm(Tame.Latency.result()) :: [{String.t(), iodata()}]
+  def hgrm(result) do
+    for %{status: "ok"} = row <- result.methods do
+      {row.id, :tame_histogram.hgrm(row.histogram, 5)}
+    end
+  end
+
+  defp machine(result) do
+    lines = SystemInfo.lines(result.system)
+    width = lines |> Enum.map(fn {label, _} -> String.length(label) end) |> Enum.max()
+    for {label, value} <- lines, do: [String.pad_trailing(label, width + 2), value, ?\n]
+  end
+
+  defp methods(result) do
+    measured = measured(result)
+    base = Enum.find(measured, &(&1.id == "nif_normal"))
+
+    rows =
+      for row <- Enum.sort_by(measured, & &1.p50_us) do
+        times = [row.p50_us, row.p90_us, row.p99_us, row.p999_us, row.max_us, row.mean_us]
+
+        [row.id, isolation(row), row.data_type, row.context_switch] ++
+          Enum.map(times, &us/1) ++ [times_base(row, base), Integer.to_string(row.gc_runs)]
+      end
+
+    TextTable.format(@columns, rows)
+  end
+
+  defp isolation(%{isolation: "none"}), do: "–"
+  defp isolation(%{isolation: isolation}), do: isolation
+
+  defp times_base(_row, nil), do: "-"
+  defp times_base(row, base), do: number(row.p50_us / base.p50_us)
+
+  defp unmeasured(result) do
+    for %{status: status} = row when status != "ok" <- result.methods do
+      "#{row.id}  #{status}: #{row.reason}\n"
+    end
+  end
+
+  # How many powers of ten lie between the types is what one remembers of such a table.
+  defp orders(result) do
+    measured = Map.new(measured(result), &{&1.id, &1})
+
+    case measured do
+      %{"nif_normal" => base} ->
+        rows =
+          for {type, isolation, id} <- @types, row = measured[id] do
+            ratio = row.p50_us / base.p50_us
+            [type, isolation, id, us(row.p50_us), number(ratio), "10^#{round(:math.log10(ratio))}"]
+          end
+
+        columns = ["type", "isolation", "measured by", "p50 µs", "×NIF", "order"]
+        ["\n", TextTable.format(columns, rows)]
+
+      _ ->
+        []
+    end
+  end
+
+  defp warnings(%{warnings: []}), do: []
+  defp warnings(%{warnings: warnings}), do: [?\n | Enum.map(warnings, &["warning: ", &1.text, ?\n])]
+
+  defp measured(result), do: Enum.filter(result.methods, &(&1.status == "ok"))
+
+  # Three significant digits are what the histogram keeps.
+  defp us(value) when value < 10, do: :erlang.float_to_binary(value, decimals: 3)
+  defp us(value) when value < 100, do: :erlang.float_to_binary(value, decimals: 2)
+  defp us(value) when value < 1000, do: :erlang.float_to_binary(value, decimals: 1)
+  defp us(value), do: :erlang.float_to_binary(value, decimals: 0)
+
+  defp number(value) when value < 10, do: :erlang.float_to_binary(value, decimals: 2)
+  defp number(value) when value < 100, do: :erlang.float_to_binary(value, decimals: 1)
+  defp number(value), do: :erlang.float_to_binary(value, decimals: 0)
+end

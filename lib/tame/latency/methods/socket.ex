@@ -1,0 +1,138 @@
+defmodule Tame.Latency.Methods.Socket do
+  @moduledoc false
+  # What both socket methods share. The VM listens and starts tame_echo, which connects. Its
+  # standard input stays open as a port: that is how it ends with us, and how we learn its
+  # exit status.
+
+  alias Tame.Latency.{Methods, Peer}
+
+  @accept_ms 5_000
+
+  # {packet, 4} is the framing of tame_echo; a buffer for a whole frame of 64 KiB saves the
+  # driver a second one.
+  @options [
+    :binary,
+    packet: 4,
+    active: false,
+    nodelay: true,
+    backlog: 1,
+    buffer: 65_540,
+    sndbuf: 262_144,
+    recbuf: 262_144
+  ]
+
+  # args are made of the port number that the listening socket has (0 for AF_UNIX).
+  @spec open(:inet.socket_address(), keyword(), (:inet.port_number() -> [String.t()])) ::
+          {:ok, term()} | {:error, String.t()}
+  def open(address, options, args) do
+    case :gen_tcp.listen(0, options ++ [ip: address] ++ @options) do
+      {:ok, listener} ->
+        try do
+          {:ok, {_, port}} = normal_sockname(listener)
+
+          with {:ok, peer} <- Peer.open(Methods.Port.program(), args.(port), Peer.lines()) do
+            accept(listener, peer)
+          end
+        after
+          :gen_tcp.close(listener)
+        end
+
+      {:error, why} ->
+        {:error, "cannot listen on #{inspect(address)}: #{:inet.format_error(why)}"}
+    end
+  end
+
+  defp normal_sockname(listener) do
+    case :inet.sockname(listener) do
+      {:ok, {:local, path}} -> {:ok, {path, 0}}
+      other -> other
+    end
+  end
+
+  defp accept(listener, peer) do
+    case :gen_tcp.accept(listener, @accept_ms) do
+      {:ok, socket} ->
+        {:ok, {socket, peer}}
+
+      {:error, why} ->
+        message = "#{Peer.how_it_ended(peer)}; it did not connect: #{:inet.format_error(why)}"
+        Peer.close(peer)
+        {:error, message}
+    end
+  end
+
+  # No time limit: the program's end, however it comes, closes the socket.
+  def echo({socket, peer}, term) do
+    with :ok <- :gen_tcp.send(socket, :erlang.term_to_binary(term)),
+         {:ok, data} <- :gen_tcp.recv(socket, 0) do
+      :erlang.binary_to_term(data)
+    else
+      {:error, _closed} -> Peer.ended!(peer)
+    end
+  end
+
+  def close({socket, peer}) do
+    :gen_tcp.close(socket)
+    Peer.close(peer)
+  end
+end
+
+defmodule Tame.Latency.Methods.SocketUnix do
+  @moduledoc "The echo program over an AF_UNIX stream socket, with frames as a port's `{:packet, 4}`."
+
+  use Tame.Latency.Method,
+    id: :socket_unix,
+    isolation: :process,
+    data_type: "external term format",
+    context_switch: "OS process, AF_UNIX socket"
+
+  alias Tame.Latency.Methods.Socket
+
+  # The socket's file lies in a folder that only we can enter, and both are gone as soon as the
+  # program is connected.
+  @impl true
+  def open do
+    folder =
+      Path.join(System.tmp_dir!(), "tame-#{System.pid()}-#{System.unique_integer([:positive])}")
+
+    path = Path.join(folder, "echo.sock")
+
+    with :ok <- File.mkdir(folder),
+         :ok <- File.chmod(folder, 0o700) do
+      try do
+        Socket.open({:local, path}, [], fn _ -> ["unix", path] end)
+      after
+        File.rm_rf!(folder)
+      end
+    else
+      {:error, why} -> {:error, "cannot make the folder #{folder}: #{:file.format_error(why)}"}
+    end
+  end
+
+  @impl true
+  defdelegate echo(state, term), to: Socket
+
+  @impl true
+  defdelegate close(state), to: Socket
+end
+
+defmodule Tame.Latency.Methods.SocketTCP do
+  @moduledoc "The echo program over TCP on the loopback interface, without Nagle's algorithm on either side."
+
+  use Tame.Latency.Method,
+    id: :socket_tcp,
+    isolation: :process,
+    data_type: "external term format",
+    context_switch: "OS process, TCP socket"
+
+  alias Tame.Latency.Methods.Socket
+
+  @impl true
+  def open, do: Socket.open({127, 0, 0, 1}, [], &["tcp", Integer.to_string(&1)])
+
+  @impl true
+  defdelegate echo(state, term), to: Socket
+
+  @impl true
+  defdelegate close(state), to: Socket
+end

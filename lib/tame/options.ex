@@ -1,0 +1,73 @@
+defmodule Tame.Options do
+  @moduledoc """
+  Command lines of the `mix tame.*` tasks, read strictly: a wrong one is one line that names the
+  word, what was expected and the valid choices.
+
+      iex> Tame.Options.parse(["--bytes", "16"], bytes: :non_neg_integer)
+      {:ok, [bytes: 16]}
+
+      iex> Tame.Options.parse(["--bites", "16"], bytes: :non_neg_integer)
+      {:error, "unknown switch --bites, expected one of: --bytes"}
+  """
+
+  @typedoc "`:list` is words with commas between them; `:flag` takes no value."
+  @type type :: :pos_integer | :non_neg_integer | :string | :list | :flag
+
+  @doc "Reads `argv` by `switches`, in which each switch has its type."
+  @spec parse([String.t()], keyword(type())) :: {:ok, keyword()} | {:error, String.t()}
+  def parse(argv, switches) do
+    strict = for {name, type} <- switches, do: {name, if(type == :flag, do: :boolean, else: :string)}
+
+    case OptionParser.parse(argv, strict: strict) do
+      {pairs, [], []} -> read(pairs, switches)
+      {_, _, [{switch, value} | _]} -> {:error, refuse(switch, value, strict)}
+      {_, [word | _], []} -> {:error, "unexpected word #{inspect(word)}, #{choices(strict)}"}
+    end
+  end
+
+  defp read(pairs, switches) do
+    Enum.reduce_while(pairs, {:ok, []}, fn {name, text}, {:ok, options} ->
+      case value(switches[name], text) do
+        {:ok, value} -> {:cont, {:ok, options ++ [{name, value}]}}
+        {:error, expected} -> {:halt, {:error, "#{switch(name)} #{text}: expected #{expected}"}}
+      end
+    end)
+  end
+
+  defp value(:string, ""), do: {:error, "a value, got nothing"}
+  defp value(:string, text), do: {:ok, text}
+  defp value(:flag, value), do: {:ok, value}
+  defp value(:pos_integer, text), do: integer(text, 1)
+  defp value(:non_neg_integer, text), do: integer(text, 0)
+
+  defp value(:list, text) do
+    case String.split(text, ",", trim: true) do
+      [] -> {:error, "at least one word, with commas between them"}
+      words -> {:ok, words}
+    end
+  end
+
+  defp integer(text, least) do
+    case Integer.parse(String.replace(text, "_", "")) do
+      {value, ""} when value >= least -> {:ok, value}
+      _ -> {:error, "a whole number of #{least} or more"}
+    end
+  end
+
+  # OptionParser does not say whether the switch or its value is wrong; whether we know it does.
+  defp refuse(switch, value, strict) do
+    known? = Enum.any?(strict, fn {name, _} -> switch(name) == switch end)
+
+    case {known?, value} do
+      {false, _} -> "unknown switch #{switch}, #{choices(strict)}"
+      {true, nil} -> "#{switch} needs a value"
+      {true, value} -> "#{switch} takes no value, got: #{value}"
+    end
+  end
+
+  defp choices(strict) do
+    "expected one of: " <> Enum.map_join(strict, ", ", fn {name, _} -> switch(name) end)
+  end
+
+  defp switch(name), do: "--" <> String.replace(Atom.to_string(name), "_", "-")
+end

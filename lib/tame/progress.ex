@@ -1,0 +1,47 @@
+defmodule Tame.Progress do
+  @moduledoc """
+  Shows on a terminal what a long run is doing, how far it is and how long it will take; shows
+  nothing where the output is not a terminal.
+  """
+
+  @doc """
+  A function that a lab calls with `%{what: text, done: n, total: m}` before each part of its work.
+
+  The time left is what the finished parts took, scaled; it is shown from the second part of each
+  kind on, when it means something.
+  """
+  @spec printer(boolean()) :: (map() -> :ok)
+  def printer(terminal? \\ IO.ANSI.enabled?())
+
+  def printer(false), do: fn _ -> :ok end
+
+  def printer(true) do
+    started = System.monotonic_time(:millisecond)
+
+    fn step ->
+      elapsed_ms = System.monotonic_time(:millisecond) - started
+      # Standard error, so that what a shell redirects stays clean.
+      IO.write(:stderr, ["\r", IO.ANSI.clear_line(), line(step, elapsed_ms)])
+    end
+  end
+
+  @doc "Clears the progress line; call it before printing results."
+  @spec clear(boolean()) :: :ok
+  def clear(terminal? \\ IO.ANSI.enabled?())
+  def clear(false), do: :ok
+  def clear(true), do: IO.write(:stderr, ["\r", IO.ANSI.clear_line()])
+
+  @doc """
+  The line as text.
+
+      iex> Tame.Progress.line(%{what: "port, round 2", done: 5, total: 20}, 10_000)
+      "25 %  port, round 2, about 30 s left"
+  """
+  @spec line(map(), non_neg_integer()) :: String.t()
+  def line(%{what: what, done: done, total: total}, elapsed_ms) do
+    left = if done > 0, do: ", about #{left_s(done, total, elapsed_ms)} s left", else: ""
+    "#{div(100 * done, total)} %  #{what}#{left}"
+  end
+
+  defp left_s(done, total, elapsed_ms), do: round(elapsed_ms * (total - done) / done / 1000)
+end

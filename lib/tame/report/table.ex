@@ -1,0 +1,19 @@
+defmodule Tame.Report.Table do
+  @moduledoc """
+  Columns and rows. The first cell of a row names the row.
+  """
+
+  @typedoc "`:number` columns are right-aligned with their decimal points under each other."
+  @type column :: {label :: String.t(), :code | :text | :kind | :number}
+
+  @typedoc """
+  Text, nothing, text with a coloured dot before it, or a note that takes the rest of the row.
+  """
+  @type cell ::
+          String.t() | nil | {:dot, colour :: String.t(), String.t()} | {:note, String.t()}
+
+  @type t :: %__MODULE__{title: String.t(), columns: [column()], rows: [[cell()]]}
+
+  @enforce_keys [:title, :columns, :rows]
+  defstruct [:title, :columns, :rows]
+end

@@ -1,0 +1,70 @@
+defmodule Tame.Report.TableView do
+  @moduledoc false
+  # A table as HTML, its numbers aligned at the decimal point.
+
+  import Tame.Report.HTML, only: [dot: 1, escape: 1, open: 2, tag: 3]
+
+  alias Tame.Report.{Number, Table}
+
+  @spec render(Table.t()) :: iodata()
+  def render(%Table{columns: columns, rows: rows}) do
+    classes = columns |> Enum.with_index() |> Enum.map(fn {column, i} -> class(column, rows, i) end)
+
+    [
+      "<table>\n<thead>\n<tr>",
+      for({{label, _kind}, class} <- Enum.zip(columns, classes), do: head(label, class)),
+      "</tr>\n</thead>\n<tbody>\n",
+      for(row <- rows, do: ["<tr>", row(row, classes), "</tr>\n"]),
+      "</tbody>\n</table>\n"
+    ]
+  end
+
+  defp head(label, class), do: tag("th", [scope: "col", class: class], escape(label))
+
+  defp row([name | cells], [class | classes]) do
+    [tag("th", [scope: "row", class: class], inner(name, class)) | cells(cells, classes)]
+  end
+
+  defp cells([{:note, text} | _], classes) do
+    [tag("td", [class: "note", colspan: "#{length(classes)}"], escape(text))]
+  end
+
+  defp cells([cell | cells], [class | classes]) do
+    [tag("td", [class: class], inner(cell, class)) | cells(cells, classes)]
+  end
+
+  defp cells([], _classes), do: []
+
+  defp inner(nil, _class), do: "–"
+  defp inner({:dot, colour, text}, _class), do: [dot(colour), escape(text)]
+  defp inner(text, "number" <> _), do: number(String.split(text, ".", parts: 2))
+  defp inner(text, _class), do: escape(text)
+
+  # Thousands are set apart by style, so that a copied number is still a number.
+  defp number([whole | fraction]) do
+    {front, [last]} = whole |> Number.thousands() |> Enum.split(-1)
+    [Enum.map(front, &tag("span", [class: "k"], escape(&1))), escape(last), fraction(fraction)]
+  end
+
+  defp fraction([]), do: [open("span", class: "after"), "</span>"]
+  defp fraction([digits]), do: tag("span", [class: "after"], ["." | escape(digits)])
+
+  # "number d2": right-aligned, with room for two decimals in every row.
+  defp class({_label, :number}, rows, index) do
+    case rows |> Enum.map(&decimals_len(Enum.at(&1, index))) |> Enum.max(fn -> 0 end) do
+      0 -> "number"
+      len -> "number d#{len}"
+    end
+  end
+
+  defp class({_label, kind}, _rows, _index), do: Atom.to_string(kind)
+
+  defp decimals_len(text) when is_binary(text) do
+    case String.split(text, ".", parts: 2) do
+      [_whole, digits] -> String.length(digits)
+      [_whole] -> 0
+    end
+  end
+
+  defp decimals_len(_other), do: 0
+end

@@ -1,0 +1,218 @@
+defmodule Tame.SystemInfo do
+  @moduledoc """
+  What a report was measured on: the machine block that every report starts with.
+  """
+
+  alias Tame.Warning
+
+  @typedoc "Facts in the order in which they are shown."
+  @type t :: keyword()
+
+  @labels [
+    tame: "tame",
+    command: "command",
+    otp: "Erlang/OTP",
+    erts: "ERTS",
+    elixir: "Elixir",
+    flavor: "emulator",
+    build_type: "emulator build",
+    schedulers: "schedulers",
+    dirty_cpu_schedulers: "dirty CPU schedulers",
+    dirty_io_schedulers: "dirty I/O schedulers",
+    async_threads: "async threads",
+    busy_wait: "busy wait",
+    clock: "clock",
+    os: "OS",
+    kernel: "kernel",
+    cpu: "CPU",
+    cores: "cores",
+    cpu_quota: "CPU quota",
+    memory_mb: "memory",
+    load: "load before the run"
+  ]
+
+  # What erl(1) documents for +sbwt, +sbwtdcpu and +sbwtdio when none is given.
+  @busy_wait_defaults [sbwt: "medium", sbwtdcpu: "short", sbwtdio: "short"]
+
+  @doc "Reads the facts. `command` is the command line that made the report."
+  @spec collect(String.t()) :: t()
+  def collect(command) do
+    {_, clock} = List.keyfind(:erlang.system_info(:os_monotonic_time_source), :function, 0)
+
+    [
+      tame: to_string(:tame.version()),
+      command: command,
+      otp: to_string(:erlang.system_info(:otp_release)),
+      erts: to_string(:erlang.system_info(:version)),
+      elixir: System.version(),
+      flavor: to_string(:erlang.system_info(:emu_flavor)),
+      build_type: to_string(:erlang.system_info(:build_type)),
+      schedulers: :erlang.system_info(:schedulers_online),
+      dirty_cpu_schedulers: :erlang.system_info(:dirty_cpu_schedulers_online),
+      dirty_io_schedulers: :erlang.system_info(:dirty_io_schedulers),
+      async_threads: :erlang.system_info(:thread_pool_size),
+      busy_wait: busy_wait(File.read("/proc/self/cmdline")),
+      clock: "#{clock}, #{clock_resolution_ns()} ns",
+      os: os(File.read("/etc/os-release")),
+      kernel: to_string(:erlang.system_info(:system_architecture)) <> " " <> kernel(),
+      cpu: cpu(File.read("/proc/cpuinfo")),
+      cores: :erlang.system_info(:logical_processors_available) |> known(),
+      cpu_quota: cpu_quota(&File.read/1),
+      memory_mb: memory_mb(File.read("/proc/meminfo")),
+      load: load(File.read("/proc/loadavg"))
+    ]
+  end
+
+  @doc "The facts as `{label, text}`, for tables and the report's page."
+  @spec lines(t()) :: [{String.t(), String.t()}]
+  def lines(system) do
+    for {key, value} <- system, do: {@labels[key] || to_string(key), show(key, value)}
+  end
+
+  @doc "What about this machine a reader must know."
+  @spec warnings(t()) :: [Warning.t()]
+  def warnings(system) do
+    load = system[:load]
+    cores = system[:cores]
+    quota = system[:cpu_quota]
+    schedulers = system[:schedulers]
+
+    Warning.select([
+      {is_number(load) and is_integer(cores) and load > cores * 0.5, :machine_busy,
+       fn ->
+         "The load average was #{load} on #{cores} cores before the run: something else was running. " <>
+           "Compare figures of this one run with each other, not with other runs."
+       end},
+      {system[:flavor] != "jit", :no_jit,
+       fn ->
+         "This emulator has no JIT (#{system[:flavor]}): calls cost more here than on most installations."
+       end},
+      {system[:build_type] != "opt", :not_optimised,
+       fn ->
+         "This is a #{system[:build_type]} emulator: its figures say nothing about a normal one. " <>
+           "Run with +emu_type opt."
+       end},
+      {is_number(quota) and quota < schedulers, :cpu_quota,
+       fn ->
+         "The container may use #{quota} CPUs but #{schedulers} schedulers run: busy waiting eats the " <>
+           "quota. Start with +S #{max(trunc(quota), 1)} or +sbwt none."
+       end},
+      {clock_resolution_ns() > 100, :clock_too_coarse,
+       fn ->
+         "The monotonic clock advances by #{clock_resolution_ns()} ns: shorter calls cannot be told apart."
+       end}
+    ])
+  end
+
+  defp show(_key, nil), do: "unknown"
+  defp show(:cpu_quota, :none), do: "none"
+  defp show(:cpu_quota, cpus), do: "#{cpus} CPUs"
+  defp show(:memory_mb, mb), do: "#{mb} MB"
+  defp show(_key, value), do: to_string(value)
+
+  defp known(:unknown), do: nil
+  defp known(value), do: value
+
+  defp clock_resolution_ns do
+    {_, per_second} = List.keyfind(:erlang.system_info(:os_monotonic_time_source), :resolution, 0)
+    max(div(1_000_000_000, per_second), 1)
+  end
+
+  @doc false
+  # The emulator's flags reach the process as -sbwt VALUE, before the "--" that ends them.
+  def busy_wait({:ok, cmdline}) do
+    flags = cmdline |> String.split(<<0>>) |> Enum.take_while(&(&1 != "--"))
+
+    Enum.map_join(@busy_wait_defaults, ", ", fn {flag, default} ->
+      case Enum.find_index(flags, &(&1 == "-#{flag}")) do
+        nil -> "#{flag} #{default} (default)"
+        at -> "#{flag} #{Enum.at(flags, at + 1)}"
+      end
+    end)
+  end
+
+  def busy_wait({:error, _}), do: nil
+
+  defp os({:ok, text}) do
+    case Regex.run(~r/^PRETTY_NAME="?([^"\n]*)/m, text) do
+      [_, name] -> name
+      nil -> nil
+    end
+  end
+
+  defp os({:error, _}), do: nil
+
+  defp kernel do
+    {_, name} = :os.type()
+
+    version =
+      case :os.version() do
+        {major, minor, release} -> "#{major}.#{minor}.#{release}"
+        text -> to_string(text)
+      end
+
+    "#{name} #{version}"
+  end
+
+  defp cpu({:ok, text}) do
+    case Regex.run(~r/^(?:model name|Model|Hardware)\s*:\s*(.+)$/m, text) do
+      [_, name] -> name
+      nil -> nil
+    end
+  end
+
+  defp cpu({:error, _}), do: nil
+
+  @doc false
+  # CPUs that the control group may use, `:none` without a limit. cgroup v2 has "QUOTA PERIOD" in
+  # cpu.max, v1 the two in files of their own; the tightest of the group and its parents counts.
+  def cpu_quota(read) do
+    with {:ok, text} <- read.("/proc/self/cgroup"),
+         [_, path] <- Regex.run(~r/^0::(.*)$/m, text) do
+      path
+      |> Path.split()
+      |> Enum.scan(&Path.join(&2, &1))
+      |> Enum.map(&quota_v2(read.(Path.join("/sys/fs/cgroup" <> &1, "cpu.max"))))
+      |> Enum.min(fn -> :none end)
+    else
+      _ -> quota_v1(read)
+    end
+  end
+
+  # :none is an atom and so compares greater than any number.
+  defp quota_v2({:ok, text}) do
+    case String.split(text) do
+      ["max" | _] -> :none
+      [quota, period] -> cpus(quota, period)
+      _ -> :none
+    end
+  end
+
+  defp quota_v2({:error, _}), do: :none
+
+  defp quota_v1(read) do
+    with {:ok, quota} <- read.("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"),
+         {:ok, period} <- read.("/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
+         false <- String.starts_with?(quota, "-") do
+      cpus(String.trim(quota), String.trim(period))
+    else
+      _ -> :none
+    end
+  end
+
+  defp cpus(quota, period) do
+    Float.round(String.to_integer(quota) / String.to_integer(period), 2)
+  end
+
+  defp memory_mb({:ok, text}) do
+    case Regex.run(~r/^MemTotal:\s*(\d+) kB/m, text) do
+      [_, kb] -> div(String.to_integer(kb), 1024)
+      nil -> nil
+    end
+  end
+
+  defp memory_mb({:error, _}), do: nil
+
+  defp load({:ok, text}), do: text |> String.split() |> hd() |> String.to_float()
+  defp load({:error, _}), do: nil
+end

@@ -1,0 +1,52 @@
+defmodule Tame.Property do
+  @moduledoc """
+  Checks a property on random values, with PropEr, and fails with the smallest value that breaks it.
+
+      alias Tame.Property
+      import :proper_types, only: [integer: 2, list: 1]
+
+      Property.check(list(integer(0, 9)), fn list ->
+        Enum.sort(list) == Enum.sort(Enum.reverse(list))
+      end)
+
+  Generators are PropEr's types (`:proper_types`); a tuple or list of generators is a generator too.
+  """
+
+  @options [numtests: 100, max_size: 42]
+
+  @doc """
+  Calls `property` with values of `generator` until it has held `:numtests` times.
+
+  The property holds when it returns `true`. When it returns anything else or raises (a failed
+  `assert` does), the value is made smaller as long as the property still breaks, and the test
+  fails with that value and with what the property did.
+
+  Options: `:numtests`, how many values (default: 100); `:max_size`, how far PropEr's sizes grow,
+  which for a list is its greatest length (default: 42).
+  """
+  @spec check(term(), (term() -> boolean()), keyword()) :: :ok
+  def check(generator, property, options \\ []) do
+    options = Keyword.validate!(options, @options)
+    # PropEr writes to the terminal unless it is quiet; the report below replaces what it writes.
+    quickcheck_options = [:quiet, :long_result] ++ options
+
+    case :proper.quickcheck(:proper.forall(generator, property), quickcheck_options) do
+      true -> :ok
+      [value] -> flunk(property, value)
+      {:error, reason} -> raise "PropEr could not run the property: #{inspect(reason)}"
+    end
+  end
+
+  # The property is run once more, because PropEr keeps the value but not what it led to.
+  defp flunk(property, value) do
+    outcome =
+      try do
+        "It returned #{inspect(property.(value))} instead of true."
+      catch
+        kind, reason -> Exception.format(kind, reason, __STACKTRACE__)
+      end
+
+    counterexample = inspect(value, limit: :infinity, charlists: :as_lists)
+    ExUnit.Assertions.flunk("the property does not hold for #{counterexample}\n\n#{outcome}")
+  end
+end

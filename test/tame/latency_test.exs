@@ -1,0 +1,110 @@
+defmodule Tame.LatencyTest do
+  use ExUnit.Case, async: true
+
+  alias Tame.{FakeMethods, Latency}
+
+  defp measure(modules, iterations \\ 200, options \\ []) do
+    Latency.measure(:term, iterations, [methods: modules] ++ options)
+  end
+
+  defp row(result, id), do: Enum.find(result.methods, &(&1.id == id))
+
+  describe "measure/3" do
+    test "counts every call of the counted rounds and none of the warm-up" do
+      row = measure([FakeMethods.Good], 1003, rounds: 10) |> row("good")
+      assert row.status == "ok"
+      assert row.count == 1003
+      assert row.p50_us <= row.p90_us
+      assert row.p90_us <= row.p99_us
+      assert row.p99_us <= row.p999_us
+      assert row.p999_us <= row.max_us
+      assert row.mean_us <= row.max_us
+    end
+
+    test "more rounds than iterations is one call a round" do
+      assert (measure([FakeMethods.Good], 3, rounds: 10) |> row("good")).count == 3
+    end
+
+    test "a method that cannot start is skipped with its reason, and that is no failure" do
+      result = measure([FakeMethods.Skipped, FakeMethods.Good])
+      assert %{status: "skipped", reason: "no such thing here", p50_us: nil} = row(result, "skipped")
+      assert row(result, "good").count == 200
+      assert Latency.ok?(result)
+    end
+
+    test "a method that fails midway is failed with its reason, and the others go on" do
+      result = measure([FakeMethods.Raising, FakeMethods.Good])
+      assert %{status: "failed", reason: "the other side is gone"} = row(result, "raising")
+      assert row(result, "good").count == 200
+      refute Latency.ok?(result)
+    end
+
+    test "a term that comes back different is a failure that shows what came" do
+      result = measure([FakeMethods.Different])
+      assert %{status: "failed", reason: reason} = row(result, "different")
+      assert reason =~ "{:changed, :term}"
+    end
+
+    test "an unknown option is refused" do
+      assert_raise ArgumentError, ~r/roundz/, fn -> measure([FakeMethods.Good], 1, roundz: 1) end
+    end
+  end
+
+  describe "turns" do
+    test "methods take turns, round by round, after one round of warm-up" do
+      Process.register(self(), :recorder)
+      measure([FakeMethods.Recorder, FakeMethods.OtherRecorder], 4, rounds: 2)
+
+      turns = drain() |> Enum.filter(&match?({:echo, _}, &1)) |> Enum.map(&elem(&1, 1))
+
+      assert Enum.chunk_by(turns, & &1) ==
+               List.duplicate([[:recorder, :recorder], [:other, :other]], 3) |> Enum.concat()
+    end
+
+    test "progress is told before each turn, warm-up included" do
+      test = self()
+      measure([FakeMethods.Good, FakeMethods.Skipped], 4, rounds: 2, progress: &send(test, {:progress, &1}))
+
+      assert for({:progress, step} <- drain(), do: {step.what, step.done, step.total}) ==
+               [{"good, warm-up", 0, 3}, {"good, round 1", 1, 3}, {"good, round 2", 2, 3}]
+    end
+
+    test "every method is closed at the end" do
+      Process.register(self(), :recorder)
+      measure([FakeMethods.Recorder], 1)
+      assert {:closed, :recorder} in drain()
+    end
+
+    defp drain do
+      receive do
+        message -> [message | drain()]
+      after
+        0 -> []
+      end
+    end
+  end
+
+  describe "warnings" do
+    test "too few samples for p99.9 are a warning, enough of them are none" do
+      ids = fn result -> Enum.map(result.warnings, & &1.id) end
+      assert :too_few_samples in ids.(measure([FakeMethods.Good], 9_999))
+      refute :too_few_samples in ids.(measure([FakeMethods.Good], 10_000))
+    end
+  end
+
+  describe "compare/3" do
+    test "prints the machine, the methods and the orders of magnitude" do
+      text =
+        ExUnit.CaptureIO.capture_io(fn ->
+          methods = [Latency.Methods.NIFNormal, Latency.Methods.Port, FakeMethods.Skipped]
+          assert Latency.compare({:binary.copy(<<1>>, 65_536)}, 100, methods: methods) == :ok
+        end)
+
+      assert text =~ ~r/^CPU +\S/m
+      assert text =~ ~r/^nif_normal +shared +Erlang term +none +\d/m
+      assert text =~ ~r/^port +process .* +\d/m
+      assert text =~ ~r/^skipped  skipped: no such thing here$/m
+      assert text =~ ~r/^Port +process +port +[\d.]+ +[\d.]+ +10\^\d$/m
+    end
+  end
+end

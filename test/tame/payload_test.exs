@@ -1,0 +1,42 @@
+defmodule Tame.PayloadTest do
+  use ExUnit.Case, async: true
+
+  alias Tame.Payload
+
+  @plenty 1024 * 1024 * 1024
+
+  test "bytes/2 makes a binary of that size" do
+    assert {:ok, binary} = Payload.bytes(65_536, @plenty)
+    assert byte_size(binary) == 65_536
+    assert Payload.bytes(0, @plenty) == {:ok, ""}
+  end
+
+  test "more bytes than fit are refused, not tried" do
+    assert {:error, message} = Payload.bytes(1_000_000_000_000, @plenty)
+    assert message =~ "--bytes 1000000000000: does not fit in memory"
+  end
+
+  test "an expression gives its value" do
+    assert Payload.expression("%{a: [1, 2.0, self()]}", @plenty) |> elem(0) == :ok
+    assert Payload.expression("{1, :two}", @plenty) == {:ok, {1, :two}}
+  end
+
+  for {text, expected} <- [
+        {"%{a: ", "expected an Elixir expression"},
+        {"", nil},
+        {"1 +", "expected an Elixir expression"},
+        {"undefined_here", "raised nofile:1: undefined function undefined_here/0"},
+        {"raise \"no\"", "raised no"},
+        {"throw(:up)", "raised ** (throw) :up"},
+        {":binary.copy(<<1>>, 100_000_000_000)", "does not fit in memory"},
+        {":binary.copy(<<1>>, 100_000_000)", "does not fit in memory: 100000006 bytes"}
+      ],
+      expected != nil do
+    test "#{text} is refused in one line" do
+      assert {:error, message} = Payload.expression(unquote(text), @plenty)
+      assert message =~ "--term #{inspect(unquote(text))}: "
+      assert message =~ unquote(expected)
+      refute message =~ "\n"
+    end
+  end
+end
