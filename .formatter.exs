@@ -1,4 +1,9 @@
 [
-  inputs: ["{mix,.formatter}.exs", "{lib,test,bench}/**/*.{ex,exs}", "examples/*/{mix.exs,config/*.exs,lib/**/*.ex,test/**/*.exs}"],
+  inputs: [
+    "{mix,.formatter}.exs",
+    "{lib,test,bench}/**/*.{ex,exs}",
+    "examples/*/mix.exs",
+    "examples/*/{config,lib,test}/**/*.{ex,exs}"
+  ],
   line_length: 100
 ]

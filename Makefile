@@ -41,7 +41,7 @@ assets: $(ASSETS)
 assets/node_modules/.package-lock.json: assets/package.json assets/package-lock.json
 	cd assets && npm ci --no-audit --no-fund --loglevel=error
 
-$(ASSETS): assets/node_modules/.package-lock.json assets/page.js assets/page.css
+$(ASSETS): assets/node_modules/.package-lock.json assets/page.js assets/page.css assets/build.mjs
 	cd assets && npm run --silent build
 
 check:
@@ -69,7 +69,7 @@ bench: build
 
 clean:
 	$(MAKE) -C c_src clean
-	rm -rf _build priv/report report assets/node_modules
+	rm -rf _build priv/report report tmp assets/node_modules
 	for example in examples/*/; do $(MAKE) -C $$example clean; done
 
 .PHONY: report test deps-report deps-test build natives assets check test-c test-beam test-rebar3 \

@@ -39,7 +39,8 @@ defmodule Tame.MixProject do
     [
       licenses: ["Apache-2.0"],
       links: %{},
-      files: ~w(src lib c_src c_include java assets priv/README.md Makefile mix.exs rebar.config
+      files:
+        ~w(src lib c_src c_include java priv/README.md priv/report Makefile mix.exs rebar.config
                 README.md CHANGELOG.md LICENSE .formatter.exs)
     ]
   end

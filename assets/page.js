@@ -34,6 +34,9 @@ const theme = {
   text: { color: "var(--ink)" },
 };
 
+// A4 between the margins that page.css sets.
+const PAPER_PX = 680;
+
 const options = {
   mode: "vega-lite",
   renderer: "svg",
@@ -48,7 +51,8 @@ const options = {
 async function draw(chart) {
   const source = document.getElementById(chart.dataset.spec);
   try {
-    await vegaEmbed(chart, JSON.parse(source.textContent), options);
+    const { view } = await vegaEmbed(chart, JSON.parse(source.textContent), options);
+    fitPaper(view);
     (chart.parentElement.querySelector("figcaption") ?? chart.parentElement).append(copyButton(source));
     return true;
   } catch (error) {
@@ -56,6 +60,20 @@ async function draw(chart) {
     chart.textContent = `This chart could not be drawn: ${error.message}`;
     return false;
   }
+}
+
+// Paper is narrower than most screens: a chart shrunk to it would have letters too small to read,
+// so it is laid out again for the width of a page; vega has done that before the browser goes on.
+function fitPaper(view) {
+  let screenWidth = null;
+  addEventListener("beforeprint", () => {
+    screenWidth ??= view.signal("width");
+    view.signal("width", Math.min(screenWidth, PAPER_PX)).run();
+  });
+  addEventListener("afterprint", () => {
+    if (screenWidth !== null) view.signal("width", screenWidth).run();
+    screenWidth = null;
+  });
 }
 
 // The spec as it stands in the page, indented, for a notebook or an editor.

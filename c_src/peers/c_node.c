@@ -31,14 +31,15 @@
 /* For all of the handshake; the VM is on this machine. */
 #define CONNECT_MS 10000
 
-/* A pid and a reference take below 700 bytes with the longest node name; as text twice that. */
-#define HELLO_TEXT_BYTES 4096
+/* A pid and a reference, each with a node name of up to 255 characters of up to 4 bytes, and all of
+ * it twice as long as text. */
+#define HELLO_TEXT_BYTES 8192
 
 /* What ei writes before a message of ours: version, tuple, arity. */
 #define REPLY_HEAD_BYTES 3
 static const char reply_head[REPLY_HEAD_BYTES] = {(char)131, ERL_SMALL_TUPLE_EXT, 2};
 
-static int failed(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static int failed(const char *format, ...)
 {
     va_list args;
 
@@ -55,8 +56,9 @@ static const char *host_of(const char *node)
 {
     const char *at = strchr(node, '@');
 
-    return at == NULL || at == node || at[1] == '\0' || strlen(node) > MAXNODELEN - 1 ? NULL
-                                                                                       : at + 1;
+    if (at == NULL || at == node || at[1] == '\0' || strlen(node) >= MAXNODELEN)
+        return NULL;
+    return at + 1;
 }
 
 /* What ei_connect's answer means, in words. ei says no more than this: a VM that refuses a cookie

@@ -4,12 +4,14 @@
  *     tame_echo unix PATH    connects to the AF_UNIX socket PATH
  *     tame_echo tcp PORT     connects to 127.0.0.1:PORT
  *
- * An empty frame, or the end of the stream, ends it with status 0. With a socket, a
- * byte on standard input or its end does so too, at once (watch.h). Anything wrong is one line on standard error
- * and status 1; a wrong command line is status 2.
+ * An empty frame, or the end of the stream, ends it with status 0. With a socket, a byte on
+ * standard input or its end does so too, at once (watch.h). Anything wrong is one line on standard
+ * error and status 1; a wrong command line is status 2.
  *
  * Memory: one buffer of STREAM_BUFFER_BYTES, whatever the frames' length.
  */
+#define _GNU_SOURCE /* F_SETPIPE_SZ */
+
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -22,6 +24,11 @@
 
 #include "stream.h"
 #include "watch.h"
+
+/* What Linux lets every user have (/proc/sys/fs/pipe-max-size). A frame of 64 KiB with its header
+ * is just too long for a pipe as it is made, and needs two more turns on both sides: 97 us there
+ * and back in place of 60, measured with OTP 25 on two cores of a virtual machine. */
+#define PIPE_BYTES (1 << 20)
 
 static unsigned char buffer[STREAM_BUFFER_BYTES];
 
@@ -72,6 +79,16 @@ static int echo_socket(int fd, const struct sockaddr *address, socklen_t size, c
     return echo(fd, fd);
 }
 
+static int echo_stdio(void)
+{
+#ifdef F_SETPIPE_SZ
+    /* Either may fail, where there is less to have or it is no pipe: then they stay as they are. */
+    (void)fcntl(STDIN_FILENO, F_SETPIPE_SZ, PIPE_BYTES);
+    (void)fcntl(STDOUT_FILENO, F_SETPIPE_SZ, PIPE_BYTES);
+#endif
+    return echo(STDIN_FILENO, STDOUT_FILENO);
+}
+
 static int echo_unix(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -109,7 +126,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN); /* a reader that is gone is a return value of write() */
 
     if (strcmp(mode, "stdio") == 0 && argc == 2)
-        return echo(STDIN_FILENO, STDOUT_FILENO);
+        return echo_stdio();
     if (strcmp(mode, "unix") == 0 && argc == 3)
         return echo_unix(argv[2]);
     if (strcmp(mode, "tcp") == 0 && argc == 3)

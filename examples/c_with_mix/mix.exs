@@ -7,7 +7,9 @@ defmodule Mix.Tasks.Compile.Copycat do
     Mix.Project.build_structure()
 
     include = Path.join([:code.root_dir(), "erts-#{:erlang.system_info(:version)}", "include"])
-    args = ~w(-O2 -Wall -Wextra -Werror -fPIC -shared -I#{include} -o priv/copycat.so c_src/copycat.c)
+
+    args =
+      ~w(-O2 -Wall -Wextra -Werror -fPIC -shared -I#{include} -o priv/copycat.so c_src/copycat.c)
 
     case System.cmd("cc", args, stderr_to_stdout: true) do
       {_, 0} -> :ok

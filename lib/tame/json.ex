@@ -48,7 +48,11 @@ defmodule Tame.JSON do
   def encode(other), do: raise(ArgumentError, "JSON has no word for #{inspect(other)}")
 
   defp object(pairs) do
-    [?{, Enum.map_intersperse(pairs, ?,, fn {k, v} -> [encode(to_string(k)), ?:, encode(v)] end), ?}]
+    [
+      ?{,
+      Enum.map_intersperse(pairs, ?,, fn {k, v} -> [encode(to_string(k)), ?:, encode(v)] end),
+      ?}
+    ]
   end
 
   # Copies runs of plain bytes as parts of the original and replaces what must be escaped.

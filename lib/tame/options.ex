@@ -16,7 +16,8 @@ defmodule Tame.Options do
   @doc "Reads `argv` by `switches`, in which each switch has its type."
   @spec parse([String.t()], keyword(type())) :: {:ok, keyword()} | {:error, String.t()}
   def parse(argv, switches) do
-    strict = for {name, type} <- switches, do: {name, if(type == :flag, do: :boolean, else: :string)}
+    strict =
+      for {name, type} <- switches, do: {name, if(type == :flag, do: :boolean, else: :string)}
 
     case OptionParser.parse(argv, strict: strict) do
       {pairs, [], []} -> read(pairs, switches)

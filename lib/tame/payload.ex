@@ -78,7 +78,9 @@ defmodule Tame.Payload do
     script = "ulimit -v #{limit_kb} 2>/dev/null; exec \"$@\" </dev/null 2>/dev/null"
     command = [elixir(), "-e", @child, "--", text]
 
-    case System.cmd("/bin/sh", ["-c", script, "sh" | command], env: [{"ERL_CRASH_DUMP_SECONDS", "0"}]) do
+    case System.cmd("/bin/sh", ["-c", script, "sh" | command],
+           env: [{"ERL_CRASH_DUMP_SECONDS", "0"}]
+         ) do
       {"size " <> size, 0} -> {:ok, String.to_integer(size)}
       {"raised " <> why, 0} -> {:error, "raised " <> one_line(why)}
       {_, 9} -> {:error, "not evaluated within 10 s"}

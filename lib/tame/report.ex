@@ -8,7 +8,7 @@ defmodule Tame.Report do
       {:ok, assets} = Tame.Report.assets()
       section = Tame.Latency.Section.from_result(result)
       page = Tame.Report.render([section], Tame.SystemInfo.lines(result.system), assets: assets)
-      :ok = Tame.Report.write("report/index.html", page)
+      :ok = Tame.Output.write("report/index.html", page)
 
   Sections may come from anywhere, so everything in them is text and is escaped; only the assets
   are trusted. A table can be read without JavaScript, the charts cannot.
@@ -73,27 +73,6 @@ defmodule Tame.Report do
     with {:ok, css} <- read_asset(folder, "page.css"),
          {:ok, js} <- read_asset(folder, "page.js") do
       {:ok, %{css: css, js: js}}
-    end
-  end
-
-  @doc """
-  Writes the page to `path`, making the folder when it is missing.
-
-  The page is written beside `path` and then renamed, so that `path` never holds half of one.
-  """
-  @spec write(Path.t(), iodata()) :: :ok | {:error, String.t()}
-  def write(path, page) do
-    beside = "#{path}.#{System.pid()}.part"
-
-    with :ok <- File.mkdir_p(Path.dirname(path)),
-         :ok <- File.write(beside, page),
-         :ok <- File.rename(beside, path) do
-      :ok
-    else
-      {:error, reason} ->
-        # Removing what was never written fails, and that is fine.
-        _ = File.rm(beside)
-        {:error, "cannot write the report to #{path}: #{:file.format_error(reason)}"}
     end
   end
 

@@ -10,7 +10,12 @@ defmodule Tame.TextTable do
   @spec format([String.t()], [[String.t()]]) :: iodata()
   def format(columns, rows) do
     all = [columns | rows]
-    widths = all |> Enum.zip_with(& &1) |> Enum.map(&(&1 |> Enum.map(fn t -> String.length(t) end) |> Enum.max()))
+
+    widths =
+      all
+      |> Enum.zip_with(& &1)
+      |> Enum.map(&(&1 |> Enum.map(fn t -> String.length(t) end) |> Enum.max()))
+
     sides = rows |> Enum.zip_with(& &1) |> Enum.map(&side/1)
     sides = if sides == [], do: Enum.map(columns, fn _ -> :left end), else: sides
 

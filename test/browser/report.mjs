@@ -89,6 +89,31 @@ const inside = (chart) => {
   return svg !== null && svg.getBoundingClientRect().right <= chart.getBoundingClientRect().right + 1;
 };
 
+// Letters that the drawing's edge cuts off are as lost as a chart that is not there.
+const cutOff = (chart) => {
+  const edge = chart.querySelector("svg")?.getBoundingClientRect();
+  if (!edge) return "everything";
+  const texts = [...chart.querySelectorAll("svg text")].filter((text) => getComputedStyle(text).opacity !== "0");
+  const outside = texts.filter((text) => {
+    const box = text.getBoundingClientRect();
+    return box.width > 0 && (box.left < edge.left - 1 || box.right > edge.right + 1);
+  });
+  return outside.map((text) => text.textContent).join(", ");
+};
+
+// The widths of the first chart on paper and afterwards. A real print lets pending promises run between
+// the event and the layout, an event sent by hand does not.
+const printWidths = async () => {
+  const width = () => Number(document.querySelector(".chart svg").getAttribute("width"));
+  const settled = () => new Promise((done) => setTimeout(done));
+  dispatchEvent(new Event("beforeprint"));
+  await settled();
+  const onPaper = width();
+  dispatchEvent(new Event("afterprint"));
+  await settled();
+  return { onPaper, onScreen: width() };
+};
+
 const overflow = () => document.documentElement.scrollWidth - document.documentElement.clientWidth;
 const paper = () => getComputedStyle(document.documentElement).backgroundColor;
 const labelInk = () => getComputedStyle(document.querySelector(".chart svg .role-axis-label text")).fill;
@@ -101,6 +126,8 @@ async function checkCharts(name, page) {
     const marks = await chart.evaluate(countMarks);
     check(`${name}: ${id} has drawn marks (${marks})`, marks > 0, await chart.innerText());
     check(`${name}: ${id} fits its place`, await chart.evaluate(inside));
+    const lost = await chart.evaluate(cutOff);
+    check(`${name}: ${id} shows all of its text`, lost === "", lost);
   }
 }
 
@@ -116,7 +143,11 @@ async function checkHover(page) {
     await page.mouse.move(0, 0);
     await chart.scrollIntoViewIfNeeded();
     const plot = await chart.$("svg .role-frame.root > g > path.background, svg .role-frame path.background");
-    const box = await plot.boundingBox();
+    const box = await plot?.boundingBox();
+    if (!box) {
+      check(`hover: ${id} has a plot to point at`, false);
+      continue;
+    }
     await page.mouse.move(box.x + box.width * 0.48, box.y + box.height * 0.5);
     await page.mouse.move(box.x + box.width * 0.5, box.y + box.height * 0.5);
     const tooltip = page.locator("#vg-tooltip-element.visible");
@@ -134,9 +165,19 @@ async function checkLegend(page) {
       return lines.filter((line) => Number(getComputedStyle(line).opacity) < 0.5).length;
     });
   const lines = await chart.evaluate((element) => element.querySelectorAll("svg .mark-line path").length);
-  await chart.locator("svg .role-legend-label text").first().click();
-  await page.waitForTimeout(200);
-  check("legend: a click brings out one line", (await faint()) === lines - 1, `${await faint()} of ${lines} are faint`);
+  const name = chart.locator("svg .role-legend-label text").first();
+  // Redrawing takes a frame or more; ask until it is so, or two seconds are over.
+  const becomes = async (count) => {
+    for (const end = Date.now() + 2000; (await faint()) !== count && Date.now() < end; ) await page.waitForTimeout(20);
+    return faint();
+  };
+  await name.click();
+  let now = await becomes(lines - 1);
+  check("legend: a click brings out one line", now === lines - 1, `${now} of ${lines} are faint`);
+  await page.screenshot({ path: join(folder, "legend.png") });
+  await name.dblclick();
+  now = await becomes(0);
+  check("legend: a double click brings all back", now === 0, `${now} of ${lines} are faint`);
 }
 
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
@@ -154,6 +195,8 @@ try {
 
   await light.page.emulateMedia({ media: "print", colorScheme: "dark" });
   check("print: light paper, whatever the screen", (await light.page.evaluate(paper)) === lightPaper);
+  const { onPaper, onScreen } = await light.page.evaluate(printWidths);
+  check("print: charts are laid out for paper, and back", onPaper < 720 && onScreen > 1000, `${onPaper}, ${onScreen}`);
   const pdf = join(folder, "print.pdf");
   await light.page.pdf({ path: pdf, format: "A4", printBackground: true });
   check("print: a PDF of some size", statSync(pdf).size > 10_000);
@@ -162,7 +205,6 @@ try {
   await checkHover(light.page);
   await light.page.screenshot({ path: join(folder, "hover.png") });
   await checkLegend(light.page);
-  await light.page.screenshot({ path: join(folder, "legend.png") });
   checkQuiet("desktop", light);
 
   const dark = await open(browser, { viewport: DESKTOP, colorScheme: "dark" });

@@ -28,7 +28,7 @@ static int check_passed, check_failed; /* tests */
 static int check_bad;                  /* failed checks of the running test */
 
 /* For integers of up to 64 bits; a pointer is compared first: CHECK_EQ(p == NULL, 1). */
-#define CHECK_EQ(got, expected)                                                                    \
+#define CHECK_EQ(got, expected) \
     check_eq(__FILE__, __LINE__, #got, (int64_t)(got), (int64_t)(expected))
 
 #define RUN(test) check_run(#test, test)

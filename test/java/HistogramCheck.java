@@ -3,8 +3,8 @@
 //   java -cp /usr/share/java/hdrhistogram.jar test/java/HistogramCheck.java DATAFILE
 //
 // DATAFILE holds one integer per line, in ns. Printed are one figure per line, as a name and a
-// value, and then the percentile distribution in µs for several numbers of ticks per half
-// distance, each below a line "hgrm TICKS". test/src/tame_histogram_java_test.exs compares all of it.
+// value, and then the percentile distribution in microseconds for several numbers of ticks per
+// half distance, each below a line "hgrm TICKS". test/src/tame_histogram_java_test.exs compares it.
 
 import java.io.IOException;
 import java.io.PrintStream;

@@ -27,7 +27,10 @@ defmodule Tame.LatencyTest do
 
     test "a method that cannot start is skipped with its reason, and that is no failure" do
       result = measure([FakeMethods.Skipped, FakeMethods.Good])
-      assert %{status: "skipped", reason: "no such thing here", p50_us: nil} = row(result, "skipped")
+
+      assert %{status: "skipped", reason: "no such thing here", p50_us: nil} =
+               row(result, "skipped")
+
       assert row(result, "good").count == 200
       assert Latency.ok?(result)
     end
@@ -63,7 +66,11 @@ defmodule Tame.LatencyTest do
 
     test "progress is told before each turn, warm-up included" do
       test = self()
-      measure([FakeMethods.Good, FakeMethods.Skipped], 4, rounds: 2, progress: &send(test, {:progress, &1}))
+
+      measure([FakeMethods.Good, FakeMethods.Skipped], 4,
+        rounds: 2,
+        progress: &send(test, {:progress, &1})
+      )
 
       assert for({:progress, step} <- drain(), do: {step.what, step.done, step.total}) ==
                [{"good, warm-up", 0, 3}, {"good, round 1", 1, 3}, {"good, round 2", 2, 3}]

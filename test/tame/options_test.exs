@@ -4,7 +4,13 @@ defmodule Tame.OptionsTest do
 
   alias Tame.Options
 
-  @switches [bytes: :non_neg_integer, rounds: :pos_integer, only: :list, json: :string, quick: :flag]
+  @switches [
+    bytes: :non_neg_integer,
+    rounds: :pos_integer,
+    only: :list,
+    json: :string,
+    quick: :flag
+  ]
 
   test "reads each type" do
     argv = ~w(--bytes 1_000 --rounds 2 --only a,b --json out.json --quick)
@@ -21,8 +27,10 @@ defmodule Tame.OptionsTest do
         {~w(--bytes), "--bytes needs a value"},
         {~w(--quick=maybe), "--quick takes no value, got: maybe"},
         {~w(--only ,), "--only ,: expected at least one word, with commas between them"},
-        {~w(extra), ~s(unexpected word "extra", expected one of: --bytes, --rounds, --only, --json, --quick)},
-        {~w(--byte 1), "unknown switch --byte, expected one of: --bytes, --rounds, --only, --json, --quick"}
+        {~w(extra),
+         ~s(unexpected word "extra", expected one of: --bytes, --rounds, --only, --json, --quick)},
+        {~w(--byte 1),
+         "unknown switch --byte, expected one of: --bytes, --rounds, --only, --json, --quick"}
       ] do
     test "#{Enum.join(argv, " ")} is refused in one line" do
       assert Options.parse(unquote(argv), @switches) == {:error, unquote(message)}

@@ -24,7 +24,8 @@ defmodule Tame.SystemInfoTest do
   end
 
   describe "cpu_quota/1" do
-    defp files(map), do: &Map.fetch(map, &1) |> then(fn r -> if r == :error, do: {:error, :enoent}, else: r end)
+    defp files(map),
+      do: &(Map.fetch(map, &1) |> then(fn r -> if r == :error, do: {:error, :enoent}, else: r end))
 
     test "the tightest of the group and its parents counts" do
       read =
@@ -60,7 +61,8 @@ defmodule Tame.SystemInfoTest do
   describe "warnings/1" do
     @quiet [load: 0.1, cores: 2, flavor: "jit", build_type: "opt", cpu_quota: :none, schedulers: 2]
 
-    defp ids(change), do: @quiet |> Keyword.merge(change) |> SystemInfo.warnings() |> Enum.map(& &1.id)
+    defp ids(change),
+      do: @quiet |> Keyword.merge(change) |> SystemInfo.warnings() |> Enum.map(& &1.id)
 
     test "a quiet, normal machine has none" do
       assert ids([]) == []

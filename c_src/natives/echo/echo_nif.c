@@ -28,9 +28,9 @@ struct library {
     int worker_count;
     ErlNifTid reaper;
     int reaper_runs;
-    ErlNifMutex *starts;     /* guards running */
+    ErlNifMutex *starts; /* guards running */
     ErlNifCond *none_run;
-    int running;             /* threads of the thread-per-call method not yet joined */
+    int running; /* threads of the thread-per-call method not yet joined */
 };
 
 /* One echo on its way through a thread. Owned by the thread that handles it. */

@@ -10,6 +10,8 @@ defmodule CopycatTest do
   test "tame measures it beside its own methods" do
     methods = [Tame.Latency.Methods.NIFNormal, Copycat.Method]
     result = Tame.Latency.measure(:binary.copy("x", 1000), 100, methods: methods)
-    assert [%{id: "nif_normal", status: "ok"}, %{id: "copycat", status: "ok", count: 100}] = result.methods
+
+    assert [%{id: "nif_normal", status: "ok"}, %{id: "copycat", status: "ok", count: 100}] =
+             result.methods
   end
 end

@@ -25,8 +25,8 @@ import java.nio.charset.StandardCharsets;
  * message {From, Ref, Term} by {Ref, Term} to From. Jinterface makes a Java object of every term it
  * receives and bytes of every term it sends: that is what a Java node costs.
  *
- * <p>One more byte on standard input, or its end, ends it at once. A Java node does not end of itself when its peer
- * does: a lost connection must, and here does, end it too.
+ * <p>One more byte on standard input, or its end, ends it at once. A Java node does not end of
+ * itself when its peer does: a lost connection must, and here does, end it too.
  */
 public final class EchoNode {
     private static final int OK = 0;
@@ -70,7 +70,9 @@ public final class EchoNode {
                 (OtpErlangPid) hello.elementAt(0),
                 new OtpErlangTuple(
                         new OtpErlangObject[] {
-                            new OtpErlangAtom("tame_peer"), connection.self().pid(), hello.elementAt(1)
+                            new OtpErlangAtom("tame_peer"),
+                            connection.self().pid(),
+                            hello.elementAt(1)
                         }));
 
         while (true) {

@@ -43,13 +43,20 @@ defmodule Tame.Latency.Charts do
           title: nil,
           axis: %{domain: false, ticks: false, labelPadding: 8, labelLimit: 160}
         },
-        x: us_axis(overview_domain(methods), "round trip in µs, logarithmic: dot p50, bar to p99"),
+        x: us_axis(overview_domain(methods), "round trip, µs"),
         color: %{
           field: "isolation",
           type: "nominal",
           title: nil,
           scale: %{domain: isolations, range: Enum.map(isolations, &Colours.isolation/1)},
-          legend: %{orient: "top", symbolType: "circle", symbolStrokeWidth: 0, symbolSize: 90}
+          legend: %{
+            orient: "top",
+            symbolType: "circle",
+            symbolStrokeWidth: 0,
+            symbolOpacity: 1,
+            symbolSize: 90,
+            columns: %{expr: "width < 420 ? 2 : 4"}
+          }
         },
         tooltip: [
           %{field: "method", title: "method"},
@@ -101,7 +108,7 @@ defmodule Tame.Latency.Charts do
       data: %{values: rows},
       encoding: %{
         x: share_axis(rows),
-        y: us_axis(rows_domain(rows), "round trip in µs, logarithmic"),
+        y: us_axis(rows_domain(rows), "round trip, µs"),
         color: line_colour(methods)
       },
       layer: [
@@ -126,7 +133,7 @@ defmodule Tame.Latency.Charts do
   defp overview_domain(methods) do
     low = methods |> Enum.map(&drawn(&1.p50_us)) |> Enum.min()
     high = methods |> Enum.map(&drawn(&1.p99_us)) |> Enum.max()
-    [low / 4, high * 1.5]
+    [low / 10, high * 1.5]
   end
 
   # The histogram's own steps, and between them the exact percentiles that the tables print.
@@ -234,10 +241,10 @@ defmodule Tame.Latency.Charts do
       legend: %{
         orient: "top",
         symbolType: "stroke",
-        symbolSize: 500,
+        symbolSize: 340,
         symbolStrokeWidth: 2.5,
         columns: %{expr: columns},
-        columnPadding: 18
+        columnPadding: 12
       }
     }
   end
@@ -286,7 +293,11 @@ defmodule Tame.Latency.Charts do
   end
 
   defp pick_param do
-    %{name: "pick", select: %{type: "point", fields: ["method"]}, bind: "legend"}
+    %{
+      name: "pick",
+      select: %{type: "point", fields: ["method"], on: "click", clear: "dblclick"},
+      bind: "legend"
+    }
   end
 
   defp picked(yes, no), do: %{condition: %{param: "pick", value: yes}, value: no}

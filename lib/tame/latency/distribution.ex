@@ -192,7 +192,7 @@ defmodule Tame.Latency.Distribution do
   defp await_epmd(state, deadline) do
     cond do
       epmd_answers?() ->
-        {:ok, state}
+        {:ok, %{state | epmd: Peer.hold_stdin(state.epmd)}}
 
       System.monotonic_time(:millisecond) > deadline ->
         {:error, "no epmd: the one we started does not answer on 127.0.0.1:#{epmd_port()}", state}

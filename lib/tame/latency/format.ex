@@ -4,6 +4,7 @@ defmodule Tame.Latency.Format do
   """
 
   alias Tame.{JSON, SystemInfo, TextTable}
+  alias Tame.Report.Number
 
   # The 2017 post's four types of interoperation, each by the method that stands for it.
   @types [
@@ -94,7 +95,8 @@ defmodule Tame.Latency.Format do
         times = [row.p50_us, row.p90_us, row.p99_us, row.p999_us, row.max_us, row.mean_us]
 
         [row.id, isolation(row), row.data_type, row.context_switch] ++
-          Enum.map(times, &us/1) ++ [times_base(row, base), Integer.to_string(row.gc_runs)]
+          Enum.map(times, &Number.short/1) ++
+          [times_base(row, base), Integer.to_string(row.gc_runs)]
       end
 
     TextTable.format(@columns, rows)
@@ -104,7 +106,7 @@ defmodule Tame.Latency.Format do
   defp isolation(%{isolation: isolation}), do: isolation
 
   defp times_base(_row, nil), do: "-"
-  defp times_base(row, base), do: number(row.p50_us / base.p50_us)
+  defp times_base(row, base), do: Number.short(row.p50_us / base.p50_us)
 
   defp unmeasured(result) do
     for %{status: status} = row when status != "ok" <- result.methods do
@@ -121,7 +123,15 @@ defmodule Tame.Latency.Format do
         rows =
           for {type, isolation, id} <- @types, row = measured[id] do
             ratio = row.p50_us / base.p50_us
-            [type, isolation, id, us(row.p50_us), number(ratio), "10^#{round(:math.log10(ratio))}"]
+
+            [
+              type,
+              isolation,
+              id,
+              Number.short(row.p50_us),
+              Number.short(ratio),
+              "10^#{round(:math.log10(ratio))}"
+            ]
           end
 
         columns = ["type", "isolation", "measured by", "p50 µs", "×NIF", "order"]
@@ -136,14 +146,4 @@ defmodule Tame.Latency.Format do
   defp warnings(%{warnings: warnings}), do: [?\n | Enum.map(warnings, &["warning: ", &1.text, ?\n])]
 
   defp measured(result), do: Enum.filter(result.methods, &(&1.status == "ok"))
-
-  # Three significant digits are what the histogram keeps.
-  defp us(value) when value < 10, do: :erlang.float_to_binary(value, decimals: 3)
-  defp us(value) when value < 100, do: :erlang.float_to_binary(value, decimals: 2)
-  defp us(value) when value < 1000, do: :erlang.float_to_binary(value, decimals: 1)
-  defp us(value), do: :erlang.float_to_binary(value, decimals: 0)
-
-  defp number(value) when value < 10, do: :erlang.float_to_binary(value, decimals: 2)
-  defp number(value) when value < 100, do: :erlang.float_to_binary(value, decimals: 1)
-  defp number(value), do: :erlang.float_to_binary(value, decimals: 0)
 end

@@ -57,8 +57,7 @@ defmodule Tame.Latency.Methods do
         {:ok, Enum.filter(all(), &(Atom.to_string(&1.describe().id) in ids))}
 
       unknown ->
-        {:error,
-         "unknown method #{inspect(unknown)}, expected some of: #{Enum.join(known, ", ")}"}
+        {:error, "unknown method #{inspect(unknown)}, expected some of: #{Enum.join(known, ", ")}"}
     end
   end
 end

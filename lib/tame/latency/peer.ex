@@ -22,10 +22,10 @@ defmodule Tame.Latency.Peer do
   # Of what a program writes, the lines that are kept to explain its end.
   @lines 5
 
-  @doc "Options for a program that speaks lines: what it prints explains its end, a newline ends it."
+  @doc "Options for a program that speaks lines: what it prints explains its end."
   def lines, do: [:stderr_to_stdout, line: 1_000]
 
-  @doc "Starts a program. A port with `packet: 4` is closed by an empty frame, any other by a newline."
+  @doc "Starts a program. One with `packet: 4` is ended by an empty frame, any other by a newline."
   @spec open(Path.t(), [String.t()], list()) :: {:ok, t()} | {:error, String.t()}
   def open(path, args, options) do
     port =
@@ -61,7 +61,7 @@ defmodule Tame.Latency.Peer do
     end
   end
 
-  @doc "Raises with the way in which the program ended. To be called when it did, or will presently."
+  @doc "Raises with the way in which the program ended, which it did, or will do presently."
   @spec ended!(t()) :: no_return()
   def ended!(%__MODULE__{} = peer), do: raise(how_it_ended(peer))
 
@@ -97,7 +97,7 @@ defmodule Tame.Latency.Peer do
 
   # Stopped, or stuck in the kernel.
   defp kill(peer) do
-    System.cmd("kill", ["-KILL", "#{peer.os_pid}"], stderr_to_stdout: true)
+    System.cmd("/bin/sh", ["-c", "kill -KILL #{peer.os_pid}"], stderr_to_stdout: true)
     port = peer.port
 
     receive do

@@ -122,7 +122,12 @@ defmodule Tame.Latency.Runner do
 
       {^pid, {:error, {:different, back}}} ->
         close(method)
-        ended(method, :failed, "the term came back as #{inspect(back, limit: 5, printable_limit: 40)}")
+
+        ended(
+          method,
+          :failed,
+          "the term came back as #{inspect(back, limit: 5, printable_limit: 40)}"
+        )
 
       {:DOWN, ^monitor, :process, ^pid, reason} ->
         ended(method, :failed, explain(reason))

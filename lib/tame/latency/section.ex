@@ -22,7 +22,7 @@ defmodule Tame.Latency.Section do
     {"drivers", "Port drivers: call, control, outputv, async",
      ~w(driver_call driver_control driver_outputv driver_async),
      "The callbacks of one port driver. Call and control answer at once on the caller's scheduler, outputv " <>
-       "answers by message, async works on a thread of the VM's pool before it does."},
+       "answers by message, and so does async, after a thread of the VM's pool did the work."},
     {"nifs", "NIFs: normal, yielding, dirty",
      ~w(nif_normal nif_yielding nif_dirty_cpu nif_dirty_io nif_yielding_dirty),
      "The price of not blocking a scheduler. Yielding is one hop on the same scheduler; dirty moves the process to " <>
@@ -102,20 +102,22 @@ defmodule Tame.Latency.Section do
       baseline ->
         others =
           for id <- ~w(nif_dirty_cpu driver_call port c_node), method = find(measured, id) do
-            "#{id} #{Number.short(method.p50_us)} µs#{times_text(method, baseline)}"
+            "#{short_us(method)} by #{id}#{times_text(method, baseline)}"
           end
 
         [
-          "Half of all calls came back within: " <>
-            Enum.join(["#{@baseline} #{Number.short(baseline.p50_us)} µs" | others], ", ") <> "."
+          "Half of all calls came back within " <>
+            Enum.join(["#{short_us(baseline)} by #{@baseline}" | others], ", ") <> "."
         ]
     end
   end
 
+  defp short_us(method), do: "#{Number.short(method.p50_us)}\u00A0µs"
+
   defp times_text(method, baseline) do
     case times(method, baseline) do
       nil -> ""
-      times -> " (#{times} × #{@baseline})"
+      times -> " (#{times}\u00A0×)"
     end
   end
 
@@ -181,7 +183,7 @@ defmodule Tame.Latency.Section do
         title: "All methods by percentile",
         caption: [
           "Greys are plain Erlang, cool colours run inside the VM, warm ones are OS processes, pink ones are nodes. " <>
-            "Click a name above the chart to bring its line out, shift-click to add another, double-click to see all again."
+            "Click a name or a line to bring that method out, shift-click to add another, double-click to see all again."
         ],
         spec: Charts.percentiles(measured, height: @tall_px, pick: true),
         table: short_table("All methods by percentile", measured)

@@ -54,7 +54,7 @@ defmodule Tame.Latency.Methods.NodeProgram do
   defp await_hello(%Peer{port: port} = peer, token) do
     receive do
       {:tame_peer, pid, ^token} ->
-        {:ok, {pid, port, peer}}
+        {:ok, {pid, port, Peer.hold_stdin(peer)}}
 
       {^port, {:exit_status, _}} = message ->
         send(self(), message)

@@ -3,8 +3,9 @@ defmodule Tame.Latency.Methods.Port do
   An OS process on standard input and output: `tame_echo` behind a port with `{:packet, 4}`.
 
   The VM copies what goes out into one buffer and what comes in into another, and its poll thread
-  wakes a scheduler for the answer. A frame above 64 KiB does not fit into a pipe: both sides then
-  read and write in turns, which is why `tame_echo` passes bytes on before a frame is complete.
+  wakes a scheduler for the answer. What does not fit into a pipe is written and read in turns; so
+  `tame_echo` passes bytes on before a frame is complete, and asks for pipes of 1 MiB, which Linux
+  grants. A program that does neither takes twice as long for 64 KiB.
   """
 
   use Tame.Latency.Method,

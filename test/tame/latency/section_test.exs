@@ -1,0 +1,250 @@
+defmodule Tame.Latency.SectionTest do
+  use ExUnit.Case, async: true
+
+  alias Tame.Latency.{Colours, Section}
+  alias Tame.LatencyFixture, as: Fixture
+
+  @pictures ~w(kinds drivers nifs threads)
+
+  defp section(result \\ Fixture.result()), do: Section.from_result(result)
+
+  defp figure(section, id), do: Enum.find(section.figures, &(&1.id == id))
+
+  defp ids(section), do: Enum.map(section.figures, & &1.id)
+
+  defp values(figure), do: figure.spec.data.values
+
+  defp drawn(figure), do: figure |> values() |> Enum.map(& &1.method) |> Enum.uniq()
+
+  defp rows(figure), do: Map.new(figure.table.rows, fn [id | cells] -> {id, cells} end)
+
+  # The colours and dashes that a percentile chart gives to its methods.
+  defp lines(figure) do
+    [%{encoding: %{strokeDash: dash}} | _] = figure.spec.layer
+    colour = figure.spec.encoding.color.scale
+    assert dash.scale.domain == colour.domain
+    Enum.zip(colour.domain, Enum.zip(colour.range, dash.scale.range))
+  end
+
+  describe "from_result/1" do
+    test "has the overview, the four pictures and the percentiles" do
+      assert ids(section()) == ["overview"] ++ @pictures ++ ["percentiles"]
+    end
+
+    test "hands on the warnings and says payload, calls and rounds" do
+      section = section()
+
+      assert [%{id: :machine_busy, text: "The load" <> _}, %{id: :overhead_visible}] =
+               section.warnings
+
+      assert {"payload", "64 KiB (65,536 B)"} in section.facts
+      assert {"calls a method", "100,000 in 10 rounds"} in section.facts
+    end
+
+    test "takes warnings that are structs" do
+      result = %{Fixture.result() | warnings: [%Tame.Warning{id: :x, text: "t"}]}
+      assert section(result).warnings == [%{id: :x, text: "t"}]
+    end
+
+    test "answers in a sentence, with multiples of nif_normal" do
+      text = Enum.join(section().intro, "\n")
+      assert text =~ "0.072\u00A0µs by nif_normal, 2.98\u00A0µs by nif_dirty_cpu (41.4\u00A0×)"
+    end
+
+    test "renders as a page" do
+      page = Tame.Report.render([section()], Fixture.result().system, assets: %{css: "", js: ""})
+      page = IO.iodata_to_binary(page)
+      assert page =~ "Isolation against latency"
+      assert page =~ "exit status 139"
+    end
+
+    test "every spec is plain Vega-Lite with its data inside" do
+      for figure <- section().figures do
+        json = figure.spec |> Tame.JSON.encode() |> IO.iodata_to_binary()
+        assert json =~ ~s("$schema":"https://vega.github.io/schema/vega-lite/)
+        assert json =~ ~s("tooltip")
+        refute json =~ ~s("url")
+        assert values(figure) != []
+      end
+    end
+  end
+
+  describe "the overview" do
+    test "draws the measured methods fastest first" do
+      overview = figure(section(), "overview")
+      p50s = for row <- values(overview), do: row.us
+
+      assert length(p50s) == 16
+      assert p50s == Enum.sort(p50s)
+    end
+
+    test "colours isolation as the words above it do" do
+      scale = figure(section(), "overview").spec.encoding.color.scale
+      words = for {colour, name, _} <- section().words, do: {name, colour}
+      assert Enum.zip(scale.domain, scale.range) == words
+    end
+
+    test "lists all methods, the others last with their reason" do
+      table = figure(section(), "overview").table
+      assert length(table.rows) == 18
+      assert length(table.columns) == 12
+
+      assert [
+               {:dot, _, "shared"},
+               "Erlang term",
+               "none",
+               "0.072",
+               "0.081",
+               "0.140",
+               "0.610",
+               "31.5",
+               "0.077",
+               "1.00",
+               "0"
+             ] = rows(figure(section(), "overview"))["nif_normal"]
+
+      assert [["driver_outputv" | failed], ["java_node" | skipped]] = Enum.take(table.rows, -2)
+
+      assert List.last(failed) ==
+               {:note, "failed: the port ended after 31,204 calls (exit status 139)"}
+
+      assert {:note, "skipped: no JDK" <> _} = List.last(skipped)
+    end
+
+    test "has no multiples without nif_normal, nor when it took no time" do
+      without = Fixture.only(Fixture.result(), ~w(port c_node))
+      too_fast = Fixture.update(Fixture.result(), "nif_normal", %{p50_us: 0.0})
+
+      for result <- [without, too_fast] do
+        [_, _, _, _, _, _, _, _, _, times, _] = rows(figure(section(result), "overview"))["port"]
+        assert times == nil
+      end
+    end
+
+    test "is a table alone when nothing was measured" do
+      result = Fixture.only(Fixture.result(), ~w(driver_outputv java_node))
+      assert [%{id: "overview", spec: nil, table: table}] = section(result).figures
+      assert length(table.rows) == 2
+      assert [%{id: "overview", spec: nil}] = section(%{result | methods: []}).figures
+    end
+  end
+
+  describe "a picture" do
+    test "holds its methods, one line each, and their table" do
+      section = section()
+      assert drawn(figure(section, "kinds")) == ~w(c_node port driver_call nif_normal)
+
+      assert drawn(figure(section, "nifs")) ==
+               ~w(nif_normal nif_yielding nif_dirty_cpu nif_dirty_io nif_yielding_dirty)
+
+      assert drawn(figure(section, "threads")) == ~w(nif_thread_new nif_thread_queue nif_dirty_cpu)
+      assert [_, "180", "226", "391", "1190", "12345"] = rows(figure(section, "kinds"))["port"]
+    end
+
+    test "says which of its methods is missing and why" do
+      drivers = figure(section(), "drivers")
+      assert drawn(drivers) == ~w(driver_call driver_control driver_async)
+      assert Enum.join(drivers.caption) =~ "Not drawn: driver_outputv, failed: the port ended"
+      refute Map.has_key?(rows(drivers), "driver_outputv")
+    end
+
+    test "says which of its methods was not asked for" do
+      kinds = Fixture.result() |> Fixture.only(~w(nif_normal port)) |> section() |> figure("kinds")
+      assert drawn(kinds) == ~w(port nif_normal)
+
+      assert Enum.join(kinds.caption) =~
+               "c_node, not part of this run; driver_call, not part of this run"
+    end
+
+    test "is left out when none of its methods was measured" do
+      assert Fixture.result() |> Fixture.only(~w(port driver_outputv)) |> section() |> ids() ==
+               ~w(overview kinds percentiles)
+    end
+
+    test "gives each of its lines a colour and a dash of its own" do
+      for id <- @pictures ++ ["percentiles"] do
+        lines = for {_, line} <- lines(figure(section(), id)), do: line
+        assert lines == Enum.uniq(lines)
+      end
+    end
+  end
+
+  describe "latency by percentile" do
+    test "holds the exact percentiles of the table among the histogram's steps, in order" do
+      rows = for row <- values(figure(section(), "percentiles")), row.method == "port", do: row
+      marked = for row <- rows, row.mark, do: {row.percentile, row.us}
+
+      assert marked == [
+               {"50 %", 180.0},
+               {"90 %", 226.0},
+               {"99 %", 391.0},
+               {"99.9 %", 1190.0},
+               {"100 % (max)", 12_345.0}
+             ]
+
+      shares = for row <- rows, do: row.share
+      assert shares == Enum.sort(shares)
+      assert hd(shares) == 1.0
+      assert List.last(shares) == 100_000.0
+    end
+
+    test "draws a reading of zero at the clock's nanosecond" do
+      result =
+        Fixture.update(Fixture.result(), "beam_call", %{
+          p50_us: 0.0,
+          percentiles: [[0.0, 0.0], [100.0, 14.2]]
+        })
+
+      for figure <- section(result).figures, row <- values(figure), do: assert(row.us > 0)
+    end
+
+    test "draws a method of which there is a single sample" do
+      once = %{
+        count: 1,
+        p90_us: 3.0,
+        p99_us: 3.0,
+        p999_us: 3.0,
+        max_us: 3.0,
+        percentiles: [[100.0, 3.0]]
+      }
+
+      result =
+        Fixture.result()
+        |> Fixture.only(["port"])
+        |> Fixture.update("port", Map.put(once, :p50_us, 3.0))
+
+      assert [_ | _] = values(figure(section(result), "percentiles"))
+    end
+
+    test "draws a method from elsewhere in its isolation's colour" do
+      result = Fixture.update(Fixture.result(), "port", %{id: "my_port"})
+
+      {_, {colour, _}} =
+        result |> section() |> figure("percentiles") |> lines() |> List.keyfind("my_port", 0)
+
+      assert colour == Colours.isolation("process")
+    end
+  end
+
+  test "hostile ids and reasons stay text in the page" do
+    evil = ~s|</script><script>alert(1)</script>|
+
+    result =
+      Fixture.result()
+      |> Fixture.update("java_node", %{reason: evil, id: evil})
+      |> Fixture.update("port", %{id: "port" <> evil, data_type: evil})
+
+    page =
+      [section(result)]
+      |> Tame.Report.render([{"os", evil}], assets: %{css: "", js: ""})
+      |> IO.iodata_to_binary()
+
+    refute page =~ "<script>alert"
+  end
+
+  test "each method has its own pair of colour and dash" do
+    lines = for id <- Colours.ids(), do: Colours.line(id, "none")
+    assert length(lines) == 18
+    assert lines == Enum.uniq(lines)
+  end
+end
