@@ -22,6 +22,7 @@ defmodule Tame.SystemInfo do
     async_threads: "async threads",
     busy_wait: "busy wait",
     clock: "clock",
+    clock_step_ns: "clock step",
     os: "OS",
     kernel: "kernel",
     cpu: "CPU",
@@ -52,7 +53,8 @@ defmodule Tame.SystemInfo do
       dirty_io_schedulers: :erlang.system_info(:dirty_io_schedulers),
       async_threads: :erlang.system_info(:thread_pool_size),
       busy_wait: busy_wait(File.read("/proc/self/cmdline")),
-      clock: "#{clock}, #{clock_resolution_ns()} ns",
+      clock: to_string(clock),
+      clock_step_ns: clock_step_ns(),
       os: os(File.read("/etc/os-release")),
       kernel: to_string(:erlang.system_info(:system_architecture)) <> " " <> kernel(),
       cpu: cpu(File.read("/proc/cpuinfo")),
@@ -97,9 +99,10 @@ defmodule Tame.SystemInfo do
          "The container may use #{quota} CPUs but #{schedulers} schedulers run: busy waiting eats the " <>
            "quota. Start with +S #{max(trunc(quota), 1)} or +sbwt none."
        end},
-      {clock_resolution_ns() > 100, :clock_too_coarse,
+      {system[:clock_step_ns] > 100, :clock_too_coarse,
        fn ->
-         "The monotonic clock advances by #{clock_resolution_ns()} ns: shorter calls cannot be told apart."
+         "The monotonic clock advances in steps of #{system[:clock_step_ns]} ns: shorter calls cannot be " <>
+           "told apart."
        end}
     ])
   end
@@ -107,15 +110,24 @@ defmodule Tame.SystemInfo do
   defp show(_key, nil), do: "unknown"
   defp show(:cpu_quota, :none), do: "none"
   defp show(:cpu_quota, cpus), do: "#{cpus} CPUs"
+  defp show(:clock_step_ns, ns), do: "#{ns} ns"
   defp show(:memory_mb, mb), do: "#{mb} MB"
   defp show(_key, value), do: to_string(value)
 
   defp known(:unknown), do: nil
   defp known(value), do: value
 
-  defp clock_resolution_ns do
-    {_, per_second} = List.keyfind(:erlang.system_info(:os_monotonic_time_source), :resolution, 0)
-    max(div(1_000_000_000, per_second), 1)
+  # What the clock really advances by, which is often more than the 1 ns that the OS states: the
+  # greatest common divisor of many differences between readings.
+  defp clock_step_ns do
+    readings = for _ <- 1..1000, do: :erlang.monotonic_time()
+
+    step =
+      readings
+      |> Enum.zip_with(tl(readings), fn from, to -> to - from end)
+      |> Enum.reduce(0, &Integer.gcd/2)
+
+    max(:erlang.convert_time_unit(step, :native, :nanosecond), 1)
   end
 
   @doc false

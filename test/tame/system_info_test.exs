@@ -59,7 +59,8 @@ defmodule Tame.SystemInfoTest do
   end
 
   describe "warnings/1" do
-    @quiet [load: 0.1, cores: 2, flavor: "jit", build_type: "opt", cpu_quota: :none, schedulers: 2]
+    @quiet [load: 0.1, cores: 2, flavor: "jit", build_type: "opt"] ++
+             [cpu_quota: :none, schedulers: 2, clock_step_ns: 1]
 
     defp ids(change),
       do: @quiet |> Keyword.merge(change) |> SystemInfo.warnings() |> Enum.map(& &1.id)
@@ -73,6 +74,7 @@ defmodule Tame.SystemInfoTest do
       assert ids(flavor: "emu") == [:no_jit]
       assert ids(build_type: "debug") == [:not_optimised]
       assert ids(cpu_quota: 1.5) == [:cpu_quota]
+      assert ids(clock_step_ns: 1000) == [:clock_too_coarse]
     end
 
     test "what the machine does not say raises no warning" do

@@ -58,7 +58,8 @@ defmodule Mix.Tasks.Tame.Report do
 
   defp page(result, assets) do
     Report.render([Latency.Section.from_result(result)], Tame.SystemInfo.lines(result.system),
-      assets: assets
+      assets: assets,
+      lead: "Measured on #{Calendar.strftime(DateTime.utc_now(), "%Y-%m-%d at %H:%M")} UTC."
     )
   end
 end
