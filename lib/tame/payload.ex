@@ -56,18 +56,30 @@ defmodule Tame.Payload do
   end
 
   # The child prints the size of its term; its memory is bounded by the shell that starts it, its
-  # time by its own timer. A crash dump of it would be of no use to anybody.
+  # time by its own timer. A crash dump of it would be of no use to anybody. From Elixir 1.15 on a
+  # CompileError only says that its reasons were logged; they are to be had as diagnostics.
   @child """
   :timer.apply_after(10_000, :erlang, :halt, [9])
   [text] = System.argv()
-  try do
-    {term, _} = Code.eval_string(text)
-    IO.write("size " <> Integer.to_string(:erlang.external_size(term)))
-  rescue
-    error -> IO.write("raised " <> Exception.message(error))
-  catch
-    kind, reason -> IO.write("raised " <> Exception.format_banner(kind, reason))
+
+  evaluate = fn ->
+    try do
+      {term, _} = Code.eval_string(text)
+      {"size ", Integer.to_string(:erlang.external_size(term))}
+    rescue
+      error -> {"raised ", Exception.message(error)}
+    catch
+      kind, reason -> {"raised ", Exception.format_banner(kind, reason)}
+    end
   end
+
+  {{kind, words}, diagnostics} =
+    if function_exported?(Code, :with_diagnostics, 1),
+      do: apply(Code, :with_diagnostics, [evaluate]),
+      else: {evaluate.(), []}
+
+  reasons = for %{severity: :error, message: message} <- diagnostics, do: message
+  IO.write(kind <> if(kind == "raised ", do: List.first(reasons) || words, else: words))
   """
 
   # What an idle emulator maps without using it.

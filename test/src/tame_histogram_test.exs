@@ -167,7 +167,7 @@ defmodule Tame.HistogramTest do
   describe "percentiles/2" do
     test "halves the distance to 100 % with the given number of ticks" do
       rows = :tame_histogram.percentiles(histogram(1..8), 2)
-      assert [{0.0, 1, 1}, {25.0, 2, 2}, {50.0, 4, 4}, {62.5, 5, 5}, {75.0, 6, 6} | _] = rows
+      assert [{+0.0, 1, 1}, {25.0, 2, 2}, {50.0, 4, 4}, {62.5, 5, 5}, {75.0, 6, 6} | _] = rows
       assert List.last(rows) == {100.0, 8, 8}
     end
 

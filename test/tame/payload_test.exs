@@ -25,7 +25,7 @@ defmodule Tame.PayloadTest do
         {"%{a: ", "expected an Elixir expression"},
         {"", nil},
         {"1 +", "expected an Elixir expression"},
-        {"undefined_here", "raised nofile:1: undefined function undefined_here/0"},
+        {"undefined_here", ": raised"},
         {"raise \"no\"", "raised no"},
         {"throw(:up)", "raised ** (throw) :up"},
         {":binary.copy(<<1>>, 100_000_000_000)", "does not fit in memory"},
@@ -38,5 +38,10 @@ defmodule Tame.PayloadTest do
       assert message =~ unquote(expected)
       refute message =~ "\n"
     end
+  end
+
+  test "a name that does not exist is named" do
+    assert {:error, message} = Payload.expression("nothing_of_that_name", @plenty)
+    assert message =~ ~r/raised .*undefined (function|variable).*nothing_of_that_name/
   end
 end
