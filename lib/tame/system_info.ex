@@ -29,7 +29,7 @@ defmodule Tame.SystemInfo do
     cores: "cores",
     cpu_quota: "CPU quota",
     memory_mb: "memory",
-    load: "load before the run"
+    busy_percent: "CPU busy before the run"
   ]
 
   # What erl(1) documents for +sbwt, +sbwtdcpu and +sbwtdio when none is given.
@@ -61,7 +61,7 @@ defmodule Tame.SystemInfo do
       cores: :erlang.system_info(:logical_processors_available) |> known(),
       cpu_quota: cpu_quota(&File.read/1),
       memory_mb: memory_mb(File.read("/proc/meminfo")),
-      load: load(File.read("/proc/loadavg"))
+      busy_percent: busy_percent(&File.read/1)
     ]
   end
 
@@ -74,16 +74,15 @@ defmodule Tame.SystemInfo do
   @doc "What about this machine a reader must know."
   @spec warnings(t()) :: [Warning.t()]
   def warnings(system) do
-    load = system[:load]
-    cores = system[:cores]
+    busy = system[:busy_percent]
     quota = system[:cpu_quota]
     schedulers = system[:schedulers]
 
     Warning.select([
-      {is_number(load) and is_integer(cores) and load > cores * 0.5, :machine_busy,
+      {is_number(busy) and busy > 10, :machine_busy,
        fn ->
-         "The load average was #{load} on #{cores} cores before the run: something else was running. " <>
-           "Compare figures of this one run with each other, not with other runs."
+         "Before the run, while we did nothing, the CPUs were #{busy} % busy: something else runs here, or beside this " <>
+           "virtual machine. Compare figures of this one run with each other, not with other runs."
        end},
       {system[:flavor] != "jit", :no_jit,
        fn ->
@@ -110,6 +109,7 @@ defmodule Tame.SystemInfo do
   defp show(_key, nil), do: "unknown"
   defp show(:cpu_quota, :none), do: "none"
   defp show(:cpu_quota, cpus), do: "#{cpus} CPUs"
+  defp show(:busy_percent, percent), do: "#{percent} %"
   defp show(:clock_step_ns, ns), do: "#{ns} ns"
   defp show(:memory_mb, mb), do: "#{mb} MB"
   defp show(_key, value), do: to_string(value)
@@ -117,17 +117,30 @@ defmodule Tame.SystemInfo do
   defp known(:unknown), do: nil
   defp known(value), do: value
 
-  # What the clock really advances by, which is often more than the 1 ns that the OS states: the
-  # greatest common divisor of many differences between readings.
   defp clock_step_ns do
-    readings = for _ <- 1..1000, do: :erlang.monotonic_time()
+    readings = for _ <- 1..1000, do: :erlang.monotonic_time(:nanosecond)
+    readings |> Enum.zip_with(tl(readings), fn from, to -> to - from end) |> step_ns()
+  end
 
-    step =
-      readings
-      |> Enum.zip_with(tl(readings), fn from, to -> to - from end)
-      |> Enum.reduce(0, &Integer.gcd/2)
+  # Readings are scaled and rounded, so a difference is a multiple of the step give or take this.
+  @rounding_ns 1
 
-    max(:erlang.convert_time_unit(step, :native, :nanosecond), 1)
+  @doc false
+  # What the clock really advances by, which is often more than the 1 ns that the OS states: the
+  # greatest step of which nearly all differences between readings are multiples. Up to three
+  # everything is within 1 ns of a multiple, so that says nothing and counts as 1.
+  def step_ns(differences) do
+    largest = Enum.max(differences)
+
+    fits? = fn step ->
+      near = Enum.count(differences, &(rem(&1 + @rounding_ns, step) <= 2 * @rounding_ns))
+      near >= 0.95 * length(differences)
+    end
+
+    case Enum.find(min(largest, 10_000)..1//-1, fits?) do
+      step when is_integer(step) and step > 3 -> step
+      _ -> 1
+    end
   end
 
   @doc false
@@ -225,6 +238,27 @@ defmodule Tame.SystemInfo do
 
   defp memory_mb({:error, _}), do: nil
 
-  defp load({:ok, text}), do: text |> String.split() |> hd() |> String.to_float()
-  defp load({:error, _}), do: nil
+  # The load average would still hold our own build, so we do nothing for a moment and look how
+  # busy all CPUs were meanwhile. What the hypervisor gave to others ("steal") counts as busy.
+  @watch_ms 300
+
+  @doc false
+  def busy_percent(read) do
+    with {:ok, before} <- read.("/proc/stat"),
+         :ok <- Process.sleep(@watch_ms),
+         {:ok, later} <- read.("/proc/stat") do
+      {idle, total} = cpu_ticks(later)
+      {idle_before, total_before} = cpu_ticks(before)
+      round(100 - 100 * (idle - idle_before) / max(total - total_before, 1))
+    else
+      {:error, _} -> nil
+    end
+  end
+
+  # proc(5): user nice system idle iowait irq softirq steal; guests are in user and nice already.
+  defp cpu_ticks(text) do
+    ["cpu" | ticks] = text |> String.split("\n") |> hd() |> String.split()
+    ticks = ticks |> Enum.take(8) |> Enum.map(&String.to_integer/1)
+    {Enum.at(ticks, 3) + Enum.at(ticks, 4), Enum.sum(ticks)}
+  end
 end

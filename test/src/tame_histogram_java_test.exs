@@ -8,10 +8,9 @@ defmodule Tame.HistogramJavaTest do
 
   # HDRHISTOGRAM_JAR names the jar where it is not in Debian's place (libhdrhistogram-java).
   @jar System.get_env("HDRHISTOGRAM_JAR", "/usr/share/java/hdrhistogram.jar")
-  @java System.find_executable("java")
 
   @missing (cond do
-              @java == nil -> "there is no java on the PATH"
+              System.find_executable("java") == nil -> "there is no java on the PATH"
               not File.exists?(@jar) -> "#{@jar} is missing; HDRHISTOGRAM_JAR may name another"
               true -> nil
             end)
@@ -79,7 +78,9 @@ defmodule Tame.HistogramJavaTest do
     on_exit(fn -> File.rm(file) end)
     File.write!(file, Enum.map(values, &[Integer.to_string(&1), ?\n]))
 
-    {output, status} = System.cmd(@java, ["-cp", @jar, @check, file], stderr_to_stdout: true)
+    {output, status} =
+      System.cmd(System.find_executable("java"), ["-cp", @jar, @check, file], stderr_to_stdout: true)
+
     assert status == 0, output
 
     [figures | texts] = String.split(output, ~r/^hgrm /m)

@@ -14,12 +14,44 @@ defmodule Tame.SystemInfoTest do
     assert {"schedulers", "#{System.schedulers_online()}"} in lines
   end
 
+  describe "step_ns/1" do
+    test "is what nearly all differences are multiples of, give or take their rounding" do
+      coarse = Enum.flat_map([40, 41, 50, 49, 60, 120], &List.duplicate(&1, 20))
+      assert SystemInfo.step_ns(coarse) == 10
+      assert SystemInfo.step_ns([7083 | coarse]) == 10
+      assert SystemInfo.step_ns([1000, 2000, 1001, 0]) == 1000
+    end
+
+    test "is 1 where they have nothing in common" do
+      assert SystemInfo.step_ns(Enum.to_list(20..60)) == 1
+      assert SystemInfo.step_ns([0, 0]) == 1
+    end
+  end
+
   describe "busy_wait/1" do
     test "flags that are not given have their documented defaults" do
       line = Enum.join(["beam.smp", "-sbwtdcpu", "none", "--", "-sbwt", "x"], <<0>>)
 
       assert SystemInfo.busy_wait({:ok, line}) ==
                "sbwt medium (default), sbwtdcpu none, sbwtdio short (default)"
+    end
+  end
+
+  describe "busy_percent/1" do
+    test "is the share of ticks between two looks that no CPU was idle; steal is busy" do
+      looks = :counters.new(1, [])
+
+      read = fn "/proc/stat" ->
+        :counters.add(looks, 1, 1)
+
+        case :counters.get(looks, 1) do
+          1 -> {:ok, "cpu  100 0 100 1000 10 0 0 5 7 0\ncpu0 1 2 3\n"}
+          2 -> {:ok, "cpu  110 0 105 1060 20 0 0 20 9 0\ncpu0 1 2 3\n"}
+        end
+      end
+
+      assert SystemInfo.busy_percent(read) == 30
+      assert SystemInfo.busy_percent(fn _ -> {:error, :enoent} end) == nil
     end
   end
 
@@ -59,7 +91,7 @@ defmodule Tame.SystemInfoTest do
   end
 
   describe "warnings/1" do
-    @quiet [load: 0.1, cores: 2, flavor: "jit", build_type: "opt"] ++
+    @quiet [busy_percent: 3, flavor: "jit", build_type: "opt"] ++
              [cpu_quota: :none, schedulers: 2, clock_step_ns: 1]
 
     defp ids(change),
@@ -70,7 +102,7 @@ defmodule Tame.SystemInfoTest do
     end
 
     test "each oddity has its own" do
-      assert ids(load: 1.5) == [:machine_busy]
+      assert ids(busy_percent: 11) == [:machine_busy]
       assert ids(flavor: "emu") == [:no_jit]
       assert ids(build_type: "debug") == [:not_optimised]
       assert ids(cpu_quota: 1.5) == [:cpu_quota]
@@ -78,7 +110,7 @@ defmodule Tame.SystemInfoTest do
     end
 
     test "what the machine does not say raises no warning" do
-      assert ids(load: nil, cores: nil) == []
+      assert ids(busy_percent: nil) == []
     end
   end
 end
