@@ -20,7 +20,7 @@ MIX := mix
 report: deps-report build
 	$(MIX) tame.report $(REPORT_FLAGS)
 
-test: deps-test build check test-c test-beam test-rebar3 test-examples
+test: deps-test build check test-c test-beam test-sanitized test-rebar3 test-examples
 
 deps-report:
 	@tools/install-missing report
@@ -54,6 +54,17 @@ test-c:
 test-beam:
 	$(MIX) test --warnings-as-errors
 
+# The natives that live in the VM, built with sanitizers, in the real VM. With +Mea min the emulator
+# takes its memory from malloc, where the address sanitizer sees it. Leaks are not looked for: the
+# emulator itself keeps memory to its end.
+SANITIZED := $(CURDIR)/c_src/build/sanitized
+test-sanitized:
+	@$(MAKE) --no-print-directory -s -C c_src OUT=$(SANITIZED) \
+	    CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
+	TAME_NATIVE_DIR=$(SANITIZED) ASAN_OPTIONS=detect_leaks=0 ERL_FLAGS="+Mea min" \
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+	    $(MIX) test --only isolation:shared
+
 # The package as a rebar3 user gets it: src/ alone, compiled by rebar3, checked by Dialyzer.
 test-rebar3:
 	rebar3 compile
@@ -72,5 +83,5 @@ clean:
 	rm -rf _build priv/report report tmp assets/node_modules
 	for example in examples/*/; do $(MAKE) -C $$example clean; done
 
-.PHONY: report test deps-report deps-test build natives assets check test-c test-beam test-rebar3 \
+.PHONY: report test deps-report deps-test build natives assets check test-c test-beam test-sanitized test-rebar3 \
         test-examples bench clean

@@ -7,10 +7,12 @@
 -export([dir/0]).
 -export([path/1]).
 
-%% The folder that c_src/Makefile fills for the running emulator.
+%% The folder that c_src/Makefile fills for the running emulator. The environment variable
+%% TAME_NATIVE_DIR names another: natives built with sanitizers, for the tests.
 -spec dir() -> file:filename().
 dir() ->
-    filename:join(priv_dir(), "erts-" ++ erlang:system_info(version)).
+    Default = filename:join(priv_dir(), "erts-" ++ erlang:system_info(version)),
+    os:getenv("TAME_NATIVE_DIR", Default).
 
 %% The path of one built file by its name, for example "tame_echo_nif.so". It need not exist.
 -spec path(string()) -> file:filename().

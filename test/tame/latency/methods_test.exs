@@ -73,6 +73,9 @@ defmodule Tame.Latency.MethodsTest do
     id = module.describe().id
 
     describe "#{id}" do
+      # For `make test-sanitized`, which runs those that live in the VM.
+      @describetag isolation: module.describe().isolation
+
       @tag timeout: 120_000
       test "brings back every kind of term equal" do
         with_method(unquote(module), fn state ->
