@@ -1,8 +1,114 @@
 %% The public door of the runtime: what it is, and where its parts are.
 -module(tame).
 
+-export([value/2]).
+-export([async/2]).
+-export([async/3]).
+-export([cancel/1]).
+-export([with/2]).
+-export([value/3]).
+-export([include_dir/0]).
 -export([version/0]).
 -export([source_dir/0]).
+
+%% Internal.
+-export([format_error/2]).
+
+%% The value of a job: what its NIF returned, or what comes later by message.
+%%
+%% A module wraps each NIF of its job library (c_include/tame.h) in it:
+%%
+%%     exor(A, B) -> tame:value(exor_nif(A, B), {?MODULE, exor, [A, B]}).
+%%
+%% The second argument is the call as the user made it: an error is raised as if that function had
+%% raised it. Raises badarg, with the argument's number and a sentence in error_info; enomem;
+%% {tame, busy} where as many calls wait already as the job allows.
+-spec value(term(), {module(), atom(), [term()]}) -> term().
+value({'$tame', wait, Ref}, _Call) ->
+    receive
+        {Ref, Value} -> Value
+    end;
+value({'$tame', turn, _Ref, _Run}, {Module, Function, Args}) ->
+    %% The job has max_running; value/3 is for that, and knows how to wait for a turn.
+    raise({tame, value_3_needed}, {Module, Function, length(Args), []});
+value({'$tame', badarg, {Number, Sentence}}, {Module, Function, Args}) ->
+    Info = [{error_info, #{module => ?MODULE, cause => #{Number => Sentence}}}],
+    raise(badarg, {Module, Function, Args, Info});
+value({'$tame', error, Reason}, {Module, Function, Args}) ->
+    raise(Reason, {Module, Function, length(Args), []});
+value(Value, _Call) ->
+    Value.
+
+%% As value/2, for a NIF whose job limits how many calls run at once (max_running): a call that
+%% finds all places taken waits here for its turn, first come, first served, and then calls the NIF
+%% again, which is why it is given as well.
+%%
+%%     hash(Data) -> tame:value(hash_nif(Data), fun hash_nif/1, {?MODULE, hash, [Data]}).
+-spec value(term(), fun(), {module(), atom(), [term()]}) -> term().
+value({'$tame', turn, Ref, Run}, Nif, {_, _, [First | Rest]} = Call) ->
+    receive
+        {Ref, turn} -> value(apply(Nif, [[Run | First] | Rest]), Nif, Call)
+    end;
+value(Value, _Nif, Call) ->
+    value(Value, Call).
+
+%% The frames of value/2 and of the wrapper itself give way to the call as the user made it.
+-spec raise(term(), tuple()) -> no_return().
+raise(Reason, {Module, Function, _, _} = Top) ->
+    {current_stacktrace, Frames} = process_info(self(), current_stacktrace),
+    Rest = lists:dropwhile(fun({M, F, _, _}) -> is_own(M, F, Module, Function) end, tl(Frames)),
+    erlang:raise(error, Reason, [Top | Rest]).
+
+is_own(?MODULE, _, _, _) -> true;
+is_own(Module, Function, Module, Function) -> true;
+is_own(_, _, _, _) -> false.
+
+%% Makes the call `apply(Fun, Args)' without waiting for it. The value comes by message, once:
+%% {Ref, {ok, Value}}, or {Ref, {error, Reason}} where Reason is what the fun raised as an error,
+%% {exit, Reason} when it exited or was killed, {nocatch, Value} when it threw.
+%%
+%%     1> {ok, Ref} = tame:async(fun tame_spin:spin_pool/1, [1000]).
+%%     2> receive {Ref, Answer} -> Answer end.
+%%     {ok,ok}
+%%
+%% Ref is opaque: match on it and hand it to cancel/1. The fun runs in a process of its own, which the
+%% death of the caller ends, and with it a job in any placement at its next step; one that runs
+%% inline has but one step, and ends after it.
+-spec async(function(), [term()]) -> {ok, tame_async:ref()}.
+async(Fun, Args) ->
+    value(tame_async:start(Fun, Args, #{}), {?MODULE, async, [Fun, Args]}).
+
+%% As async/2, under options. deadline_ms: after so many milliseconds {Ref, {error, {tame, deadline}}}
+%% comes, and the job is ended as by cancel/1.
+-spec async(function(), [term()], tame_async:options()) -> {ok, tame_async:ref()}.
+async(Fun, Args, Options) ->
+    value(tame_async:start(Fun, Args, Options), {?MODULE, async, [Fun, Args, Options]}).
+
+%% Ends a call of async: its job stops at the next step. Called by the process that called async, no
+%% message of this Ref is in its mailbox afterwards, and none comes. Cancelling what is done already, or
+%% cancelled, is nothing. Called by another process it ends the job too, and the caller of
+%% async gets {Ref, {error, {exit, killed}}} unless it has its answer.
+-spec cancel(tame_async:ref()) -> ok.
+cancel(Ref) ->
+    value(tame_async:cancel(Ref), {?MODULE, cancel, [Ref]}).
+
+%% The value of `Fun()', with a deadline: error:{tame, deadline} is raised when it takes longer, and
+%% its job is ended. The fun runs in another process: self() and the process dictionary are not the
+%% caller's. What it raises is raised here.
+%%
+%%     1> tame:with(#{deadline_ms => 10}, fun() -> tame_spin:spin(1000000) end).
+%%     ** exception error: {tame,deadline}
+-spec with(tame_async:options(), fun(() -> Value)) -> Value.
+with(Options, Fun) ->
+    case tame_async:call(Options, Fun) of
+        {ok, Value} -> Value;
+        Refused -> value(Refused, {?MODULE, with, [Options, Fun]})
+    end.
+
+%% Where tame.h lies, for the C compiler's -I.
+-spec include_dir() -> file:filename().
+include_dir() ->
+    filename:join(source_dir(), "c_include").
 
 %% The version of tame, as written in src/tame.app.src.
 %%
@@ -21,3 +127,9 @@ version() ->
 source_dir() ->
     {source, Source} = lists:keyfind(source, 1, ?MODULE:module_info(compile)),
     filename:dirname(filename:dirname(Source)).
+
+%% What the shell prints below a badarg that value/2 raised.
+-spec format_error(term(), erlang:stacktrace()) -> #{pos_integer() => string()}.
+format_error(_Reason, [{_, _, _, Info} | _]) ->
+    #{cause := Cause} = proplists:get_value(error_info, Info),
+    Cause.

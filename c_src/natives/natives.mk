@@ -13,8 +13,35 @@ $(OUT)/tame_echo_drv.so: $(NATIVES)echo/echo_drv.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<
 
+# Job libraries, on tame.h. -O3, because the plain loops of their cores are to become vectors.
+TAME_H := $(wildcard $(HERE)../c_include/*.h $(HERE)../c_include/tame/*.h)
+TARGETS += $(OUT)/tame_exor.so
+
+$(OUT)/tame_exor.so: $(addprefix $(NATIVES)exor/,exor_nif.c exor.h exor_stream.h) $(TAME_H)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) -O3 $(SHARED) -I$(ERTS_INCLUDE) -I$(HERE)../c_include -o $@ $<
+
+# Written by hand, without tame.h: what tame_exor is compared with.
+TARGETS += $(OUT)/tame_exor_classic.so
+
+$(OUT)/tame_exor_classic.so: $(NATIVES)exor/exor_classic_nif.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) -O3 $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<
+
+TARGETS += $(OUT)/tame_spin.so
+
+$(OUT)/tame_spin.so: $(NATIVES)spin/spin_nif.c $(NATIVES)spin/spin.h $(TAME_H)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -I$(HERE)../c_include -o $@ $<
+
 TESTS += $(TEST_BUILD)/queue_test
 
 $(TEST_BUILD)/queue_test: $(HERE)../test/c/queue_test.c $(HERE)../test/c/check.h $(NATIVES)echo/queue.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(SANITIZE) -I$(NATIVES)echo -o $@ $< -lpthread
+
+TESTS += $(TEST_BUILD)/spin_test
+
+$(TEST_BUILD)/spin_test: $(HERE)../test/c/spin_test.c $(HERE)../test/c/check.h $(NATIVES)spin/spin.h $(TAME_H)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) $(SANITIZE) -I$(NATIVES)spin -I$(HERE)../c_include -o $@ $<

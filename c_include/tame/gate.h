@@ -1,0 +1,180 @@
+/* tame/gate.h - admission: how many calls of a row run at once, how many wait, and in which order.
+ *
+ * Part of tame.h. Without it sharing collapses under load: when everything takes turns, everything
+ * is always half done. A call that finds the gate full waits in receive, not on a thread: its NIF
+ * returns {'$tame', turn, Ref, Run} to the wrapper tame:value/3, which waits for {Ref, turn} and
+ * then calls the NIF again with [Run | First] for its first argument. Run is a resource and cannot
+ * be forged; it holds the place that was kept for it, so nobody overtakes. */
+#ifndef TAME_GATE_H
+#define TAME_GATE_H
+
+#include "run.h"
+
+struct tame_impl_gate {
+    ErlNifMutex *lock;
+    uint32_t running;
+    struct tame_impl_queue waiting; /* each entry is a hold on its run */
+    uint32_t
+        pooled; /* runs of the row that wait for a worker of the pool; guarded by the pool's lock */
+};
+
+/* NULL without memory; then the library does not load. */
+static inline struct tame_impl_gate *tame_impl_gates_open(int rows_len)
+{
+    struct tame_impl_gate *gates =
+        (struct tame_impl_gate *)enif_alloc(sizeof *gates * (size_t)rows_len);
+
+    if (gates == NULL)
+        return NULL;
+    memset(gates, 0, sizeof *gates * (size_t)rows_len);
+    gates[0].lock = enif_mutex_create((char *)"tame_gates");
+    if (gates[0].lock == NULL) {
+        enif_free(gates);
+        return NULL;
+    }
+    /* One lock will do: it is held for a few instructions, and only by rows that have a limit. */
+    for (int i = 1; i < rows_len; i++)
+        gates[i].lock = gates[0].lock;
+    return gates;
+}
+
+static inline void tame_impl_gates_close(struct tame_impl_instance *instance)
+{
+    if (instance->gates == NULL)
+        return;
+    enif_mutex_destroy(instance->gates[0].lock);
+    enif_free(instance->gates);
+}
+
+static inline struct tame_impl_gate *tame_impl_gate(const struct tame_impl_run *run)
+{
+    return &run->instance->gates[run->row->index];
+}
+
+static inline ERL_NIF_TERM tame_impl_error(ErlNifEnv *env, const char *reason)
+{
+    return enif_make_tuple3(
+        env, enif_make_atom(env, "$tame"), enif_make_atom(env, "error"),
+        enif_make_tuple2(env, enif_make_atom(env, "tame"), enif_make_atom(env, reason)));
+}
+
+/* Passes the run's place on to the first who waits, or gives it back. */
+static inline void tame_impl_gate_leave(struct tame_impl_run *run)
+{
+    struct tame_impl_gate *gate = tame_impl_gate(run);
+    struct tame_impl_run *next;
+
+    enif_mutex_lock(gate->lock);
+    next = tame_impl_queue_pop(&gate->waiting);
+    if (next == NULL)
+        gate->running--;
+    else
+        next->admitted = 1;
+    enif_mutex_unlock(gate->lock);
+    if (next == NULL)
+        return;
+
+    /* The queue's hold is ours now. A caller that has died meanwhile gives the place back when its
+     * run is destroyed. */
+    (void)enif_send(
+        NULL, &next->caller, next->own_env,
+        enif_make_tuple2(next->own_env, next->reference, enif_make_atom(next->own_env, "turn")));
+    enif_release_resource(next);
+}
+
+/* The caller of a run is dead; it may be waiting here. */
+static inline void tame_impl_gate_forget(struct tame_impl_run *run)
+{
+    struct tame_impl_gate *gate = tame_impl_gate(run);
+    int waited;
+
+    enif_mutex_lock(gate->lock);
+    waited = tame_impl_queue_remove(&gate->waiting, run);
+    enif_mutex_unlock(gate->lock);
+    if (waited)
+        enif_release_resource(run);
+}
+
+/* Takes over the place that a waiting run was given, and puts the arguments as they were into argv.
+ * Returns 0 when the first argument is no [Run | First]. */
+static inline int tame_impl_gate_resume(struct tame_impl_run *run, ERL_NIF_TERM argv[])
+{
+    ERL_NIF_TERM head, first;
+    void *object;
+    struct tame_impl_run *waited;
+
+    if (run->call.argc == 0 ||
+        !enif_get_list_cell(run->call.env, run->call.argv[0], &head, &first) ||
+        !enif_get_resource(run->call.env, head, run->instance->run_type, &object))
+        return 0;
+    waited = (struct tame_impl_run *)object;
+    if (!waited->admitted || waited->row != run->row)
+        return 0;
+    waited->admitted = 0;
+    run->admitted = 1;
+    memcpy(argv, run->call.argv, sizeof *argv * (size_t)run->call.argc);
+    argv[0] = first;
+    run->call.argv = argv;
+    return 1;
+}
+
+/* A place for the run: then run->admitted is set. Else what to return: to wait for a turn, or that
+ * too many wait already. */
+static inline ERL_NIF_TERM tame_impl_gate_enter(struct tame_impl_run *run, ERL_NIF_TERM argv[])
+{
+    ErlNifEnv *env = run->call.env;
+    struct tame_impl_gate *gate = tame_impl_gate(run);
+    const struct tame_job *job = run->row->job;
+    const uint32_t max_waiting = job->max_waiting > 0 ? job->max_waiting : TAME_MAX_WAITING;
+    struct tame_impl_run *waiting;
+    ERL_NIF_TERM term, reference;
+    int busy = 0;
+
+    if (tame_impl_gate_resume(run, argv))
+        return 0;
+
+    enif_mutex_lock(gate->lock);
+    if (gate->running < job->max_running) {
+        gate->running++;
+        run->admitted = 1;
+    } else {
+        busy = gate->waiting.len >= max_waiting;
+    }
+    enif_mutex_unlock(gate->lock);
+    if (run->admitted)
+        return 0;
+    if (busy)
+        return tame_impl_error(env, "busy");
+
+    waiting = tame_impl_run_move(run); /* the term made below owns it */
+    if (waiting == NULL)
+        return tame_impl_raise_enomem(env);
+    term = enif_make_resource(env, waiting);
+    reference = enif_make_ref(env);
+    waiting->own_env = enif_alloc_env();
+    enif_self(env, &waiting->caller);
+    if (waiting->own_env == NULL ||
+        enif_monitor_process(env, waiting, &waiting->caller, &waiting->monitor) != 0) {
+        enif_release_resource(waiting);
+        return tame_impl_raise_enomem(env);
+    }
+    waiting->reference = enif_make_copy(waiting->own_env, reference);
+
+    /* A place may have become free meanwhile; then it is ours. */
+    enif_mutex_lock(gate->lock);
+    if (gate->running < job->max_running) {
+        gate->running++;
+        run->admitted = 1;
+    } else {
+        tame_impl_queue_push(&gate->waiting, waiting); /* our hold is the queue's now */
+    }
+    enif_mutex_unlock(gate->lock);
+    if (run->admitted) {
+        enif_release_resource(waiting);
+        return 0;
+    }
+    return enif_make_tuple4(env, enif_make_atom(env, "$tame"), enif_make_atom(env, "turn"),
+                            reference, term);
+}
+
+#endif

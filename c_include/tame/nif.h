@@ -1,0 +1,117 @@
+/* tame/nif.h - the function table, and the library's life cycle.
+ *
+ * Part of tame.h. A library lists its functions once:
+ *
+ *     #define FUNCTIONS(F)                                                                       \
+ *         F(exor_nif, 2, exor, TAME_AUTO)                                                        \
+ *         F(exor_yielding_nif, 2, exor, TAME_YIELDING)
+ *     TAME_NIF_INIT(my_module, FUNCTIONS)
+ *
+ * Each row is the NIF's name and arity, the struct tame_job, and the placement. */
+#ifndef TAME_NIF_H
+#define TAME_NIF_H
+
+#include "pool.h"
+
+/* A row that appears twice is an enumerator that appears twice: the compiler says so. */
+#define TAME_IMPL_ENUM(NAME, ARITY, JOB, PLACEMENT) tame_impl_row_##NAME##_##ARITY,
+#define TAME_IMPL_ROW(NAME, ARITY, JOB, PLACEMENT) \
+    {#NAME, ARITY, &JOB, PLACEMENT, tame_impl_row_##NAME##_##ARITY},
+#define TAME_IMPL_ENTRY(NAME, ARITY, JOB, PLACEMENT)                                              \
+    static ERL_NIF_TERM tame_impl_entry_##NAME##_##ARITY(ErlNifEnv *env, int argc,                \
+                                                         const ERL_NIF_TERM argv[])               \
+    {                                                                                             \
+        return tame_impl_enter(env, argc, argv, &tame_impl_rows[tame_impl_row_##NAME##_##ARITY]); \
+    }
+#define TAME_IMPL_FUNC(NAME, ARITY, JOB, PLACEMENT)               \
+    {#NAME, ARITY, tame_impl_entry_##NAME##_##ARITY,              \
+     (PLACEMENT) == TAME_DIRTY_CPU  ? ERL_NIF_DIRTY_JOB_CPU_BOUND \
+     : (PLACEMENT) == TAME_DIRTY_IO ? ERL_NIF_DIRTY_JOB_IO_BOUND  \
+                                    : 0},
+
+/* Refuses a row that could not work, with the reason on standard error. */
+static inline int tame_impl_check(const char *module, const struct tame_impl_row *row)
+{
+    const char *wrong = row->job->state_size == 0    ? "its state_size is 0"
+                        : row->job->init == NULL     ? "it has no init"
+                        : row->job->step == NULL     ? "it has no step"
+                        : row->job->result == NULL   ? "it has no result"
+                        : row->arity > TAME_MAX_ARGS ? "it takes more than TAME_MAX_ARGS arguments"
+                                                     : NULL;
+
+    if (wrong != NULL)
+        enif_fprintf(stderr, "tame: the job of %s:%s/%d is refused: %s\n", module, row->name,
+                     row->arity, wrong);
+    return wrong == NULL;
+}
+
+static inline int tame_impl_load(ErlNifEnv *env, void **priv_data, const char *module,
+                                 const struct tame_impl_row *rows, int rows_len)
+{
+    /* Owned by priv_data until unload, and by each run. */
+    struct tame_impl_instance *instance = (struct tame_impl_instance *)enif_alloc(sizeof *instance);
+    ErlNifResourceTypeInit init;
+    char name[64];
+
+    if (instance == NULL)
+        return 1;
+    memset(instance, 0, sizeof *instance);
+    instance->references = 1;
+    instance->rates = (uint64_t *)enif_alloc(sizeof *instance->rates * (size_t)rows_len);
+    instance->gates = tame_impl_gates_open(rows_len);
+    instance->pool = tame_impl_pool_open();
+
+    memset(&init, 0, sizeof init);
+    init.dtor = tame_impl_run_destroy;
+    init.down = tame_impl_run_down;
+    /* A name of its own: another instance of this library has another type, because taking this one
+     * over would run that build's destructor on this build's runs. */
+    enif_snprintf(name, sizeof name, "tame_run_%p", (void *)instance);
+    instance->run_type = enif_open_resource_type_x(env, name, &init, ERL_NIF_RT_CREATE, NULL);
+
+    int ok = instance->rates != NULL && instance->gates != NULL && instance->pool != NULL &&
+             instance->run_type != NULL;
+    for (int i = 0; ok && i < rows_len; i++) {
+        instance->rates[i] = 0;
+        ok = tame_impl_check(module, &rows[i]);
+    }
+    if (!ok) {
+        if (instance->pool != NULL)
+            tame_impl_pool_close(instance->pool);
+        tame_impl_instance_release(instance);
+        return 1;
+    }
+    *priv_data = instance;
+    return 0;
+}
+
+static inline void tame_impl_unload(ErlNifEnv *env, void *priv_data)
+{
+    struct tame_impl_instance *instance = (struct tame_impl_instance *)priv_data;
+
+    (void)env;
+    tame_impl_pool_close(instance->pool);
+    instance->pool = NULL;
+    tame_impl_instance_release(instance);
+}
+
+#define TAME_NIF_INIT(MODULE, FUNCTIONS)                                                     \
+    enum { FUNCTIONS(TAME_IMPL_ENUM) tame_impl_rows_len };                                   \
+    static const struct tame_impl_row tame_impl_rows[] = {FUNCTIONS(TAME_IMPL_ROW)};         \
+    FUNCTIONS(TAME_IMPL_ENTRY)                                                               \
+    static ErlNifFunc tame_impl_functions[] = {FUNCTIONS(TAME_IMPL_FUNC)};                   \
+    static int tame_impl_on_load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)   \
+    {                                                                                        \
+        (void)load_info;                                                                     \
+        return tame_impl_load(env, priv_data, #MODULE, tame_impl_rows, tame_impl_rows_len);  \
+    }                                                                                        \
+    static int tame_impl_on_upgrade(ErlNifEnv *env, void **priv_data, void **old_priv_data,  \
+                                    ERL_NIF_TERM load_info)                                  \
+    {                                                                                        \
+        (void)old_priv_data;                                                                 \
+        return tame_impl_on_load(env, priv_data, load_info);                                 \
+    }                                                                                        \
+    ERL_NIF_INIT(MODULE, tame_impl_functions, tame_impl_on_load, NULL, tame_impl_on_upgrade, \
+                 tame_impl_unload)
+
+#endif

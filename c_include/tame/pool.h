@@ -1,0 +1,291 @@
+/* tame/pool.h - runs off the schedulers: a bounded pool of threads, and a thread per call.
+ *
+ * Part of tame.h. The caller waits in receive, not on a thread: the NIF returns {'$tame', wait,
+ * Ref} to the wrapper tame:value/2, and {Ref, Result} follows by enif_send. First come, first
+ * served; more calls than may wait are refused at once. A caller that dies takes its call with it,
+ * whether it waits or runs. */
+#ifndef TAME_POOL_H
+#define TAME_POOL_H
+
+#include "gate.h"
+
+struct tame_impl_pool {
+    ErlNifMutex *lock; /* guards everything below */
+    ErlNifCond *work;  /* signalled for workers: a run waits, or the pool closes */
+    ErlNifCond *ended; /* signalled for the reaper: a thread of its own has ended */
+    struct tame_impl_queue waiting;
+    struct tame_impl_queue finished; /* runs of `thread` whose thread is to be joined */
+    int spinning; /* a worker looks for work; never more than one, so that idle workers cost one
+                     core at most */
+    int sleeping; /* workers that wait for `work` */
+    int closing;
+    int threads; /* of `thread`, not yet joined */
+    int workers_max;
+    int workers_len;
+    int reaper_runs;
+    ErlNifTid *workers; /* workers_max of them */
+    ErlNifTid reaper;
+};
+
+/* ---- on a thread of ours -------------------------------------------------------------------- */
+
+/* All steps in one go, each of them looking whether the caller still lives; then the message. The
+ * slices only give the rate a chance to be stored. */
+static inline void tame_impl_work(struct tame_impl_run *run)
+{
+    enum tame_status status = TAME_MORE;
+
+    while (status == TAME_MORE && !__atomic_load_n(&run->stop, __ATOMIC_RELAXED))
+        status = tame_impl_slice(run, tame_now_ns(), tame_impl_dirty_slice_ns(run)).status;
+    if (status == TAME_DONE) {
+        ERL_NIF_TERM result = tame_impl_result(run);
+
+        /* A caller that has died meanwhile is no error. */
+        (void)enif_send(NULL, &run->caller, run->own_env,
+                        enif_make_tuple2(run->own_env, run->reference, result));
+    }
+    tame_impl_cleanup(run);
+    /* Now, not in the destructor: the caller's stack may hold the run until its next collection. */
+    enif_free_env(run->own_env);
+    run->own_env = NULL;
+}
+
+/* How long a worker that has just ended a run looks for the next before it sleeps: to wake a
+ * thread costs 5 to 50 us. The VM's own dirty schedulers do the same (+sbwtdcpu). */
+#define TAME_IMPL_SPIN_NS 50000
+
+/* Looks for work without the lock. Returns 0 when none came. */
+static inline int tame_impl_spin(struct tame_impl_pool *pool)
+{
+    const uint64_t start_ns = tame_now_ns();
+
+    do {
+        for (int i = 0; i < 50; i++) {
+            if (__atomic_load_n(&pool->waiting.len, __ATOMIC_RELAXED) > 0)
+                return 1;
+#if defined(__x86_64__) || defined(__i386__)
+            __builtin_ia32_pause();
+#endif
+        }
+    } while (tame_now_ns() - start_ns < TAME_IMPL_SPIN_NS);
+    return 0;
+}
+
+static inline void *tame_impl_worker(void *arg)
+{
+    struct tame_impl_pool *pool = (struct tame_impl_pool *)arg;
+    int spin = 0; /* after work, once */
+
+    enif_mutex_lock(pool->lock);
+    for (;;) {
+        struct tame_impl_run *run = tame_impl_queue_pop(&pool->waiting);
+
+        if (run == NULL) {
+            if (pool->closing)
+                break;
+            if (spin && !pool->spinning) {
+                pool->spinning = 1;
+                enif_mutex_unlock(pool->lock);
+                spin = tame_impl_spin(pool);
+                enif_mutex_lock(pool->lock);
+                pool->spinning = 0;
+                continue;
+            }
+            spin = 0;
+            pool->sleeping++;
+            enif_cond_wait(pool->work, pool->lock);
+            pool->sleeping--;
+            continue;
+        }
+        spin = 1;
+        tame_impl_gate(run)->pooled--;
+        enif_mutex_unlock(pool->lock);
+        tame_impl_work(run);
+        enif_release_resource(run); /* the pool's hold on it */
+        enif_mutex_lock(pool->lock);
+    }
+    enif_mutex_unlock(pool->lock);
+    return NULL;
+}
+
+/* A thread for one call. The run outlives it: the reaper needs its thread id. */
+static inline void *tame_impl_call_thread(void *arg)
+{
+    struct tame_impl_run *run = (struct tame_impl_run *)arg;
+    struct tame_impl_pool *pool = run->instance->pool;
+
+    tame_impl_work(run);
+    enif_mutex_lock(pool->lock);
+    tame_impl_queue_push(&pool->finished, run); /* the reaper owns the pool's hold now */
+    enif_cond_signal(pool->ended);
+    enif_mutex_unlock(pool->lock);
+    return NULL;
+}
+
+/* Joins the threads that have answered, so that no scheduler has to. */
+static inline void *tame_impl_reap(void *arg)
+{
+    struct tame_impl_pool *pool = (struct tame_impl_pool *)arg;
+
+    enif_mutex_lock(pool->lock);
+    while (!pool->closing || pool->threads > 0) {
+        struct tame_impl_run *run = tame_impl_queue_pop(&pool->finished);
+
+        if (run == NULL) {
+            enif_cond_wait(pool->ended, pool->lock);
+            continue;
+        }
+        pool->threads--;
+        enif_mutex_unlock(pool->lock);
+        enif_thread_join(run->tid, NULL);
+        enif_release_resource(run);
+        enif_mutex_lock(pool->lock);
+    }
+    enif_mutex_unlock(pool->lock);
+    return NULL;
+}
+
+/* The caller of a run is dead; if it waits, it leaves the queue, where it would keep others out. */
+static inline void tame_impl_pool_forget(struct tame_impl_run *run)
+{
+    struct tame_impl_pool *pool = run->instance->pool;
+    int waited;
+
+    enif_mutex_lock(pool->lock);
+    waited = tame_impl_queue_remove(&pool->waiting, run);
+    if (waited)
+        tame_impl_gate(run)->pooled--;
+    enif_mutex_unlock(pool->lock);
+    if (waited)
+        enif_release_resource(run); /* the queue's hold; the destructor cleans up */
+}
+
+/* ---- life cycle ------------------------------------------------------------------------------ */
+
+/* No run lives any more: the VM puts an unload off until the last resource of the library is gone.
+ * So all workers are idle. */
+static inline void tame_impl_pool_close(struct tame_impl_pool *pool)
+{
+    if (pool->lock != NULL && pool->work != NULL && pool->ended != NULL) {
+        enif_mutex_lock(pool->lock);
+        pool->closing = 1;
+        enif_cond_broadcast(pool->work);
+        enif_cond_broadcast(pool->ended);
+        enif_mutex_unlock(pool->lock);
+    }
+    while (pool->workers_len > 0)
+        enif_thread_join(pool->workers[--pool->workers_len], NULL);
+    if (pool->reaper_runs)
+        enif_thread_join(pool->reaper, NULL);
+    if (pool->ended != NULL)
+        enif_cond_destroy(pool->ended);
+    if (pool->work != NULL)
+        enif_cond_destroy(pool->work);
+    if (pool->lock != NULL)
+        enif_mutex_destroy(pool->lock);
+    if (pool->workers != NULL)
+        enif_free(pool->workers);
+    enif_free(pool);
+}
+
+/* Threads are started when the first run needs them. */
+static inline struct tame_impl_pool *tame_impl_pool_open(void)
+{
+    struct tame_impl_pool *pool = (struct tame_impl_pool *)enif_alloc(sizeof *pool);
+    ErlNifSysInfo info;
+
+    if (pool == NULL)
+        return NULL;
+    memset(pool, 0, sizeof *pool);
+    enif_system_info(&info, sizeof info);
+    pool->workers_max = info.scheduler_threads > 0 ? info.scheduler_threads : 1;
+    pool->workers = (ErlNifTid *)enif_alloc(sizeof *pool->workers * (size_t)pool->workers_max);
+    pool->lock = enif_mutex_create((char *)"tame_pool");
+    pool->work = enif_cond_create((char *)"tame_pool_work");
+    pool->ended = enif_cond_create((char *)"tame_pool_ended");
+    if (pool->workers == NULL || pool->lock == NULL || pool->work == NULL || pool->ended == NULL) {
+        tame_impl_pool_close(pool);
+        return NULL;
+    }
+    return pool;
+}
+
+/* ---- on the caller's scheduler -----------------------------------------------------------------
+ */
+
+/* Whether a worker is there to take the run; called with the lock held. */
+static inline int tame_impl_pool_has_worker(struct tame_impl_pool *pool)
+{
+    if (pool->workers_len < pool->workers_max &&
+        enif_thread_create((char *)"tame_worker", &pool->workers[pool->workers_len],
+                           tame_impl_worker, pool, NULL) == 0)
+        pool->workers_len++;
+    return pool->workers_len > 0;
+}
+
+static inline int tame_impl_thread_start(struct tame_impl_pool *pool, struct tame_impl_run *run)
+{
+    if (!pool->reaper_runs)
+        pool->reaper_runs = enif_thread_create((char *)"tame_reaper", &pool->reaper, tame_impl_reap,
+                                               pool, NULL) == 0;
+    if (!pool->reaper_runs ||
+        enif_thread_create((char *)"tame_call", &run->tid, tame_impl_call_thread, run, NULL) != 0)
+        return 0;
+    pool->threads++;
+    return 1;
+}
+
+/* Gives the run, with the caller's hold on it, to a thread. What it returns tells tame:value/2 to
+ * wait, or why not. */
+static inline ERL_NIF_TERM tame_impl_submit(ErlNifEnv *env, struct tame_impl_run *run)
+{
+    struct tame_impl_pool *pool = run->instance->pool;
+    const uint32_t limit = run->row->job->max_waiting;
+    const ERL_NIF_TERM reference = enif_make_ref(env);
+    const char *refused = NULL;
+
+    run->own_env = enif_alloc_env();
+    if (run->own_env == NULL) {
+        enif_release_resource(run);
+        return tame_impl_raise_enomem(env);
+    }
+    for (int i = 0; i < run->call.argc; i++)
+        run->own_argv[i] = enif_make_copy(run->own_env, run->call.argv[i]);
+    run->reference = enif_make_copy(run->own_env, reference);
+    run->call.env = run->own_env;
+    run->call.argv = run->own_argv;
+    enif_self(env, &run->caller);
+    /* Monitored before a thread can have it; the destructor of the resource ends the monitor. */
+    if (!tame_impl_inputs(run, run->own_argv, 0) ||
+        enif_monitor_process(env, run, &run->caller, &run->monitor) != 0) {
+        enif_release_resource(run);
+        return tame_impl_raise_enomem(env);
+    }
+
+    enif_mutex_lock(pool->lock);
+    if (run->row->placement == TAME_THREAD) {
+        if (!tame_impl_thread_start(pool, run))
+            refused = "system_limit";
+    } else if (run->row->placement != TAME_AUTO && /* which has been let in long ago */
+               tame_impl_gate(run)->pooled >= (limit > 0 ? limit : TAME_MAX_WAITING)) {
+        refused = "busy";
+    } else if (!tame_impl_pool_has_worker(pool)) {
+        refused = "system_limit";
+    } else {
+        tame_impl_queue_push(&pool->waiting, run); /* the queue owns the hold now */
+        tame_impl_gate(run)->pooled++;
+        /* One that spins takes the first; a sleeper is woken for the others. */
+        if (pool->sleeping > 0 && pool->waiting.len > (uint32_t)pool->spinning)
+            enif_cond_signal(pool->work);
+    }
+    enif_mutex_unlock(pool->lock);
+
+    if (refused != NULL) {
+        enif_release_resource(run);
+        return tame_impl_error(env, refused);
+    }
+    return enif_make_tuple3(env, enif_make_atom(env, "$tame"), enif_make_atom(env, "wait"),
+                            reference);
+}
+
+#endif

@@ -1,0 +1,550 @@
+/* tame/run.h - one call of a job from its start to its result, on schedulers.
+ *
+ * Part of tame.h. A run lives on the stack as long as the first slice; only when the job really
+ * yields does it move into a resource, which every hop carries. So the VM owns a run that waits
+ * for its next slice: when the caller is killed, or the library unloaded, the resource's
+ * destructor ends the job. */
+#ifndef TAME_RUN_H
+#define TAME_RUN_H
+
+#include "charge.h"
+#include "job.h"
+
+/* A row of the function table. */
+struct tame_impl_row {
+    const char *name;
+    int arity;
+    const struct tame_job *job;
+    enum tame_placement placement;
+    int index; /* of the row */
+};
+
+struct tame_impl_pool;
+struct tame_impl_gate;
+
+/* One loaded instance of the library; priv_data. Counted: the library holds it, and so does each
+ * run, because a run's destructor may come after the unload. Nothing of it is in a static, because
+ * an instance that is loaded anew shares those with the old one. */
+struct tame_impl_instance {
+    int references;
+    ErlNifResourceType *run_type;
+    struct tame_impl_pool *pool;
+    struct tame_impl_gate *gates; /* one for each row */
+    uint64_t *rates; /* a row's units per ns, as the bits of a double; 0: not measured yet */
+};
+
+struct tame_impl_run {
+    const struct tame_impl_row *row;
+    struct tame_impl_instance *instance;
+    struct tame_call call;
+    uint64_t done;       /* units asked of step so far */
+    double units_per_ns; /* of the last step; 0: not measured yet */
+    double best_slice;   /* units per ns of the fastest slice */
+    uint32_t slices;
+    uint64_t owed_ns; /* used, but not yet charged to the caller */
+    int initialised;  /* cleanup is due */
+    int admitted;     /* holds a place at its row's gate */
+    int stop;         /* atomic: set when nobody wants the result any more */
+
+    /* Off the schedulers only; owned by the run. */
+    ErlNifEnv *own_env;
+    ErlNifPid caller;
+    ErlNifMonitor monitor;
+    ERL_NIF_TERM own_argv[TAME_MAX_ARGS];
+    ERL_NIF_TERM reference; /* in own_env */
+    ErlNifTid tid;
+    struct tame_impl_run *next; /* in a queue */
+};
+
+/* Runs in the order in which they came. */
+struct tame_impl_queue {
+    struct tame_impl_run *head, *tail;
+    uint32_t len;
+};
+
+static inline void tame_impl_queue_push(struct tame_impl_queue *queue, struct tame_impl_run *run)
+{
+    run->next = NULL;
+    if (queue->head == NULL)
+        queue->head = run;
+    else
+        queue->tail->next = run;
+    queue->tail = run;
+    __atomic_store_n(&queue->len, queue->len + 1,
+                     __ATOMIC_RELAXED); /* read without the lock, too */
+}
+
+static inline struct tame_impl_run *tame_impl_queue_pop(struct tame_impl_queue *queue)
+{
+    struct tame_impl_run *run = queue->head;
+
+    if (run != NULL) {
+        queue->head = run->next;
+        __atomic_store_n(&queue->len, queue->len - 1, __ATOMIC_RELAXED);
+    }
+    return run;
+}
+
+/* Takes a run out from wherever it is. Returns 0 when it is not there. */
+static inline int tame_impl_queue_remove(struct tame_impl_queue *queue, struct tame_impl_run *run)
+{
+    struct tame_impl_run *before = NULL;
+
+    for (struct tame_impl_run *at = queue->head; at != NULL; before = at, at = at->next) {
+        if (at != run)
+            continue;
+        if (before == NULL)
+            queue->head = run->next;
+        else
+            before->next = run->next;
+        if (queue->tail == run)
+            queue->tail = before;
+        __atomic_store_n(&queue->len, queue->len - 1, __ATOMIC_RELAXED);
+        return 1;
+    }
+    return 0;
+}
+
+/* A state larger than this is allocated before the first slice. */
+#define TAME_IMPL_STACK_STATE 1024
+
+static inline void tame_impl_gates_close(struct tame_impl_instance *instance);
+static inline void tame_impl_gate_leave(struct tame_impl_run *run);
+static inline void tame_impl_gate_forget(struct tame_impl_run *run);
+static inline void tame_impl_pool_forget(struct tame_impl_run *run);
+
+static inline struct tame_impl_instance *
+tame_impl_instance_keep(struct tame_impl_instance *instance)
+{
+    __atomic_fetch_add(&instance->references, 1, __ATOMIC_RELAXED);
+    return instance;
+}
+
+static inline void tame_impl_instance_release(struct tame_impl_instance *instance)
+{
+    if (__atomic_sub_fetch(&instance->references, 1, __ATOMIC_ACQ_REL) == 0) {
+        tame_impl_gates_close(instance);
+        if (instance->rates != NULL)
+            enif_free(instance->rates);
+        enif_free(instance);
+    }
+}
+
+static inline double tame_impl_rate(const struct tame_impl_run *run)
+{
+    uint64_t bits = __atomic_load_n(&run->instance->rates[run->row->index], __ATOMIC_RELAXED);
+    double rate;
+
+    memcpy(&rate, &bits, sizeof rate);
+    return rate;
+}
+
+static inline void tame_impl_rate_store(const struct tame_impl_run *run)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &run->units_per_ns, sizeof bits);
+    __atomic_store_n(&run->instance->rates[run->row->index], bits, __ATOMIC_RELAXED);
+}
+
+/* The one place where cleanup is called, and where the run's place becomes free. */
+static inline void tame_impl_cleanup(struct tame_impl_run *run)
+{
+    if (run->initialised && run->row->job->cleanup != NULL)
+        run->row->job->cleanup(run->call.impl_state);
+    run->initialised = 0;
+    if (run->admitted)
+        tame_impl_gate_leave(run);
+    run->admitted = 0;
+}
+
+/* The run as it begins; its state is `state`, zeroed. */
+static inline void tame_impl_run_begin(struct tame_impl_run *run, const struct tame_impl_row *row,
+                                       ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[],
+                                       void *state)
+{
+    memset(run, 0, sizeof *run);
+    run->row = row;
+    run->instance = (struct tame_impl_instance *)enif_priv_data(env);
+    run->call.env = env;
+    run->call.argc = argc;
+    run->call.argv = argv;
+    run->call.impl_state = state;
+    run->call.impl_state_size = row->job->state_size;
+    run->units_per_ns = tame_impl_rate(run);
+}
+
+/* What enif_alloc and enif_alloc_resource give is aligned to 8 bytes; a state may hold anything. */
+#define TAME_IMPL_ALIGN 16
+
+static inline void *tame_impl_align(void *memory)
+{
+    return (void *)(((uintptr_t)memory + TAME_IMPL_ALIGN - 1) & ~(uintptr_t)(TAME_IMPL_ALIGN - 1));
+}
+
+/* A resource that holds the run and its state. The one on the stack is spent: the resource owns
+ * what it owned. NULL when there is no memory. */
+static inline struct tame_impl_run *tame_impl_run_move(struct tame_impl_run *from)
+{
+    const size_t state_size = from->call.impl_state_size;
+    struct tame_impl_run *run = (struct tame_impl_run *)enif_alloc_resource(
+        from->instance->run_type, sizeof *from + TAME_IMPL_ALIGN + state_size);
+
+    if (run == NULL)
+        return NULL;
+    *run = *from;
+    run->call.impl_state = tame_impl_align(run + 1); /* the state follows the run */
+    memcpy(run->call.impl_state, from->call.impl_state, state_size);
+    tame_impl_instance_keep(run->instance);
+    return run;
+}
+
+/* Looks the inputs up anew, in the environment and arguments that the call has now. An input that
+ * is not aligned to bytes is copied by every look, whole; the second pointer gives it away. Such an
+ * argument is replaced in `argv` by a copy that is aligned, once. Returns 0 without memory. */
+static inline int tame_impl_inputs(struct tame_impl_run *run, ERL_NIF_TERM argv[], int may_copy)
+{
+    struct tame_call *call = &run->call;
+
+    for (int i = 0; i < call->impl_inputs_len; i++) {
+        struct tame_input *input =
+            (struct tame_input *)((char *)call->impl_state + call->impl_inputs[i].offset);
+        const int arg = call->impl_inputs[i].arg;
+        ErlNifBinary binary, again;
+
+        if (!enif_inspect_binary(call->env, argv[arg], &binary))
+            return 0;
+        if (may_copy && enif_inspect_binary(call->env, argv[arg], &again) &&
+            again.data != binary.data) {
+            unsigned char *copy = enif_make_new_binary(call->env, binary.size, &argv[arg]);
+
+            memcpy(copy, binary.data, binary.size);
+            binary.data = copy;
+        }
+        input->data = binary.data;
+    }
+    return 1;
+}
+
+/* Runs init. Returns 1, or 0 with the error to return in call.impl_error. */
+static inline int tame_impl_init(struct tame_impl_run *run)
+{
+    run->initialised = 1;
+    if (run->row->job->init(&run->call, run->call.impl_state) == TAME_INIT_OK)
+        return 1;
+    tame_impl_cleanup(run);
+    return 0;
+}
+
+/* One slice, from start_ns on. */
+static inline struct tame_slice tame_impl_slice(struct tame_impl_run *run, uint64_t start_ns,
+                                                uint64_t slice_ns)
+{
+    struct tame_slice slice = tame_slice_run(run->row->job->step, run->call.impl_state, start_ns,
+                                             slice_ns, run->units_per_ns, &run->stop, tame_now_ns);
+
+    run->done += slice.units;
+    run->slices++;
+    if (slice.used_ns > 0 && (double)slice.units / (double)slice.used_ns > run->best_slice)
+        run->best_slice = (double)slice.units / (double)slice.used_ns;
+    if (slice.units_per_ns != run->units_per_ns) {
+        run->units_per_ns = slice.units_per_ns;
+        tame_impl_rate_store(run);
+    }
+    return slice;
+}
+
+static inline ERL_NIF_TERM tame_impl_result(struct tame_impl_run *run)
+{
+    ERL_NIF_TERM result = run->row->job->result(&run->call, run->call.impl_state);
+
+    tame_impl_cleanup(run);
+    return result;
+}
+
+static inline uint64_t tame_impl_slice_ns(const struct tame_impl_run *run)
+{
+    const uint32_t us = run->row->job->slice_us;
+    return (us > 0 ? us : TAME_SLICE_US) * UINT64_C(1000);
+}
+
+static inline uint64_t tame_impl_dirty_slice_ns(const struct tame_impl_run *run)
+{
+    const uint32_t us = run->row->job->dirty_slice_us;
+    return (us > 0 ? us : TAME_DIRTY_SLICE_US) * UINT64_C(1000);
+}
+
+static inline ERL_NIF_TERM tame_impl_raise_enomem(ErlNifEnv *env)
+{
+    return enif_raise_exception(env, enif_make_atom(env, "enomem"));
+}
+
+/* ---- on a regular scheduler ------------------------------------------------------------- */
+
+/* (Result, OwedNs, Hold) -> Result, after as many turns as it takes to pay for a call that took
+ * longer than its timeslice: the neighbours get theirs meanwhile. */
+static inline ERL_NIF_TERM tame_impl_settle(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ErlNifUInt64 owed_ns;
+
+    if (!enif_get_uint64(env, argv[1], &owed_ns))
+        return enif_make_badarg(env);
+    owed_ns = tame_charge(env, owed_ns);
+    if (owed_ns == 0)
+        return argv[0];
+
+    const ERL_NIF_TERM next[] = {argv[0], enif_make_uint64(env, owed_ns), argv[2]};
+    return enif_schedule_nif(env, "tame_settle", 0, tame_impl_settle, argc, next);
+}
+
+/* The result, once it is paid for. The hops carry a run that does nothing but hold the library: a
+ * purge can miss a process that is parked in a hop, and the VM keeps only a library that has
+ * resources. */
+static inline ERL_NIF_TERM tame_impl_pay(ErlNifEnv *env, ERL_NIF_TERM result, uint64_t used_ns)
+{
+    const uint64_t owed_ns = tame_charge(env, used_ns);
+    struct tame_impl_instance *instance;
+    struct tame_impl_run *hold;
+    ERL_NIF_TERM next[3];
+
+    if (owed_ns == 0 || enif_has_pending_exception(env, NULL))
+        return result;
+    instance = (struct tame_impl_instance *)enif_priv_data(env);
+    hold = (struct tame_impl_run *)enif_alloc_resource(instance->run_type, sizeof *hold);
+    if (hold == NULL)
+        return result;
+    memset(hold, 0, sizeof *hold);
+    hold->instance = tame_impl_instance_keep(instance);
+    next[0] = result;
+    next[1] = enif_make_uint64(env, owed_ns);
+    next[2] = enif_make_resource(env, hold);
+    enif_release_resource(hold); /* the term owns it now */
+    return enif_schedule_nif(env, "tame_settle", 0, tame_impl_settle, 3, next);
+}
+
+static inline ERL_NIF_TERM tame_impl_hop(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+static inline ERL_NIF_TERM tame_impl_dirty_hop(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+
+/* Leaves the scheduler to others and comes back for the next slice: argv is the run's resource and
+ * the caller's arguments. */
+static inline ERL_NIF_TERM tame_impl_schedule(ErlNifEnv *env, struct tame_impl_run *run, int argc,
+                                              const ERL_NIF_TERM argv[])
+{
+    if (run->row->placement == TAME_YIELDING_DIRTY)
+        return enif_schedule_nif(env, run->row->name, ERL_NIF_DIRTY_JOB_CPU_BOUND,
+                                 tame_impl_dirty_hop, argc, argv);
+    /* A hop that has not used up its timeslice would stay. */
+    (void)enif_consume_timeslice(env, 100);
+    return enif_schedule_nif(env, run->row->name, 0, tame_impl_hop, argc, argv);
+}
+
+/* Moves the run off the stack and schedules its next slice. */
+static inline ERL_NIF_TERM tame_impl_park(ErlNifEnv *env, struct tame_impl_run *on_stack)
+{
+    const int argc = on_stack->call.argc;
+    struct tame_impl_run *run = tame_impl_run_move(on_stack);
+    ERL_NIF_TERM argv[TAME_MAX_ARGS + 1];
+
+    if (run == NULL) {
+        tame_impl_cleanup(on_stack);
+        return tame_impl_raise_enomem(env);
+    }
+    argv[0] = enif_make_resource(env, run);
+    enif_release_resource(run); /* the term owns it now */
+    memcpy(argv + 1, run->call.argv, sizeof *argv * (size_t)argc);
+    if (!tame_impl_inputs(run, argv + 1, 1))
+        return tame_impl_raise_enomem(env);
+    return tame_impl_schedule(env, run, argc + 1, argv);
+}
+
+/* What is left takes longer than this: `auto` moves it off the regular schedulers. */
+#define TAME_IMPL_MOVE_NS UINT64_C(100000000)
+
+/* So many slices are looked at before that. The fastest of them counts: one in which the thread
+ * lost its core looks slow, and says nothing of the job. */
+#define TAME_IMPL_MOVE_SLICES 4
+
+static inline int tame_impl_takes_long(const struct tame_impl_run *run)
+{
+    return run->row->placement == TAME_AUTO && run->slices >= TAME_IMPL_MOVE_SLICES &&
+           run->call.impl_total > run->done &&
+           (double)(run->call.impl_total - run->done) > run->best_slice * TAME_IMPL_MOVE_NS;
+}
+
+static inline ERL_NIF_TERM tame_impl_submit(ErlNifEnv *env, struct tame_impl_run *run);
+static inline ERL_NIF_TERM tame_impl_gate_enter(struct tame_impl_run *run, ERL_NIF_TERM argv[]);
+
+/* The run that argv[0] holds, ready for a slice here; NULL when it is none. */
+static inline struct tame_impl_run *tame_impl_resume(ErlNifEnv *env, int argc,
+                                                     const ERL_NIF_TERM argv[])
+{
+    const struct tame_impl_instance *instance =
+        (const struct tame_impl_instance *)enif_priv_data(env);
+    void *object;
+    struct tame_impl_run *run;
+
+    if (!enif_get_resource(env, argv[0], instance->run_type, &object))
+        return NULL;
+    run = (struct tame_impl_run *)object;
+    run->call.env = env;
+    run->call.argc = argc - 1;
+    run->call.argv = argv + 1;
+    return tame_impl_inputs(run, (ERL_NIF_TERM *)(argv + 1), 0) ? run : NULL;
+}
+
+/* A slice on a regular scheduler. */
+static inline ERL_NIF_TERM tame_impl_hop(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    const uint64_t start_ns = tame_now_ns();
+    struct tame_impl_run *run = tame_impl_resume(env, argc, argv);
+    struct tame_slice slice;
+
+    if (run == NULL)
+        return enif_make_badarg(env);
+    slice = tame_impl_slice(run, start_ns, tame_impl_slice_ns(run));
+    if (slice.status == TAME_DONE)
+        return tame_impl_pay(env, tame_impl_result(run), run->owed_ns + slice.used_ns);
+    run->owed_ns = tame_charge(env, run->owed_ns + slice.used_ns);
+    if (tame_impl_takes_long(run)) {
+        enif_keep_resource(run); /* for the pool; the caller's term goes with its frame */
+        return tame_impl_submit(env, run);
+    }
+    return tame_impl_schedule(env, run, argc, argv);
+}
+
+/* ---- on a dirty scheduler ----------------------------------------------------------------- */
+
+/* One slice on a dirty CPU scheduler; other dirty work gets its turn after it. */
+static inline ERL_NIF_TERM tame_impl_dirty_hop(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    const uint64_t start_ns = tame_now_ns();
+    struct tame_impl_run *run = tame_impl_resume(env, argc, argv);
+
+    if (run == NULL)
+        return enif_make_badarg(env);
+    if (tame_impl_slice(run, start_ns, tame_impl_dirty_slice_ns(run)).status == TAME_DONE)
+        return tame_impl_result(run);
+    return tame_impl_schedule(env, run, argc, argv);
+}
+
+/* All slices in one go. Between them the caller may turn out to be dead: then the result is
+ * dropped. */
+static inline ERL_NIF_TERM tame_impl_dirty(ErlNifEnv *env, struct tame_impl_run *run)
+{
+    const uint64_t slice_ns = tame_impl_dirty_slice_ns(run);
+
+    while (tame_impl_slice(run, tame_now_ns(), slice_ns).status != TAME_DONE) {
+        if (!enif_is_current_process_alive(env)) {
+            tame_impl_cleanup(run);
+            return enif_make_atom(env, "killed");
+        }
+    }
+    return tame_impl_result(run);
+}
+
+/* ---- the entry of every NIF --------------------------------------------------------------- */
+
+static inline ERL_NIF_TERM tame_impl_begin(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[],
+                                           const struct tame_impl_row *row, void *state)
+{
+    ERL_NIF_TERM first[TAME_MAX_ARGS]; /* the arguments, once the gate has taken its own out */
+    const uint64_t start_ns = tame_now_ns();
+    struct tame_impl_run run;
+    struct tame_slice slice;
+
+    tame_impl_run_begin(&run, row, env, argc, argv, state);
+    if (row->job->max_running > 0) {
+        const ERL_NIF_TERM refused = tame_impl_gate_enter(&run, first);
+
+        if (!run.admitted)
+            return refused;
+    }
+    if (!tame_impl_init(&run))
+        return run.call.impl_error;
+
+    switch (row->placement) {
+    case TAME_DIRTY_CPU:
+    case TAME_DIRTY_IO:
+        return tame_impl_dirty(env, &run);
+    case TAME_YIELDING_DIRTY:
+        (void)tame_charge(env, tame_now_ns() - start_ns);
+        return tame_impl_park(env, &run);
+    case TAME_THREAD:
+    case TAME_POOL: {
+        struct tame_impl_run *moved = tame_impl_run_move(&run);
+
+        (void)tame_charge(env, tame_now_ns() - start_ns);
+        if (moved == NULL) {
+            tame_impl_cleanup(&run);
+            return tame_impl_raise_enomem(env);
+        }
+        return tame_impl_submit(env, moved);
+    }
+    case TAME_INLINE:
+        slice = tame_impl_slice(&run, start_ns, UINT64_MAX / 2);
+        break;
+    case TAME_AUTO:
+    case TAME_YIELDING:
+    default:
+        slice = tame_impl_slice(&run, start_ns, tame_impl_slice_ns(&run));
+    }
+    if (slice.status == TAME_DONE)
+        return tame_impl_pay(env, tame_impl_result(&run), slice.used_ns);
+    run.owed_ns = tame_charge(env, slice.used_ns);
+    return tame_impl_park(env, &run);
+}
+
+static inline ERL_NIF_TERM tame_impl_enter(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[],
+                                           const struct tame_impl_row *row)
+{
+    const size_t size = row->job->state_size;
+
+    if (size <= TAME_IMPL_STACK_STATE) {
+        union {
+            long double align;
+            void *pointer;
+            unsigned char bytes[TAME_IMPL_STACK_STATE];
+        } state;
+
+        memset(state.bytes, 0, size);
+        return tame_impl_begin(env, argc, argv, row, state.bytes);
+    } else {
+        /* Freed below: a run that goes on has moved out of it. */
+        void *memory = enif_alloc(size + TAME_IMPL_ALIGN);
+        ERL_NIF_TERM term;
+
+        if (memory == NULL)
+            return tame_impl_raise_enomem(env);
+        memset(memory, 0, size + TAME_IMPL_ALIGN);
+        term = tame_impl_begin(env, argc, argv, row, tame_impl_align(memory));
+        enif_free(memory);
+        return term;
+    }
+}
+
+/* ---- the resource -------------------------------------------------------------------------- */
+
+static inline void tame_impl_run_destroy(ErlNifEnv *env, void *object)
+{
+    struct tame_impl_run *run = (struct tame_impl_run *)object;
+
+    (void)env;
+    tame_impl_cleanup(run);
+    if (run->own_env != NULL)
+        enif_free_env(run->own_env);
+    tame_impl_instance_release(run->instance);
+}
+
+/* The caller of a run that is off the schedulers, or waits for them or at the gate, is dead. */
+static inline void tame_impl_run_down(ErlNifEnv *env, void *object, ErlNifPid *pid,
+                                      ErlNifMonitor *monitor)
+{
+    (void)env;
+    (void)pid;
+    (void)monitor;
+    __atomic_store_n(&((struct tame_impl_run *)object)->stop, 1, __ATOMIC_RELAXED);
+    tame_impl_gate_forget((struct tame_impl_run *)object);
+    tame_impl_pool_forget((struct tame_impl_run *)object);
+}
+
+#endif

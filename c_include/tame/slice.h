@@ -1,0 +1,102 @@
+/* tame/slice.h - how much to do before looking at the clock again.
+ *
+ * Part of tame.h; usable alone. Plain C: no ErlNifEnv, no allocation, no state of its own.
+ *
+ * A job's step does at most so many units (bytes, rounds, rows: the author's own) and says
+ * whether there is more. tame_slice_run calls it until the job is done or the slice's time is
+ * spent, with amounts that follow the measured rate: it starts with one unit when nothing is
+ * known, grows at most fourfold from one step to the next, and aims at a look at the clock every
+ * TAME_LOOK_NS. So a rate that suddenly falls (fresh memory that has to be paged in, a colder
+ * cache) costs one step of the wrong size and no more. */
+#ifndef TAME_SLICE_H
+#define TAME_SLICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+/* -std=c11 hides what POSIX adds to time.h; then it is declared here, as Linux has it. */
+#if !defined(CLOCK_MONOTONIC) && defined(__linux__)
+int clock_gettime(int, struct timespec *);
+#define TAME_IMPL_CLOCK 1
+#else
+#define TAME_IMPL_CLOCK CLOCK_MONOTONIC
+#endif
+
+/* What a step returns. */
+enum tame_status { TAME_MORE = 0, TAME_DONE = 1 };
+
+/* Does at most `units` (1 or more) of the job's work. */
+typedef enum tame_status (*tame_step)(void *state, size_t units);
+
+/* How long a step may run between two looks at the clock. A look costs about 30 ns, so this
+ * is 0.3 % of it, and a tenth of the default slice. */
+#define TAME_LOOK_NS UINT64_C(10000)
+
+/* Shorter than this, a measured time is mostly the clock's own and says nothing of the rate. */
+#define TAME_IMPL_NOISE_NS 500
+
+/* Monotonic time in ns. Not enif_monotonic_time, which costs three times as much, and not the
+ * thread's CPU time, which costs ten times as much and does not see what a neighbour sees. */
+typedef uint64_t (*tame_clock)(void);
+
+static inline uint64_t tame_now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(TAME_IMPL_CLOCK, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* What one slice did. */
+struct tame_slice {
+    enum tame_status status;
+    uint64_t used_ns;
+    size_t units;        /* asked of the steps; the last one may have done less */
+    double units_per_ns; /* the rate to begin the next slice with; 0: nothing is known */
+};
+
+/* Runs `step` until it is done, `slice_ns` have passed since `start_ns` (a reading of `clock`), or
+ * somebody sets `*stop`. `units_per_ns` is the rate known before, 0 when none is. */
+static inline struct tame_slice tame_slice_run(tame_step step, void *state, uint64_t start_ns,
+                                               uint64_t slice_ns, double units_per_ns,
+                                               const int *stop, tame_clock clock)
+{
+    uint64_t last = start_ns;
+    struct tame_slice slice;
+    size_t most = units_per_ns > 0 ? SIZE_MAX / 8 : 1; /* fourfold of the step before */
+
+    slice.units = 0;
+    slice.units_per_ns = units_per_ns;
+    for (;;) {
+        /* Never below zero: a slice that is spent still does a step, of one unit. */
+        const uint64_t spent_ns = last - start_ns;
+        const uint64_t left_ns = spent_ns < slice_ns ? slice_ns - spent_ns : 0;
+        const double wanted =
+            slice.units_per_ns * (double)(left_ns < TAME_LOOK_NS ? left_ns : TAME_LOOK_NS);
+        size_t units = most;
+        uint64_t now;
+
+        if (slice.units_per_ns > 0 && wanted < (double)most)
+            units = wanted < 1 ? 1 : (size_t)wanted;
+
+        slice.status = step(state, units);
+        now = clock();
+        slice.units += units;
+        if (now - last >= TAME_IMPL_NOISE_NS && slice.status == TAME_MORE)
+            slice.units_per_ns = (double)units / (double)(now - last);
+        most = units < SIZE_MAX / 8 ? units * 4 : units;
+        last = now;
+        if (slice.status == TAME_DONE || now - start_ns >= slice_ns ||
+            __atomic_load_n(stop, __ATOMIC_RELAXED))
+            break;
+    }
+    slice.used_ns = last - start_ns;
+    /* A job too short to be measured leaves a cautious guess: the last step may have done less than
+     * it was asked, but no less than a quarter of all. The next call then needs one step. */
+    if (slice.units_per_ns == 0 && slice.status == TAME_DONE && slice.used_ns > 0)
+        slice.units_per_ns = (double)slice.units / 4 / (double)slice.used_ns;
+    return slice;
+}
+
+#endif

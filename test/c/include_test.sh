@@ -1,0 +1,58 @@
+#!/bin/sh
+# The headers as a stranger includes them: each alone, each twice, in C11 and C++17, without a
+# warning; from two files that are linked together; and no symbol of theirs leaves the library.
+#
+#   include_test.sh ERTS_INCLUDE FOLDER      CC, CXX, CLANG and CLANGXX may be set
+set -eu
+erts_include=$1
+folder=$2
+here=$(cd "$(dirname "$0")" && pwd)
+c_include=$here/../../c_include
+flags="-Wall -Wextra -Werror -isystem $erts_include -I$c_include"
+checks=0
+
+# The parts of pool.h that only make sense together with it.
+parts='tame/run.h tame/gate.h'
+
+compiles() { # LANGUAGE HEADER COMPILER...
+    language=$1 header=$2
+    shift 2
+    for times in 1 2; do
+        { echo "#include <$header>"; [ $times = 1 ] || echo "#include <$header>"; } |
+            "$@" $flags -x "$language" -fsyntax-only -
+        checks=$((checks + 1))
+    done
+}
+
+for c in "${CC:-cc}" "${CLANG:-clang}"; do
+    command -v "$c" >/dev/null || { echo "  skip  no $c on PATH"; continue; }
+    for header in $(cd "$c_include" && ls tame.h tame/*.h); do
+        case " $parts " in *" $header "*) continue ;; esac
+        compiles c "$header" "$c" -std=c11
+        compiles c "$header" "$c" -std=gnu17
+    done
+done
+for cxx in "${CXX:-c++}" "${CLANGXX:-clang++}"; do
+    command -v "$cxx" >/dev/null || { echo "  skip  no $cxx on PATH"; continue; }
+    for header in $(cd "$c_include" && ls tame.h tame/*.h); do
+        case " $parts " in *" $header "*) continue ;; esac
+        compiles c++ "$header" "$cxx" -std=c++17
+    done
+done
+echo "  ok    each header alone and twice, in C11 and C++17 ($checks checks)"
+
+mkdir -p "$folder"
+for file in include_one include_two; do
+    ${CC:-cc} -std=c11 $flags -O2 -fPIC -c -o "$folder/$file.o" "$here/$file.c"
+done
+${CC:-cc} -shared -o "$folder/include_test.so" "$folder/include_one.o" "$folder/include_two.o"
+echo "  ok    from two files linked together"
+
+# What the toolchain itself puts into every shared library is no symbol of ours.
+symbols=$(nm -D --defined-only --format=posix "$folder/include_test.so" |
+    awk '$1 !~ /^(_init|_fini|_edata|_end|__bss_start)$/ { print $1 }' | tr '\n' ' ')
+if [ "$symbols" != "nif_init " ]; then
+    echo "  FAIL  the library exports: $symbols(expected: nif_init)"
+    exit 1
+fi
+echo "  ok    nif_init is the only symbol that leaves the library"

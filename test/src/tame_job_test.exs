@@ -1,0 +1,221 @@
+defmodule Tame.JobTest do
+  use ExUnit.Case, async: true
+
+  alias Tame.{JobProbe, JobScenarios}
+
+  @moduletag isolation: :shared
+  @moduletag timeout: 180_000
+
+  @placements JobProbe.placements()
+
+  # Callers cannot be killed in the middle of `inline`, which is one step to the scheduler.
+  @stoppable @placements -- [:inline]
+
+  setup_all do
+    folder = Path.join(System.tmp_dir!(), "tame_job_test_#{System.pid()}")
+    File.mkdir_p!(folder)
+    on_exit(fn -> File.rm_rf!(folder) end)
+    %{folder: folder, library: JobProbe.build(folder)}
+  end
+
+  # Each test has its file of counters, in the folder of all.
+  setup %{folder: folder} do
+    path = Path.join(folder, "counters_#{System.unique_integer([:positive])}")
+    JobProbe.new_counters(path)
+    %{path: path}
+  end
+
+  describe "every placement" do
+    test "returns the result, leaves nothing in the caller, and cleans up", context do
+      peer = start_peer(context)
+
+      for placement <- @placements do
+        assert {:value, {own, own}} = run(peer, :leavings, [placement])
+      end
+
+      # Three good calls and a bad one each.
+      assert %{init: init, cleanup: init, result: results, broken: 0} = settled(context.path)
+      assert {init, results} == {4 * length(@placements), 3 * length(@placements)}
+    end
+
+    test "refuses bad arguments without leaking", context do
+      peer = start_peer(context)
+      sanitized = System.get_env("TAME_NATIVE_DIR") != nil
+
+      for placement <- @placements do
+        # init runs before the placements part, but for the dirty ones: a million where it is cheap.
+        calls =
+          cond do
+            sanitized -> 5_000
+            placement == :inline -> 1_000_000
+            placement in [:dirty_cpu, :dirty_io] -> 20_000
+            true -> 100_000
+          end
+
+        {before, later} = run(peer, :bad_calls, [placement, calls])
+        # A state leaks its 1000 bytes, a term at least 16.
+        assert later - before < max(calls, 500_000), "#{placement} grew by #{later - before} bytes"
+      end
+
+      assert %{init: same, cleanup: same, broken: 0} = settled(context.path)
+    end
+  end
+
+  test "exor gives the same in every placement, whatever the input's size and alignment" do
+    for size <- [0, 1, 63, 64, 65, 100_000] do
+      a = :crypto.strong_rand_bytes(size)
+      b = :crypto.strong_rand_bytes(size)
+      <<_::3, shifted::binary-size(size), _::5>> = <<1::3, a::binary, 1::5>>
+      expected = :crypto.exor(a, b)
+
+      for name <- ~w(exor exor_inline exor_chunks exor_yielding exor_dirty exor_yielding_dirty
+                     exor_thread exor_pool)a,
+          first <- [a, shifted] do
+        assert {name, size, apply(:tame_exor, name, [first, b]) == expected} == {name, size, true}
+      end
+    end
+  end
+
+  describe "a killed caller" do
+    for placement <- @placements do
+      test "stops its job: #{placement}", context do
+        peer = start_peer(context)
+        {outlived_ms, steps, counters} = run(peer, :kill, [unquote(placement), context.path])
+        assert steps == 0
+        assert %{init: 2, cleanup: 2, broken: 0, result: results} = counters
+        # The next job's. The inline one comes to its end.
+        assert results == if(unquote(placement) in @stoppable, do: 1, else: 2)
+
+        # The step is a few us, so this is the machine's doing; a job that is not stopped takes 600 s.
+        assert outlived_ms < 5000
+      end
+    end
+
+    test "may die at any moment of a short job", context do
+      peer = start_peer(context)
+
+      for placement <- @placements do
+        counters = run(peer, :kill_anywhere, [placement, context.path])
+        assert %{init: same, cleanup: same, broken: 0} = counters
+      end
+    end
+
+    test "does not keep its place in the queue", context do
+      peer = start_peer(context)
+
+      assert {:ok, 10, %{init: 12, cleanup: 12, broken: 0}} =
+               run(peer, :kill_waiting, [context.path])
+    end
+  end
+
+  describe "the pool" do
+    test "is first come first served", context do
+      peer = start_peer(context, [~c"+S", ~c"1:1"])
+      assert run(peer, :order, [context.path]) == for(number <- 1..20, do: {:value, number})
+    end
+
+    test "refuses at once what may not wait", context do
+      peer = start_peer(context, [~c"+S", ~c"1:1"])
+      ends = run(peer, :refuse, [context.path])
+
+      assert ends ==
+               for(number <- 1..3, do: {:value, number}) ++
+                 List.duplicate({:error, {:tame, :busy}}, 7)
+
+      assert %{init: 11, cleanup: 11, result: 3, broken: 0} = settled(context.path)
+    end
+  end
+
+  describe "the gate" do
+    test "lets the first wait, refuses at once who may not, forgets the dead", context do
+      peer = start_peer(context)
+      {ends, counters} = run(peer, :gate, [context.path])
+      busy = {:error, {:tame, :busy}}
+      # Two run at once, so any of the three may be the first to end.
+      assert [{:value, a}, {:value, b}, ^busy, ^busy, ^busy, {:value, c}] = ends
+      assert Enum.sort([a, b, c]) == [1, 2, 3]
+      assert %{init: 5, cleanup: 5, result: 3, broken: 0} = counters
+    end
+
+    test "has all its places again after callers died at any moment", context do
+      assert run(start_peer(context), :gate_storm, [context.path]) == 2
+    end
+  end
+
+  describe "a library that is replaced and unloaded under its jobs" do
+    for placement <- @placements, kind <- [:wrapped, :bare] do
+      test "does not crash: #{placement}, #{kind}", context do
+        peer = start_peer(context)
+        {ends, counters} = run(peer, :upgrade, [unquote(placement), unquote(kind), context.path])
+        assert %{init: same, cleanup: same, broken: 0} = counters
+
+        for {reason, _} <- ends do
+          assert reason in [:normal, :killed] or match?({:value, _}, reason)
+        end
+      end
+    end
+
+    test "does not crash while calls that are done pay for their time", context do
+      peer = start_peer(context)
+      {ends, counters} = run(peer, :unload_while_paying, [context.path])
+      assert %{init: 4, cleanup: 4, result: 4, broken: 0} = counters
+      assert Map.keys(ends) -- [:normal, :killed] == []
+    end
+  end
+
+  test "an emulator that halts under its jobs ends as it was told to", context do
+    for placement <- @placements do
+      {:ok, peer} = unlinked_peer(context)
+      monitor = Process.monitor(peer)
+      catch_exit(:peer.call(peer, JobScenarios, :halt, [placement, context.path], 60_000))
+      assert_receive {:DOWN, ^monitor, :process, ^peer, reason}, 60_000
+      assert {placement, reason} == {placement, :normal}
+    end
+  end
+
+  test "an inline job is charged for its time" do
+    :ok = :tame_spin.spin_inline(1)
+
+    ratios =
+      for ms <- [1, 10, 50] do
+        {:reductions, before} = Process.info(self(), :reductions)
+        {us, :ok} = :timer.tc(:tame_spin, :spin_inline, [ms * 1000])
+        {:reductions, later} = Process.info(self(), :reductions)
+        # `us` includes the turns of others between the payments; what was asked for does not.
+        assert us > 0
+        (later - before) / (4000 * ms)
+      end
+
+    for ratio <- ratios, do: assert(ratio > 0.8)
+  end
+
+  defp start_peer(context, args \\ []) do
+    {:ok, peer} = unlinked_peer(context, args)
+    on_exit(fn -> if Process.alive?(peer), do: :peer.stop(peer) end)
+    peer
+  end
+
+  # Not linked: the emulator may end before us.
+  defp unlinked_peer(%{path: path, library: library}, args \\ []) do
+    paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
+
+    env = [
+      {~c"TAME_PROBE_LIBRARY", to_charlist(library)},
+      {~c"TAME_PROBE_COUNTERS", to_charlist(path)}
+    ]
+
+    {:ok, peer, _} = :peer.start(%{connection: :standard_io, args: args ++ paths, env: env})
+    {:ok, peer}
+  end
+
+  defp run(peer, scenario, args), do: :peer.call(peer, JobScenarios, scenario, args, 150_000)
+
+  # The counters once every job has been cleaned up, or as they are after 5 s.
+  defp settled(path, left \\ 5000) do
+    case JobProbe.counters(path) do
+      %{init: same, cleanup: same} = counters -> counters
+      counters when left == 0 -> counters
+      _ -> Process.sleep(1) && settled(path, left - 1)
+    end
+  end
+end

@@ -1,0 +1,60 @@
+defmodule Tame.SpinTest do
+  use ExUnit.Case, async: true
+
+  @moduletag isolation: :shared
+
+  @functions ~w(spin spin_inline spin_yielding spin_dirty spin_dirty_io spin_yielding_dirty
+                spin_thread spin_pool)a
+
+  for function <- @functions do
+    test "#{function} returns ok for any length" do
+      for us <- [0, 1, 99, 3000], do: assert(apply(:tame_spin, unquote(function), [us]) == :ok)
+    end
+
+    test "#{function} refuses what is no time, with a sentence" do
+      for wrong <- [-1, 1.0, :infinity, "1", 1_000_000_000_001, Integer.pow(2, 64)] do
+        {:badarg, frame} = refusal(fn -> apply(:tame_spin, unquote(function), [wrong]) end)
+        assert {:tame_spin, unquote(function), [^wrong], [error_info: info]} = frame
+        assert to_string(info.module.format_error(:badarg, [frame])[1]) =~ "in microseconds"
+      end
+    end
+  end
+
+  test "the longest time is accepted" do
+    {:ok, ref} = :tame.async(&:tame_spin.spin_yielding/1, [1_000_000_000_000], %{deadline_ms: 5})
+    assert_receive {^ref, {:error, {:tame, :deadline}}}, 5000
+  end
+
+  # Others may have the CPU meanwhile, so a spin is never too long; too short it may not be, beyond what
+  # the clock speed changes.
+  test "20 ms of work take about that long where nothing disturbs" do
+    :ok = :tame_spin.spin_inline(1)
+
+    fastest_us =
+      1..10
+      |> Enum.map(fn _ -> elem(:timer.tc(:tame_spin, :spin_inline, [20_000]), 0) end)
+      |> Enum.min()
+
+    assert fastest_us > 10_000
+    assert fastest_us < 400_000
+  end
+
+  test "twenty times the time is about twenty times the work" do
+    :ok = :tame_spin.spin_inline(1)
+
+    fastest = fn us ->
+      for(_ <- 1..10, do: elem(:timer.tc(:tame_spin, :spin_dirty, [us]), 0)) |> Enum.min()
+    end
+
+    # Wide, because other tests run beside this one.
+    ratio = fastest.(20_000) / fastest.(1000)
+    assert ratio > 4 and ratio < 100
+  end
+
+  defp refusal(fun) do
+    fun.()
+    :accepted
+  rescue
+    _ in ArgumentError -> {:badarg, hd(__STACKTRACE__)}
+  end
+end

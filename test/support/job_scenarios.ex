@@ -1,0 +1,321 @@
+defmodule Tame.JobScenarios do
+  @moduledoc """
+  What a test does with jobs inside a throw-away emulator: killing callers, replacing and unloading
+  the library under running jobs. The job is `Tame.JobProbe`; `path` is the file of its counters.
+  """
+
+  alias Tame.JobProbe
+
+  # Longer than any test takes: a job of that length ends because it was stopped.
+  @endless_us 600_000_000
+
+  @doc """
+  Kills the caller of an endless job (`inline`, which has but one step: of one of 0.3 s). Returns
+  how many ms the job outlived it, and the counters after the next job.
+  """
+  def kill(placement, path) do
+    us = if placement == :inline, do: 300_000, else: @endless_us
+    caller = start(placement, us)
+    wait_until(fn -> JobProbe.counters(path).step > 3 end)
+    killed_at = now_ms()
+    stop(caller)
+    wait_until(fn -> JobProbe.counters(path).cleanup == 1 end)
+    outlived_ms = now_ms() - killed_at
+    steps = JobProbe.counters(path).step
+    # In one step and one slice, so that its own are known.
+    JobProbe.dirty_cpu(0)
+    {outlived_ms, JobProbe.counters(path).step - steps - 1, JobProbe.counters(path)}
+  end
+
+  @doc "Fills the pool, lets others wait for it, kills those. Returns how many have been cleaned up."
+  def kill_waiting(path) do
+    running = fill_pool(path)
+    waiting = for _ <- 1..10, do: start(:pool, @endless_us)
+    wait_until(fn -> Enum.all?(waiting, &waits?/1) end)
+    Enum.each(waiting, &stop/1)
+
+    waited =
+      catch_timeout(fn -> wait_until(fn -> JobProbe.counters(path).cleanup == 10 end, 2000) end)
+
+    cleaned = JobProbe.counters(path).cleanup
+    Enum.each(running, &stop/1)
+    wait_until(fn -> ended?(path) end)
+    {waited, cleaned, JobProbe.counters(path)}
+  end
+
+  @doc "Kills callers at any moment of a short job."
+  def kill_anywhere(placement, path) do
+    for delay_us <- 0..600//3 do
+      caller = start(placement, 300)
+      spin_until(System.monotonic_time(:microsecond) + delay_us)
+      stop(caller)
+    end
+
+    wait_until(fn -> ended?(path) end)
+    JobProbe.counters(path)
+  end
+
+  @doc """
+  Loads the module anew and purges the old, again and again, with jobs in flight that were started
+  with a frame of the module on their stack (`wrapped`) or without (`bare`); at last unloads it.
+  Returns how the callers ended, and how many threads there are more than before the first load.
+  """
+  def upgrade(placement, kind, path) do
+    threads = thread_count()
+    neighbours = for _ <- 1..4, do: spawn(&busy/0)
+
+    ends =
+      for round <- 1..2 do
+        {:module, JobProbe} = :code.load_file(JobProbe)
+        # Never started by a caller of a module that is being replaced: the name is called anew.
+        before = JobProbe.counters(path).init
+        callers = for _ <- 1..6, do: start(function(placement, kind), 40_000)
+        wait_until(fn -> JobProbe.counters(path).init >= before + 2 end)
+        spin_until(System.monotonic_time(:microsecond) + round * 3_000)
+
+        if rem(round, 2) == 1, do: :code.load_file(JobProbe), else: :code.delete(JobProbe)
+        :code.purge(JobProbe)
+        if rem(round, 2) == 1, do: :code.delete(JobProbe)
+        :code.purge(JobProbe)
+        for caller <- callers, do: await(caller)
+      end
+
+    Enum.each(neighbours, &Process.exit(&1, :kill))
+    wait_until(fn -> ended?(path) end)
+    wait_until(fn -> thread_count() <= threads end)
+    {ends |> List.flatten() |> Enum.frequencies(), JobProbe.counters(path)}
+  end
+
+  @doc """
+  Unloads the library while a call without a frame of the module, long done, still pays for its time,
+  between the turns of busy neighbours.
+  """
+  def unload_while_paying(path) do
+    # Each has turns of 1 ms, so that paying takes several times as long as what is paid for.
+    neighbours = for _ <- 1..8, do: spawn(&spin/0)
+    Process.flag(:priority, :high)
+
+    ends =
+      for round <- 1..4 do
+        {:module, JobProbe} = :code.load_file(JobProbe)
+        caller = start(:inline_nif, 50_000)
+        wait_until(fn -> JobProbe.counters(path).result == round end)
+        :code.delete(JobProbe)
+        :code.purge(JobProbe)
+        await(caller)
+      end
+
+    Enum.each(neighbours, &Process.exit(&1, :kill))
+    {Enum.frequencies(ends), JobProbe.counters(path)}
+  end
+
+  @doc "Calls the job with a `result` that raises; returns what the caller saw."
+  def raise_from_result(placement, us) do
+    caller = start(placement, us, "raises")
+    await(caller)
+  end
+
+  @doc "One worker (the emulator has one scheduler), 20 calls in order; the order in which they ended."
+  def order(path) do
+    running = fill_pool(path)
+
+    callers = for _ <- 1..20, do: start_and_wait(:pool)
+
+    Enum.each(running, &stop/1)
+    for caller <- callers, do: await(caller)
+  end
+
+  @doc "Calls `few`, for which 3 may wait, 10 times while the pool is full. Returns the 10 ends."
+  def refuse(path) do
+    running = fill_pool(path)
+
+    callers = for _ <- 1..10, do: start_and_wait(:few)
+
+    Enum.each(running, &stop/1)
+    for caller <- callers, do: await(caller)
+  end
+
+  @doc """
+  Calls `gated`, of which 2 may run and 3 wait: two that do not end, then six, of which the second
+  dies while it waits, then one more. Returns how all but the second ended, in the order of the calls.
+  """
+  def gate(path) do
+    running =
+      for number <- 1..2 do
+        caller = start(:gated, @endless_us)
+        wait_until(fn -> JobProbe.counters(path).init == number end)
+        caller
+      end
+
+    [first, second | rest] = for _ <- 1..6, do: start_and_wait(:gated)
+    stop(second)
+    late = start_and_wait(:gated)
+    Enum.each(running, &stop/1)
+    ends = for caller <- [first | rest] ++ [late], do: await(caller)
+    wait_until(fn -> ended?(path) end)
+    {ends, JobProbe.counters(path)}
+  end
+
+  @doc "Many callers of `gated`, killed at any moment. Then both places must be free: returns how many got one."
+  def gate_storm(path) do
+    for _ <- 1..200 do
+      callers = for _ <- 1..5, do: start(:gated, 200)
+      spin_until(System.monotonic_time(:microsecond) + :rand.uniform(600))
+      Enum.each(callers, &stop/1)
+    end
+
+    wait_until(fn -> ended?(path) end)
+    before = JobProbe.counters(path).init
+    running = for _ <- 1..2, do: start(:gated, @endless_us)
+    catch_timeout(fn -> wait_until(fn -> JobProbe.counters(path).init == before + 2 end, 5000) end)
+    admitted = JobProbe.counters(path).init - before
+    Enum.each(running, &stop/1)
+    admitted
+  end
+
+  defp start_and_wait(function) do
+    caller = {pid, _} = start(function, 100)
+    wait_until(fn -> waits?(caller) or not Process.alive?(pid) end)
+    caller
+  end
+
+  @doc "Halts the emulator under running and waiting jobs of this placement."
+  def halt(placement, path) do
+    for _ <- 1..8, do: start(placement, 2_000)
+    wait_until(fn -> JobProbe.counters(path).step > 3 end)
+    for _ <- 1..200, do: start(placement, 50)
+    :erlang.halt(0)
+  end
+
+  @doc "What a call leaves in its caller: messages, dictionary, monitors, links."
+  def leavings(placement) do
+    await(
+      spawn_monitor(fn ->
+        before = own()
+        send(self(), :mine)
+        for us <- [0, 50, 2000], do: apply(JobProbe, placement, [us])
+        :badarg = catch_error(fn -> apply(JobProbe, placement, [-1]) end)
+        receive(do: (:mine -> :ok))
+        :erlang.garbage_collect()
+        exit({:value, {before, own()}})
+      end)
+    )
+  end
+
+  defp own do
+    Process.info(self(), [:messages, :dictionary, :monitors, :links])
+  end
+
+  @doc "Memory before and after so many calls with a wrong argument in either place."
+  def bad_calls(placement, count) do
+    few = div(count, 10)
+    bad_calls(placement, few, :warm)
+    before = memory()
+    bad_calls(placement, count, :measured)
+    {before, memory()}
+  end
+
+  defp bad_calls(placement, count, _) do
+    nif = :"#{placement}_nif"
+
+    for _ <- 1..div(count, 2) do
+      {:"$tame", :badarg, {1, _}} = apply(JobProbe, nif, [-1, "s"])
+      {:"$tame", :badarg, {2, _}} = apply(JobProbe, nif, [1, :no_binary])
+    end
+  end
+
+  defp memory do
+    for pid <- Process.list(), do: :erlang.garbage_collect(pid)
+    :erlang.memory(:system) + :erlang.memory(:binary)
+  catch
+    # Under +Mea min (make test-sanitized) nobody counts; then the counters have to do.
+    :error, :notsup -> 0
+  end
+
+  # ---- parts ------------------------------------------------------------------------------------
+
+  defp fill_pool(path) do
+    before = JobProbe.counters(path).step
+    running = for _ <- 1..:erlang.system_info(:schedulers), do: start(:pool, @endless_us)
+    wait_until(fn -> Enum.all?(running, &waits?/1) and JobProbe.counters(path).step > before end)
+    running
+  end
+
+  defp function(placement, :wrapped), do: placement
+  defp function(placement, :bare), do: :"#{placement}_nif"
+
+  # The bytes end with an s. Large enough not to be copied into the process.
+  defp start(function, us, bytes \\ String.duplicate("s", 1000)) do
+    if String.ends_with?(to_string(function), "_nif") do
+      # No frame of any module below the NIF.
+      :erlang.spawn_monitor(JobProbe, function, [us, bytes])
+    else
+      spawn_monitor(fn -> exit({:value, apply(JobProbe, function, [us, bytes])}) end)
+    end
+  end
+
+  defp stop({pid, _} = caller) do
+    Process.exit(pid, :kill)
+    await(caller)
+  end
+
+  defp await({pid, monitor}) do
+    receive do
+      {:DOWN, ^monitor, :process, ^pid, {:value, value}} -> {:value, value}
+      {:DOWN, ^monitor, :process, ^pid, {reason, stack}} when is_list(stack) -> {:error, reason}
+      {:DOWN, ^monitor, :process, ^pid, reason} -> reason
+    after
+      20_000 -> {:still_there, Process.info(pid)}
+    end
+  end
+
+  defp waits?({pid, _}) do
+    # value/2 waits for a result, value/3 for a turn.
+    match?(
+      [current_function: {:tame, :value, _}, status: :waiting],
+      Process.info(pid, [:current_function, :status])
+    )
+  end
+
+  defp ended?(path) do
+    counters = JobProbe.counters(path)
+    counters.init == counters.cleanup
+  end
+
+  defp busy, do: busy()
+
+  defp spin do
+    :tame_spin.spin_inline(1000)
+    spin()
+  end
+
+  defp thread_count, do: length(File.ls!("/proc/self/task"))
+  defp now_ms, do: System.monotonic_time(:millisecond)
+
+  defp spin_until(at_us) do
+    if System.monotonic_time(:microsecond) < at_us, do: spin_until(at_us)
+  end
+
+  # Nothing tells us of what native code did; so we look, every millisecond.
+  defp wait_until(condition, ms \\ 20_000), do: wait_until_at(condition, now_ms() + ms)
+
+  defp wait_until_at(condition, at_ms) do
+    cond do
+      condition.() -> :ok
+      now_ms() > at_ms -> throw(:timeout)
+      true -> Process.sleep(1) && wait_until_at(condition, at_ms)
+    end
+  end
+
+  defp catch_error(fun) do
+    fun.()
+  catch
+    :error, reason -> reason
+  end
+
+  defp catch_timeout(fun) do
+    fun.()
+  catch
+    :timeout -> :timeout
+  end
+end

@@ -1,0 +1,128 @@
+/* The NIFs of Tame.JobProbe (test/support/job_probe.ex): one job in every placement that counts
+ * what tame.h calls it for, where it can be seen from outside and after the library's unload: in
+ * the file that the environment variable TAME_PROBE_COUNTERS names. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <tame.h>
+
+/* As test/support/job_probe.ex reads them. */
+struct counters {
+    uint64_t init, step, result, cleanup;
+    uint64_t broken; /* states that were not as they have to be */
+};
+
+static struct counters *counters;
+
+__attribute__((constructor)) static void open_counters(void)
+{
+    static struct counters nowhere;
+    const char *path = getenv("TAME_PROBE_COUNTERS");
+    int fd = path != NULL ? open(path, O_RDWR) : -1;
+    void *map = fd < 0 ? MAP_FAILED
+                       : mmap(NULL, sizeof *counters, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    counters = map == MAP_FAILED ? &nowhere : map;
+    if (fd >= 0)
+        close(fd);
+}
+
+static uint64_t count(uint64_t *counter)
+{
+    return __atomic_add_fetch(counter, 1, __ATOMIC_RELAXED);
+}
+
+#define ALIVE UINT64_C(0x616c697665)
+
+struct probe {
+    uint64_t left_us;
+    uint64_t *memory; /* owned; holds ALIVE until cleanup */
+    struct tame_input input;
+    int raises;
+};
+
+static enum tame_init_status probe_init(struct tame_call *call, void *state)
+{
+    struct probe *probe = state;
+    ErlNifUInt64 us;
+
+    count(&counters->init);
+    if (probe->left_us != 0 || probe->memory != NULL || probe->input.data != NULL)
+        count(&counters->broken);
+    probe->memory = enif_alloc(1000);
+    if (probe->memory == NULL)
+        return tame_enomem(call);
+    *probe->memory = ALIVE;
+    if (!enif_get_uint64(call->env, call->argv[0], &us))
+        return tame_badarg(call, 1, "must be microseconds");
+    if (!tame_input_binary(call, 1, &probe->input))
+        return tame_badarg(call, 2, "must be a binary");
+    probe->left_us = us;
+    probe->raises = probe->input.size == 6 && memcmp(probe->input.data, "raises", 6) == 0;
+    return tame_ok(call, us);
+}
+
+/* A unit keeps the CPU for a microsecond, and reads the input's last byte. */
+static enum tame_status probe_step(void *state, size_t units)
+{
+    struct probe *probe = state;
+    const uint64_t us = units < probe->left_us ? units : probe->left_us;
+    const uint64_t until_ns = tame_now_ns() + us * 1000;
+
+    count(&counters->step);
+    if (*probe->memory != ALIVE ||
+        (probe->input.size > 0 && probe->input.data[probe->input.size - 1] != 's'))
+        count(&counters->broken);
+    while (tame_now_ns() < until_ns) {
+    }
+    probe->left_us -= us;
+    return probe->left_us == 0 ? TAME_DONE : TAME_MORE;
+}
+
+/* How many results there have been, this one included: the order in which jobs ended. */
+static ERL_NIF_TERM probe_result(struct tame_call *call, void *state)
+{
+    struct probe *probe = state;
+    const uint64_t number = count(&counters->result);
+
+    if (*probe->memory != ALIVE)
+        count(&counters->broken);
+    if (probe->raises)
+        return enif_raise_exception(call->env, enif_make_atom(call->env, "from_result"));
+    return enif_make_uint64(call->env, number);
+}
+
+static void probe_cleanup(void *state)
+{
+    struct probe *probe = state;
+
+    count(&counters->cleanup);
+    if (*probe->memory != ALIVE)
+        count(&counters->broken);
+    *probe->memory = 0;
+    enif_free(probe->memory);
+}
+
+#define JOB                                                                     \
+    .state_size = sizeof(struct probe), .init = probe_init, .step = probe_step, \
+    .result = probe_result, .cleanup = probe_cleanup
+
+static const struct tame_job probe = {JOB};
+static const struct tame_job few = {JOB, .max_waiting = 3};
+static const struct tame_job gated = {JOB, .max_running = 2, .max_waiting = 3};
+
+#define FUNCTIONS(F)                                     \
+    F(auto_nif, 2, probe, TAME_AUTO)                     \
+    F(inline_nif, 2, probe, TAME_INLINE)                 \
+    F(yielding_nif, 2, probe, TAME_YIELDING)             \
+    F(dirty_cpu_nif, 2, probe, TAME_DIRTY_CPU)           \
+    F(dirty_io_nif, 2, probe, TAME_DIRTY_IO)             \
+    F(yielding_dirty_nif, 2, probe, TAME_YIELDING_DIRTY) \
+    F(thread_nif, 2, probe, TAME_THREAD)                 \
+    F(pool_nif, 2, probe, TAME_POOL)                     \
+    F(few_nif, 2, few, TAME_POOL)                        \
+    F(gated_nif, 2, gated, TAME_YIELDING)
+
+TAME_NIF_INIT(Elixir.Tame.JobProbe, FUNCTIONS)
