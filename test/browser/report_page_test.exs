@@ -58,8 +58,13 @@ defmodule Tame.ReportPageTest do
 
   defp check(context, result, name) do
     path = Path.join(context.tmp_dir, "#{name}.html")
-    section = Tame.Latency.Section.from_result(result)
-    page = Tame.Report.render([section], result.system, assets: context.assets)
+
+    sections = [
+      Tame.Reductions.Section.from_result(Tame.ReductionsFixture.result()),
+      Tame.Latency.Section.from_result(result)
+    ]
+
+    page = Tame.Report.render(sections, result.system, assets: context.assets)
     :ok = Tame.Output.write(path, page)
 
     {output, status} =

@@ -9,8 +9,9 @@ defmodule Mix.Tasks.Tame.Report do
       $ mix tame.report
       $ mix tame.report --output report/laptop.html --iterations 10000
 
-  Prints each lab's tables as `mix tame.latency` does and writes a page that holds all it needs: it
-  opens from disk, without a network.
+  Prints each lab's tables as `mix tame.reductions` and `mix tame.latency` do and writes a page that
+  holds all it needs: it opens from disk, without a network. The reductions lab runs with two inputs
+  of 64 MiB here.
 
   ## Command line options
 
@@ -20,13 +21,16 @@ defmodule Mix.Tasks.Tame.Report do
 
   ## Exit status
 
-  `0` when every method that this machine can run ended well, `1` when one failed midway (the page
-  is written and says so), the command line is wrong or the page cannot be written.
+  `0` when every method and variant that this machine can run ended well, `1` when one failed midway
+  (the page is written and says so), the command line is wrong or the page cannot be written.
   """
 
-  alias Tame.{Latency, Options, Output, Payload, Progress, Report}
+  alias Tame.{Latency, Options, Output, Payload, Progress, Reductions, Report}
 
   @switches [output: :string, bytes: :non_neg_integer, iterations: :pos_integer]
+
+  # A quarter of what mix tame.reductions takes by default, so that a report stays quick.
+  @reductions_bytes 64 * 1024 * 1024
 
   @impl Mix.Task
   def run(argv) do
@@ -37,16 +41,27 @@ defmodule Mix.Tasks.Tame.Report do
     with {:ok, options} <- Options.parse(argv, @switches),
          path = options[:output] || "report/index.html",
          {:ok, term} <- Payload.bytes(options[:bytes] || 65_536),
+         :ok <- Reductions.Input.fits(@reductions_bytes),
          {:ok, assets} <- Report.assets(),
          :ok <- Output.check(path),
-         result = latency(term, options[:iterations] || 100_000, command),
-         page = page(result, assets),
+         reductions = reductions(command),
+         latency = latency(term, options[:iterations] || 100_000, command),
+         page = page(reductions, latency, assets),
          :ok <- Output.write(path, page) do
       Mix.shell().info("\nThe report is in #{path}")
-      if not Latency.ok?(result), do: exit({:shutdown, 1})
+
+      if not (Reductions.ok?(reductions) and Latency.ok?(latency)), do: exit({:shutdown, 1})
     else
       {:error, message} -> Mix.raise(message)
     end
+  end
+
+  defp reductions(command) do
+    result = Reductions.measure(@reductions_bytes, command: command, progress: Progress.printer())
+
+    Progress.clear()
+    [Reductions.Format.text(result), ?\n] |> IO.write()
+    result
   end
 
   defp latency(term, iterations, command) do
@@ -56,8 +71,13 @@ defmodule Mix.Tasks.Tame.Report do
     result
   end
 
-  defp page(result, assets) do
-    Report.render([Latency.Section.from_result(result)], Tame.SystemInfo.lines(result.system),
+  defp page(reductions, latency, assets) do
+    sections = [
+      Reductions.Section.from_result(reductions),
+      Latency.Section.from_result(latency)
+    ]
+
+    Report.render(sections, Tame.SystemInfo.lines(latency.system),
       assets: assets,
       lead: "Measured on #{Calendar.strftime(DateTime.utc_now(), "%Y-%m-%d at %H:%M")} UTC."
     )

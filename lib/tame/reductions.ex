@@ -1,0 +1,285 @@
+defmodule Tame.Reductions do
+  @moduledoc """
+  The reductions lab: what does one and the same native work, the exclusive or of two large
+  binaries, do to its scheduler and to its neighbour there, by each way of running it?
+
+      iex> Tame.Reductions.compare(268_435_456)
+
+  prints a table. `measure/2` returns the same as data; the table, the JSON and the report are made
+  from that. The ways are `Tame.Reductions.Variants`.
+
+  The words of the table:
+
+    * *slice* - a stretch of time in which the calling process had a scheduler thread to itself, read
+      from outside by trace (`:tame_slices`); *longest* and *p99.9* are those on regular schedulers, the
+      ones on dirty schedulers have a column of their own
+    * *reductions* - what the VM charged the calling process
+    * *charged ÷ used* - reductions ÷ 4000 per ms of slices on regular schedulers: 1 is honest, 0 is free
+      of charge, more than 1 is generous; none where less than 100 µs were used there, nor where more
+      was used on dirty ones, because the VM keeps one account for both
+    * *neighbour* - how late a process on the same scheduler woke that wanted to wake every
+      millisecond, counted from the planned moment (`:tame_neighbour`)
+
+  Times and counts are the median of the rounds; what is called longest, p99.9, p99 or max is that of
+  all rounds together, the first one included, in which memory may still be cold.
+
+  ## What it cannot see
+
+  What a thread of the library's own does: its time is no slice, and takes a core from somebody.
+  Dirty CPU and dirty I/O schedulers cannot be told apart by trace, and a large garbage collection
+  counts as a dirty slice.
+  """
+
+  alias Tame.Reductions.{Format, Input, Runner, Variants}
+  alias Tame.{SystemInfo, Warning}
+
+  @typedoc "One variant's row; `nil` where it was not measured."
+  @type row :: %{
+          id: String.t(),
+          about: String.t(),
+          status: String.t(),
+          reason: nil | String.t(),
+          elapsed_us: nil | float(),
+          gb_per_s: nil | float(),
+          slices: nil | non_neg_integer(),
+          longest_slice_us: nil | float(),
+          p999_slice_us: nil | float(),
+          dirty_slices: nil | non_neg_integer(),
+          longest_dirty_slice_us: nil | float(),
+          reductions: nil | non_neg_integer(),
+          charge_ratio: nil | float(),
+          neighbour_wake_ups: non_neg_integer(),
+          neighbour_p99_us: nil | float(),
+          neighbour_max_us: nil | float(),
+          picture: [slice()],
+          left_out: non_neg_integer()
+        }
+
+  @typedoc "A slice of the run that had the longest one, in order of time."
+  @type slice :: %{start_us: float(), us: float(), kind: String.t()}
+
+  @type result :: %{
+          tool: String.t(),
+          format: pos_integer(),
+          system: SystemInfo.t(),
+          warnings: [Warning.t()],
+          bytes: pos_integer(),
+          rounds: pos_integer(),
+          command: String.t(),
+          floor: Runner.floor(),
+          variants: [row()]
+        }
+
+  @typedoc """
+  How to measure:
+
+    * `:variants` - what to measure (default: all of `Tame.Reductions.Variants.all/0`)
+    * `:rounds` - runs of each variant (default: 3)
+    * `:command` - the command line, for the record (default: `"Tame.Reductions.measure"`)
+    * `:progress` - called before each run, see `t:Tame.Reductions.Runner.progress/0`
+  """
+  @type option ::
+          {:variants, [Variants.variant()]}
+          | {:rounds, pos_integer()}
+          | {:command, String.t()}
+          | {:progress, Runner.progress()}
+
+  @default_bytes 256 * 1024 * 1024
+  @default_rounds 3
+
+  # What the VM counts for a time slice of one millisecond.
+  @reductions_per_ms 4000
+
+  # Below this the lab's own microsecond around the call is a visible part of what was used.
+  @least_used_ns 100_000
+
+  # Below this p99 is the maximum.
+  @enough_wake_ups 100
+
+  # The share of the elapsed time above which the cost of tracing is worth a warning.
+  @visible_share 0.05
+
+  @doc "The size of an input when none is asked for."
+  @spec default_bytes() :: pos_integer()
+  def default_bytes, do: @default_bytes
+
+  @doc "The number of rounds when none is asked for."
+  @spec default_rounds() :: pos_integer()
+  def default_rounds, do: @default_rounds
+
+  @doc "Measures all variants on two inputs of `bytes` bytes each and prints the table."
+  @spec compare(pos_integer(), [option()]) :: :ok
+  def compare(bytes \\ @default_bytes, options \\ []) do
+    bytes |> measure(options) |> Format.text() |> IO.write()
+  end
+
+  @doc """
+  Measures each variant on two inputs of `bytes` bytes each, in turns, and returns the result as data.
+
+  Raises `ArgumentError` when that does not fit in memory.
+  """
+  @spec measure(pos_integer(), [option()]) :: result()
+  def measure(bytes, options \\ []) when is_integer(bytes) and bytes > 0 do
+    options =
+      Keyword.validate!(options, [
+        :variants,
+        rounds: @default_rounds,
+        command: "Tame.Reductions.measure",
+        progress: fn _ -> :ok end
+      ])
+
+    variants = options[:variants] || Variants.all()
+    with {:error, why} <- Input.fits(bytes), do: raise(ArgumentError, why)
+    with {:error, why} <- Tame.Native.build(), do: raise(why)
+
+    system = SystemInfo.collect(options[:command])
+    floor = Runner.floor()
+
+    rows =
+      variants
+      |> Runner.run(Input.new(bytes), options[:rounds], options[:progress])
+      |> Enum.map(&row(&1, bytes))
+
+    %{
+      tool: "tame.reductions",
+      format: 1,
+      system: system,
+      warnings: SystemInfo.warnings(system) ++ warnings(rows, floor, system),
+      bytes: bytes,
+      rounds: options[:rounds],
+      command: options[:command],
+      floor: floor,
+      variants: rows
+    }
+  end
+
+  @doc "Whether every variant that is there ended well."
+  @spec ok?(result()) :: boolean()
+  def ok?(result), do: Enum.all?(result.variants, &(&1.status != "failed"))
+
+  defp row(%Runner{status: :ok, runs: runs} = outcome, bytes) do
+    normal = Enum.map(runs, & &1.reading.normal)
+    dirty = Enum.map(runs, & &1.reading.dirty)
+    slices = merged(Enum.map(normal, & &1.histogram))
+    neighbour = merged(Enum.map(runs, & &1.neighbour))
+    elapsed_ns = runs |> Enum.map(& &1.elapsed_ns) |> median()
+    wake_ups = :tame_histogram.count(neighbour)
+    longest_ns = normal |> Enum.map(& &1.longest_ns) |> Enum.max()
+    worst = Enum.max_by(runs, &max(&1.reading.normal.longest_ns, &1.reading.dirty.longest_ns))
+
+    Map.merge(blank(outcome), %{
+      elapsed_us: us(elapsed_ns),
+      # Bytes a nanosecond.
+      gb_per_s: bytes / max(elapsed_ns, 1),
+      slices: normal |> Enum.map(& &1.count) |> median(),
+      longest_slice_us: us(longest_ns),
+      # The histogram answers with the upper end of a bucket, which may lie above the longest.
+      p999_slice_us: us(min(longest_ns, :tame_histogram.percentile(slices, 99.9))),
+      dirty_slices: dirty |> Enum.map(& &1.count) |> median(),
+      longest_dirty_slice_us: dirty |> Enum.map(& &1.longest_ns) |> Enum.max() |> us(),
+      reductions: runs |> Enum.map(& &1.reading.reductions) |> median(),
+      charge_ratio: charge_ratio(runs),
+      neighbour_wake_ups: wake_ups,
+      neighbour_p99_us: if(wake_ups > 0, do: us(:tame_histogram.percentile(neighbour, 99.0))),
+      neighbour_max_us: if(wake_ups > 0, do: us(:tame_histogram.max(neighbour))),
+      picture: Enum.map(worst.reading.slices, &slice/1),
+      left_out: worst.reading.left_out
+    })
+  end
+
+  defp row(outcome, _bytes), do: blank(outcome)
+
+  defp blank(%Runner{variant: variant, status: status, reason: reason}) do
+    %{
+      id: variant.id,
+      about: Map.get(variant, :about, ""),
+      status: Atom.to_string(status),
+      reason: reason,
+      elapsed_us: nil,
+      gb_per_s: nil,
+      slices: nil,
+      longest_slice_us: nil,
+      p999_slice_us: nil,
+      dirty_slices: nil,
+      longest_dirty_slice_us: nil,
+      reductions: nil,
+      charge_ratio: nil,
+      neighbour_wake_ups: 0,
+      neighbour_p99_us: nil,
+      neighbour_max_us: nil,
+      picture: [],
+      left_out: 0
+    }
+  end
+
+  defp slice({start_ns, duration_ns, kind}) do
+    %{start_us: us(start_ns), us: us(duration_ns), kind: Atom.to_string(kind)}
+  end
+
+  defp charge_ratio(runs) do
+    used_ns = runs |> Enum.map(& &1.reading.normal.total_ns) |> Enum.sum()
+    dirty_ns = runs |> Enum.map(& &1.reading.dirty.total_ns) |> Enum.sum()
+    charged = runs |> Enum.map(& &1.reading.reductions) |> Enum.sum()
+
+    if used_ns >= @least_used_ns * length(runs) and used_ns > dirty_ns do
+      charged / @reductions_per_ms / (used_ns / 1_000_000)
+    end
+  end
+
+  defp merged(histograms) do
+    all = :tame_histogram.new()
+    Enum.each(histograms, &:tame_histogram.merge(all, &1))
+    all
+  end
+
+  # A value that was measured, never one between two: of an even number the lower one.
+  defp median(values), do: values |> Enum.sort() |> Enum.at(div(length(values) - 1, 2))
+
+  defp us(ns), do: ns / 1000
+
+  @doc "What about these rows a reader must know."
+  @spec warnings([row()], Runner.floor(), SystemInfo.t()) :: [Warning.t()]
+  def warnings(rows, floor, system) do
+    measured = Enum.filter(rows, &(&1.status == "ok"))
+    unexplained = Enum.filter(measured, &unexplained?/1)
+    few = Enum.filter(measured, &(&1.neighbour_wake_ups < @enough_wake_ups))
+    traced = Enum.filter(measured, &(trace_share(&1, floor) > @visible_share))
+
+    Warning.select([
+      {few != [], :too_few_wake_ups,
+       fn ->
+         "The neighbour's p99 rests on fewer than #{@enough_wake_ups} wake-ups for #{names(few)}: it is nearly the " <>
+           "maximum there. Ask for more with --rounds or --bytes."
+       end},
+      {traced != [], :overhead_visible,
+       fn ->
+         "Tracing costs about #{floor.slice_cost_ns} ns a slice, which is more than #{round(100 * @visible_share)} % of the " <>
+           "elapsed time of #{names(traced)}."
+       end},
+      {unexplained != [], :late_without_slice,
+       fn ->
+         "The neighbour of #{names(unexplained)} woke far later than any slice explains: a thread that is no regular " <>
+           "scheduler had its core, the work itself or one that waits busily (busy wait: #{system[:busy_wait] || "unknown"}). " <>
+           "Compare with ERL_FLAGS=\"+sbwt none +sbwtdcpu none +sbwtdio none\"."
+       end},
+      {system[:schedulers] == 1, :one_scheduler,
+       fn ->
+         "With one scheduler the process that collects the slices runs beside those it watches and delays both. " <>
+           "Start with +S 2 or more."
+       end}
+    ])
+  end
+
+  # Later than the operating system's own slices of a few milliseconds make it.
+  defp unexplained?(%{neighbour_max_us: nil}), do: false
+
+  defp unexplained?(row) do
+    row.neighbour_max_us > 10_000 and row.neighbour_max_us > 2 * row.longest_slice_us
+  end
+
+  defp trace_share(row, floor) do
+    (row.slices + row.dirty_slices) * floor.slice_cost_ns / 1000 / max(row.elapsed_us, 0.001)
+  end
+
+  defp names(rows), do: Enum.map_join(rows, ", ", & &1.id)
+end

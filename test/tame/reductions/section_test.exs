@@ -1,0 +1,144 @@
+defmodule Tame.Reductions.SectionTest do
+  use ExUnit.Case, async: true
+
+  alias Tame.Reductions.Section
+  alias Tame.ReductionsFixture, as: Fixture
+
+  defp section(result \\ Fixture.result()), do: Section.from_result(result)
+
+  defp figure(section, id), do: Enum.find(section.figures, &(&1.id == id))
+
+  defp values(figure), do: figure.spec.data.values
+
+  defp rows(section) do
+    Map.new(figure(section, "harm").table.rows, fn [id | cells] -> {id, cells} end)
+  end
+
+  test "has the harm of all variants, then the slices of each that was measured" do
+    assert Enum.map(section().figures, & &1.id) ==
+             ["harm" | for(index <- 1..5, do: "slices-#{index}")]
+
+    assert figure(section(), "slices-2").title == "Slices of exor_yielding over time"
+  end
+
+  test "says size, rounds, and what the instruments do by themselves" do
+    assert {"each of two inputs", "256 MiB (268,435,456 B)"} in section().facts
+    assert {"neighbour at rest", "130 µs late at p99, 1063 µs at most"} in section().facts
+    assert [%{id: :too_few_wake_ups}] = section().warnings
+  end
+
+  test "names those that held their scheduler for longer than the budget" do
+    text = Enum.join(section().intro, "\n")
+
+    assert text =~
+             "crypto_exor (4.18\u00A0ms), exor_classic (6.53\u00A0ms), exor_loop (33.5\u00A0ms)."
+
+    refute text =~ "exor_yielding ("
+
+    good = section(Fixture.only(Fixture.result(), ["exor_yielding", "exor_dirty"]))
+    assert Enum.join(good.intro) =~ "None held its scheduler for longer than the budget."
+  end
+
+  test "has a row a variant, the unmeasured ones last with their reason" do
+    assert [
+             "in slices",
+             "31.0",
+             "8.66",
+             "297",
+             "168",
+             "131",
+             "0",
+             nil,
+             "124000",
+             "1.01",
+             "148",
+             "231"
+           ] = rows(section())["exor_yielding"]
+
+    assert ["the library's own threads", {:note, "skipped: there is no module tame_exor"}] =
+             rows(section())["exor_pool"]
+
+    order = for [id | _] <- figure(section(), "harm").table.rows, do: id
+    assert Enum.take(order, -2) == ["exor_pool", "exor_wrong"]
+    columns = length(figure(section(), "harm").table.columns)
+    assert Enum.all?(Map.values(rows(section())), &(length(&1) in [2, columns - 1]))
+  end
+
+  test "draws harm with a dot for each thing that was seen, and says what is missing" do
+    harm = figure(section(), "harm")
+    kinds = for %{variant: id, kind: kind} <- values(harm), do: {id, kind}
+    assert {"exor_dirty", "dirty"} in kinds
+    refute {"exor_yielding", "dirty"} in kinds
+    # Too short for a wake-up of the neighbour.
+    refute {"exor_loop", "neighbour"} in kinds
+    assert Enum.join(harm.caption) =~ "Not drawn: exor_pool, skipped: there is no module tame_exor"
+  end
+
+  test "draws each slice from its start to its end at its length" do
+    slices = figure(section(), "slices-3")
+
+    assert %{start_ms: start, end_ms: stop, us: us} =
+             Enum.find(values(slices), &(&1.kind == "dirty"))
+
+    assert us == 33_400.0
+    assert_in_delta stop - start, 33.4, 0.001
+    assert slices.spec.encoding.y.scale.type == "log"
+  end
+
+  test "says how many slices are left out" do
+    assert Enum.join(figure(section(), "slices-1").caption) =~
+             "201 of 13,700 slices are drawn: of each few in a row the longest. 13,499 shorter ones are left out."
+
+    assert [_] = figure(section(), "slices-4").caption
+  end
+
+  test "has the limits in every chart, at any figures" do
+    tiny = %{
+      longest_slice_us: 0.0,
+      neighbour_max_us: 0.0,
+      picture: [%{start_us: 0.0, us: 0.0, kind: "normal"}]
+    }
+
+    result =
+      Fixture.result() |> Fixture.only(["exor_yielding"]) |> Fixture.update("exor_yielding", tiny)
+
+    for figure <- section(result).figures do
+      axis = if figure.id == "harm", do: figure.spec.encoding.x, else: figure.spec.encoding.y
+      [low, high] = axis.scale.domain
+      assert low > 0 and low < 100 and high > 1000
+      for row <- values(figure), do: assert(row.us >= low)
+    end
+  end
+
+  test "is a table alone when nothing was measured" do
+    result = Fixture.only(Fixture.result(), ["exor_pool", "exor_wrong"])
+    assert [%{id: "harm", spec: nil, table: %{rows: [_, _]}}] = section(result).figures
+    assert [%{id: "harm", spec: nil}] = section(%{result | variants: []}).figures
+  end
+
+  test "every spec is plain Vega-Lite with its data inside" do
+    for figure <- section().figures do
+      json = figure.spec |> Tame.JSON.encode() |> IO.iodata_to_binary()
+      assert json =~ ~s("$schema":"https://vega.github.io/schema/vega-lite/)
+      assert json =~ ~s("tooltip")
+      refute json =~ ~s("url")
+      assert values(figure) != []
+    end
+  end
+
+  test "hostile ids and reasons stay text in the page" do
+    evil = ~s|</script><script>alert(1)</script>|
+
+    result =
+      Fixture.result()
+      |> Fixture.update("exor_pool", %{reason: evil, id: evil})
+      |> Fixture.update("exor_dirty", %{id: "dirty" <> evil, about: evil})
+
+    page =
+      [section(result)]
+      |> Tame.Report.render([{"os", evil}], assets: %{css: "", js: ""})
+      |> IO.iodata_to_binary()
+
+    refute page =~ "<script>alert"
+  end
+end
