@@ -95,7 +95,7 @@
  *     offsets. In C++ the state must be trivially copyable, and no exception may leave any of the
  *     functions.
  *   - Keep a term in the state, or use an ErlNifEnv in step. Terms belong in init and result.
- *   - Put a member that needs more than 8-byte alignment into the state.
+ *   - Put a member that needs more than 16-byte alignment into the state.
  *   - Take a lock in one step and hold it until another: the next step may run on another thread,
  *     or never.
  *   - Block in a step, but under TAME_THREAD and TAME_DIRTY_IO.
@@ -124,7 +124,7 @@
  *              needs tame:value/3, and one argument or more. The pool has its queue whether or not
  *              max_running is set.
  *   Upgrade    A module loaded anew gets a pool, rates and a resource type of its own; jobs in
- *              flight end in the old one, and are stopped when that is purged.
+ *              flight end in the old one, whose code the VM keeps until the last of them has.
  *
  *
  * 6  WHAT IT DOES NOT DO
@@ -169,9 +169,9 @@
  *   {tame, busy}           max_waiting calls wait already
  *   {tame, system_limit}   no thread could be made
  *
- *   A job without state_size, init, step or result, or with more than TAME_MAX_ARGS arguments,
- *   fails to load, and standard error says which and why. A row that appears twice does not
- *   compile.
+ *   A job without state_size, init, step or result, with more than TAME_MAX_ARGS arguments, or
+ *   with max_running and no argument at all, fails to load, and standard error says which and why.
+ *   A row that appears twice does not compile.
  *
  *
  * 10  CONSTANTS, and the member of struct tame_job that sets another value for a job
