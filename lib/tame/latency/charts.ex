@@ -7,6 +7,7 @@ defmodule Tame.Latency.Charts do
   """
 
   alias Tame.Latency.Colours
+  alias Tame.Report.Axis
 
   @type method :: map()
   @type spec :: map()
@@ -43,7 +44,7 @@ defmodule Tame.Latency.Charts do
           title: nil,
           axis: %{domain: false, ticks: false, labelPadding: 8, labelLimit: 160}
         },
-        x: us_axis(overview_domain(methods), "round trip, µs"),
+        x: Axis.log_us(overview_domain(methods), "round trip, µs"),
         color: %{
           field: "isolation",
           type: "nominal",
@@ -108,7 +109,7 @@ defmodule Tame.Latency.Charts do
       data: %{values: rows},
       encoding: %{
         x: share_axis(rows),
-        y: us_axis(rows_domain(rows), "round trip, µs"),
+        y: Axis.log_us(rows_domain(rows), "round trip, µs"),
         color: line_colour(methods)
       },
       layer: [
@@ -185,24 +186,6 @@ defmodule Tame.Latency.Charts do
   defp rows_domain(rows) do
     {low, high} = rows |> Enum.map(& &1.us) |> Enum.min_max()
     [low / 1.3, high * 1.3]
-  end
-
-  defp us_axis(domain, title) do
-    %{
-      field: "us",
-      type: "quantitative",
-      title: title,
-      scale: %{type: "log", domain: domain, nice: false},
-      axis: %{values: powers(domain), format: ",~r", grid: true}
-    }
-  end
-
-  # Every power of ten inside the domain.
-  defp powers([low, high]) do
-    for exponent <- -3..9,
-        power = :math.pow(10, exponent),
-        power >= low and power <= high,
-        do: power
   end
 
   defp us_tooltip(field, title),

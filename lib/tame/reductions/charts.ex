@@ -6,6 +6,8 @@ defmodule Tame.Reductions.Charts do
   default slice and at the budget, because they reach from a microsecond to seconds.
   """
 
+  alias Tame.Report.Axis
+
   @type variant :: map()
   @type spec :: map()
 
@@ -56,7 +58,7 @@ defmodule Tame.Reductions.Charts do
           title: nil,
           axis: %{domain: false, ticks: false, labelPadding: 8, labelLimit: 160}
         },
-        x: us_axis(domain(rows), "µs"),
+        x: Axis.log_us(domain(rows), "µs"),
         color: colour(~w(normal dirty neighbour), rows)
       },
       layer: [
@@ -101,7 +103,7 @@ defmodule Tame.Reductions.Charts do
           title: "time since the start, ms",
           scale: %{domain: [0, last_ms(rows)], nice: false}
         },
-        y: us_axis(domain(rows), "slice, µs"),
+        y: Axis.log_us(domain(rows), "slice, µs"),
         color: colour(~w(normal dirty), rows)
       },
       layer: [
@@ -150,24 +152,6 @@ defmodule Tame.Reductions.Charts do
   end
 
   defp drawn(us), do: max(us / 1, @floor_us)
-
-  defp us_axis(domain, title) do
-    %{
-      field: "us",
-      type: "quantitative",
-      title: title,
-      scale: %{type: "log", domain: domain, nice: false},
-      axis: %{values: powers(domain), format: ",~r", grid: true}
-    }
-  end
-
-  # Every power of ten inside the domain.
-  defp powers([low, high]) do
-    for exponent <- -1..9,
-        power = :math.pow(10, exponent),
-        power >= low and power <= high,
-        do: power
-  end
 
   # Lines across the chart, each with its name at its end.
   defp limit_rules(axis) do

@@ -8,6 +8,20 @@ defmodule Tame.Latency.Methods.Driver do
   @echo_now 0
   @echo_async 1
 
+  defmacro __using__(description) do
+    description = Keyword.put(description, :isolation, :shared)
+
+    quote do
+      use Tame.Latency.Method, unquote(description)
+
+      @impl true
+      defdelegate open, to: Tame.Latency.Methods.Driver
+
+      @impl true
+      defdelegate close(port), to: Tame.Latency.Methods.Driver
+    end
+  end
+
   def echo_now, do: @echo_now
   def echo_async, do: @echo_async
 
@@ -37,37 +51,24 @@ end
 defmodule Tame.Latency.Methods.DriverCall do
   @moduledoc "A port driver's `call` callback: the VM encodes the term, the driver copies it, the VM decodes."
 
-  use Tame.Latency.Method,
+  use Tame.Latency.Methods.Driver,
     id: :driver_call,
-    isolation: :shared,
     data_type: "external term format",
     context_switch: "port lock"
 
-  alias Tame.Latency.Methods.Driver
-
-  @impl true
-  def open, do: Driver.open()
-
   @impl true
   def echo(port, term), do: :erlang.port_call(port, 0, term)
-
-  @impl true
-  def close(port), do: Driver.close(port)
 end
 
 defmodule Tame.Latency.Methods.DriverControl do
   @moduledoc "A port driver's `control` callback: bytes in, bytes out, in the caller's own time."
 
-  use Tame.Latency.Method,
+  use Tame.Latency.Methods.Driver,
     id: :driver_control,
-    isolation: :shared,
     data_type: "external term format",
     context_switch: "port lock"
 
   alias Tame.Latency.Methods.Driver
-
-  @impl true
-  def open, do: Driver.open()
 
   @impl true
   def echo(port, term) do
@@ -75,9 +76,6 @@ defmodule Tame.Latency.Methods.DriverControl do
     |> :erlang.port_control(Driver.echo_now(), :erlang.term_to_binary(term))
     |> :erlang.binary_to_term()
   end
-
-  @impl true
-  def close(port), do: Driver.close(port)
 end
 
 defmodule Tame.Latency.Methods.DriverOutputv do
@@ -86,47 +84,33 @@ defmodule Tame.Latency.Methods.DriverOutputv do
   reference in both directions.
   """
 
-  use Tame.Latency.Method,
+  use Tame.Latency.Methods.Driver,
     id: :driver_outputv,
-    isolation: :shared,
     data_type: "external term format, I/O vector",
     context_switch: "port lock, message"
 
   alias Tame.Latency.Methods.Driver
 
   @impl true
-  def open, do: Driver.open()
-
-  @impl true
   def echo(port, term) do
     true = :erlang.port_command(port, :erlang.term_to_iovec(term))
     Driver.await(port)
   end
-
-  @impl true
-  def close(port), do: Driver.close(port)
 end
 
 defmodule Tame.Latency.Methods.DriverAsync do
   @moduledoc "`driver_async` and `ready_async`: a thread of the VM's async pool does the work."
 
-  use Tame.Latency.Method,
+  use Tame.Latency.Methods.Driver,
     id: :driver_async,
-    isolation: :shared,
     data_type: "external term format",
     context_switch: "async thread, message"
 
   alias Tame.Latency.Methods.Driver
 
   @impl true
-  def open, do: Driver.open()
-
-  @impl true
   def echo(port, term) do
     _ = :erlang.port_control(port, Driver.echo_async(), :erlang.term_to_binary(term))
     Driver.await(port)
   end
-
-  @impl true
-  def close(port), do: Driver.close(port)
 end
