@@ -200,7 +200,7 @@ defmodule Tame.Latency.Charts do
       title: "percentile of calls",
       scale: %{type: "log", domain: [1, last], nice: false},
       axis: %{
-        values: [1.0 | Enum.filter(powers([10, last]), &(&1 <= last))],
+        values: [1.0 | Axis.powers(10, last)],
         labelExpr: "datum.value <= 1 ? '0 %' : format(100 - 100 / datum.value, '~r') + ' %'",
         labelFlush: true,
         labelOverlap: true,

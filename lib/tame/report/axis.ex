@@ -21,8 +21,14 @@ defmodule Tame.Report.Axis do
     }
   end
 
-  # 1 ns to about 17 min.
-  defp powers(low, high) do
+  @doc """
+  The powers of ten from `low` to `high`, from 1 ns to about 17 min.
+
+      iex> Tame.Report.Axis.powers(10, 1000)
+      [10.0, 100.0, 1000.0]
+  """
+  @spec powers(number(), number()) :: [float()]
+  def powers(low, high) do
     for exponent <- -3..9,
         power = :math.pow(10, exponent),
         power >= low and power <= high,
