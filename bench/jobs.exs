@@ -8,8 +8,6 @@
 #   small   what a job adds to a hand-written inline NIF at 64 B and 4 KiB
 #   echo    handing a tiny job to the pool or a thread, against a dirty CPU NIF and a bare thread
 #   load    200 jobs of 10 ms wait: jobs per second by placement
-#   beside  how late a neighbour wakes beside 20 jobs of 10 ms, against a hand-written NIF of 1 ms slices
-#   kill    how long the CPU stays busy after the caller was killed
 
 defmodule Bench.Jobs do
   @parts ~w(exor small echo load)
