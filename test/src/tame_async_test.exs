@@ -193,15 +193,9 @@ defmodule Tame.AsyncTest do
   end
 
   defp await_messages(count) do
-    await(fn -> Process.info(self(), :message_queue_len) == {:message_queue_len, count} end)
-  end
-
-  defp await(condition, left \\ 5000) do
-    cond do
-      condition.() -> :ok
-      left == 0 -> flunk("it did not come to pass")
-      true -> Process.sleep(1) && await(condition, left - 1)
-    end
+    assert Tame.Await.until(fn ->
+             Process.info(self(), :message_queue_len) == {:message_queue_len, count}
+           end)
   end
 
   defp refusal(fun) do

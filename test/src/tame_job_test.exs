@@ -211,11 +211,8 @@ defmodule Tame.JobTest do
   defp run(peer, scenario, args), do: :peer.call(peer, JobScenarios, scenario, args, 150_000)
 
   # The counters once every job has been cleaned up, or as they are after 5 s.
-  defp settled(path, left \\ 5000) do
-    case JobProbe.counters(path) do
-      %{init: same, cleanup: same} = counters -> counters
-      counters when left == 0 -> counters
-      _ -> Process.sleep(1) && settled(path, left - 1)
-    end
+  defp settled(path) do
+    Tame.Await.until(fn -> match?(%{init: same, cleanup: same}, JobProbe.counters(path)) end)
+    JobProbe.counters(path)
   end
 end

@@ -34,8 +34,7 @@ defmodule Tame.AsyncScenarios do
         for caller <- callers, do: ended(caller)
       end
 
-    {settled(before, System.monotonic_time(:millisecond) + 20_000),
-     strange |> List.flatten() |> Enum.uniq()}
+    {settled(before), strange |> List.flatten() |> Enum.uniq()}
   end
 
   # One caller with two calls at once. Returns what was not as it should be.
@@ -81,15 +80,10 @@ defmodule Tame.AsyncScenarios do
   end
 
   # Workers and guards that were told to end may take a moment. 0 when none is left.
-  defp settled(before, at_ms) do
-    more = length(Process.list()) - before
-
-    if more <= 0 or System.monotonic_time(:millisecond) > at_ms do
-      more
-    else
-      Process.sleep(1)
-      settled(before, at_ms)
-    end
+  defp settled(before) do
+    more = fn -> length(Process.list()) - before end
+    Tame.Await.until(fn -> more.() <= 0 end, 20_000)
+    max(more.(), 0)
   end
 
   defp late(us), do: late_until(System.monotonic_time(:microsecond) + us)

@@ -296,15 +296,8 @@ defmodule Tame.JobScenarios do
     if System.monotonic_time(:microsecond) < at_us, do: spin_until(at_us)
   end
 
-  # Nothing tells us of what native code did; so we look, every millisecond.
-  defp wait_until(condition, ms \\ 20_000), do: wait_until_at(condition, now_ms() + ms)
-
-  defp wait_until_at(condition, at_ms) do
-    cond do
-      condition.() -> :ok
-      now_ms() > at_ms -> throw(:timeout)
-      true -> Process.sleep(1) && wait_until_at(condition, at_ms)
-    end
+  defp wait_until(condition, ms \\ 20_000) do
+    if not Tame.Await.until(condition, ms), do: throw(:timeout), else: :ok
   end
 
   defp catch_error(fun) do

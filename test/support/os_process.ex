@@ -31,17 +31,8 @@ defmodule Tame.Test.OsProcess do
   end
 
   defp await(otherwise, deadline, done?) do
-    cond do
-      done?.() ->
-        :ok
-
-      System.monotonic_time(:millisecond) > deadline ->
-        flunk(otherwise)
-
-      true ->
-        Process.sleep(5)
-        await(otherwise, deadline, done?)
-    end
+    left_ms = deadline - System.monotonic_time(:millisecond)
+    if not Tame.Await.until(done?, left_ms), do: flunk(otherwise), else: :ok
   end
 
   def deadline, do: System.monotonic_time(:millisecond) + @gone_ms
