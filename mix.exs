@@ -1,10 +1,11 @@
 defmodule Tame.MixProject do
   use Mix.Project
 
-  # Name, version and description are written once, in src/tame.app.src.
+  # Name, version, description and start are written once, in src/tame.app.src.
   {:ok, [{:application, :tame, app}]} =
     :file.consult(to_charlist(Path.expand("src/tame.app.src", __DIR__)))
 
+  @app app
   @version to_string(app[:vsn])
   @description to_string(app[:description])
 
@@ -25,7 +26,11 @@ defmodule Tame.MixProject do
   end
 
   def application do
-    [extra_applications: extra_applications(Mix.env())]
+    [
+      mod: @app[:mod],
+      registered: @app[:registered],
+      extra_applications: extra_applications(Mix.env())
+    ]
   end
 
   # mix: the tasks raise through it; proper: property tests, from the system's packages.

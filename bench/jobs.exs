@@ -8,9 +8,41 @@
 #   small   what a job adds to a hand-written inline NIF at 64 B and 4 KiB
 #   echo    handing a tiny job to the pool or a thread, against a dirty CPU NIF and a bare thread
 #   load    200 jobs of 10 ms wait: jobs per second by placement
+#   beside  how late a neighbour wakes beside 20 jobs of 10 ms: yielding, against the same by hand in
+#           slices of 1 ms
+#   kill    how long a job goes on after its caller was killed
+#   slices  slices of a 256 MB run of exor, read from outside: in a VM that has just begun (cold), and warm;
+#           and the first call of all, with a fresh output of 2 GB
+
+{:module, _, slices_beam, _} =
+  defmodule Bench.Slices do
+    # Runs in a VM of its own. The durations in µs of the regular slices of so many calls; the last
+    # call's alone when there are several.
+    def read(function, bytes, runs) do
+      a = :binary.copy(<<1>>, bytes)
+      Enum.reduce(1..runs, [], fn _, _ -> read(fn -> apply(:tame_exor, function, [a, a]) end) end)
+    end
+
+    defp read(call) do
+      parent = self()
+
+      pid =
+        spawn(fn ->
+          receive do: (:go -> call.())
+          send(parent, :done)
+        end)
+
+      {:ok, watch} = :tame_slices.start(pid, %{keep: 1_000_000, scheduler: 2})
+      send(pid, :go)
+      receive do: (:done -> :ok)
+      for {_, duration_ns, :normal} <- :tame_slices.stop(watch).slices, do: duration_ns / 1000
+    end
+  end
+
+Process.put(:slices_beam, slices_beam)
 
 defmodule Bench.Jobs do
-  @parts ~w(exor small echo load)
+  @parts ~w(exor small echo load beside kill slices)
 
   def run([]), do: run(@parts)
 
@@ -22,6 +54,52 @@ defmodule Bench.Jobs do
       part(part)
     end
   end
+
+  # The hand-written twins of the placements thread and pool.
+  defp bare(function, payload) do
+    ref = make_ref()
+    :ok = apply(:tame_echo_nif, function, [ref, payload])
+
+    receive do
+      {^ref, back} -> back
+    end
+  end
+
+  # How late a neighbour woke while 20 processes called the function for 10 ms each, again and again, for 1 s.
+  defp beside(function) do
+    callers = for _ <- 1..20, do: spawn_link(fn -> forever(function) end)
+    {:ok, neighbour} = :tame_neighbour.start(%{scheduler: 1, period_ms: 10})
+    Process.sleep(1000)
+    histogram = :tame_neighbour.stop(neighbour)
+
+    for caller <- callers do
+      Process.unlink(caller)
+      Process.exit(caller, :kill)
+    end
+
+    Process.sleep(50)
+    histogram
+  end
+
+  defp forever(function) do
+    if function.(10_000) == :ok and function.(0) == :ok, do: :erlang.yield()
+    forever(function)
+  end
+
+  # A job of 10 s is killed after 20 ms; it has ended when its counter stands still.
+  defp outlived_us(name) do
+    caller = spawn(fn -> apply(:tame_spin, name, [10_000_000]) end)
+    Process.sleep(20)
+    1 = :tame_spin.running()
+    killed_at = :erlang.monotonic_time()
+    Process.exit(caller, :kill)
+    wait_for_none()
+    :erlang.convert_time_unit(:erlang.monotonic_time() - killed_at, :native, :nanosecond) / 1000
+  end
+
+  defp wait_for_none, do: if(:tame_spin.running() > 0, do: wait_for_none(), else: :ok)
+
+  defp peer_args, do: Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
 
   # The median of each function's times in ns, the functions taking turns.
   defp medians(functions, turns, calls) do
@@ -52,6 +130,7 @@ defmodule Bench.Jobs do
     for {bytes, turns} <- [{1_000_000, 201}, {67_108_864, 21}] do
       {a, b} = {:binary.copy(<<1>>, bytes), :binary.copy(<<2>>, bytes)}
 
+      # One binary and a byte, as in the talk: it reads as much as memcpy does.
       functions =
         [
           loop: fn -> :tame_exor_classic.exor_loop(a, b) end,
@@ -61,7 +140,8 @@ defmodule Bench.Jobs do
         ] ++
           for name <- ~w(exor exor_inline exor_yielding exor_dirty exor_yielding_dirty exor_pool)a do
             {name, fn -> apply(:tame_exor, name, [a, b]) end}
-          end
+          end ++
+          [yielding_byte: fn -> :tame_exor.exor_yielding(a, 255) end]
 
       medians = medians(functions, turns, 1)
 
@@ -81,7 +161,7 @@ defmodule Bench.Jobs do
 
       IO.puts(
         "crypto ÷ yielding #{ratio.(:crypto)}, classic ÷ yielding #{ratio.(:classic)}, " <>
-          "memcpy ÷ yielding #{ratio.(:memcpy)}\n"
+          "memcpy ÷ yielding with a byte #{decimals(medians.memcpy / medians.yielding_byte, 2)}\n"
       )
     end
   end
@@ -120,7 +200,8 @@ defmodule Bench.Jobs do
     functions = [
       dirty_cpu: fn -> :tame_echo_nif.echo_dirty_cpu(payload) end,
       pool: fn -> :tame_exor.exor_pool(payload, payload) end,
-      bare_thread: fn -> Tame.Latency.Methods.NIFThreadNew.echo(nil, payload) end,
+      bare_thread: fn -> bare(:echo_thread_new, payload) end,
+      bare_queue: fn -> bare(:echo_thread_queue, payload) end,
       thread: fn -> :tame_exor.exor_thread(payload, payload) end
     ]
 
@@ -129,6 +210,73 @@ defmodule Bench.Jobs do
     table(["function", "p50 µs"], rows)
     IO.puts("pool ÷ dirty CPU #{decimals(medians.pool / medians.dirty_cpu, 2)}")
     IO.puts("thread ÷ bare thread #{decimals(medians.thread / medians.bare_thread, 2)}")
+  end
+
+  defp part("beside") do
+    functions = [
+      nothing: fn _ -> :ok end,
+      by_hand: &:tame_spin_classic.spin_classic/1,
+      yielding: &:tame_spin.spin_yielding/1,
+      auto: &:tame_spin.spin/1
+    ]
+
+    samples = for _ <- 1..5, {name, function} <- functions, do: {name, beside(function)}
+
+    rows =
+      for {name, _} <- functions do
+        late = for {^name, histogram} <- samples, do: histogram
+        all = :tame_histogram.new()
+        Enum.each(late, &:tame_histogram.merge(all, &1))
+
+        [
+          to_string(name)
+          | for(p <- [50.0, 99.0], do: decimals(:tame_histogram.percentile(all, p) / 1000, 0))
+        ]
+      end
+
+    table(["beside 20 jobs", "p50 µs", "p99 µs"], rows)
+
+    [by_hand, yielding] =
+      for n <- [1, 2], do: rows |> Enum.at(n) |> Enum.at(1) |> String.to_integer()
+
+    IO.puts("yielding ÷ by hand #{decimals(yielding / by_hand, 3)}")
+  end
+
+  defp part("kill") do
+    placements = ~w(spin_yielding spin spin_dirty spin_yielding_dirty spin_thread spin_pool)a
+
+    rows =
+      for name <- placements do
+        outlived = for _ <- 1..200, do: outlived_us(name)
+        sorted = Enum.sort(outlived)
+        [to_string(name), decimals(Enum.at(sorted, 100), 0), decimals(Enum.at(sorted, 197), 0)]
+      end
+
+    IO.puts("how long a job goes on after its caller was killed, 200 of each")
+    table(["function", "p50 µs", "p99 µs"], rows)
+  end
+
+  defp part("slices") do
+    beam = Process.get(:slices_beam)
+
+    rows =
+      for {what, bytes, runs} <- [
+            {"cold", 268_435_456, 1},
+            {"warm", 268_435_456, 6},
+            {"first 2 GB", 2_000_000_000, 1}
+          ],
+          function <- ~w(exor_yielding exor)a do
+        {:ok, peer, _} = :peer.start_link(%{connection: :standard_io, args: peer_args()})
+        {:module, _} = :peer.call(peer, :code, :load_binary, [Bench.Slices, ~c"jobs.exs", beam])
+        slices = :peer.call(peer, Bench.Slices, :read, [function, bytes, runs], 120_000)
+        :peer.stop(peer)
+        sorted = Enum.sort(slices)
+        count = length(sorted)
+        at = &decimals(Enum.at(sorted, min(count - 1, floor(count * &1))), 0)
+        [what, to_string(function), to_string(count), at.(0.5), at.(0.99), at.(0.999), at.(1.0)]
+      end
+
+    table(["run", "function", "slices", "p50 µs", "p99 µs", "p99.9 µs", "longest µs"], rows)
   end
 
   defp part("load") do

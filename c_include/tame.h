@@ -85,7 +85,7 @@
  *   cleanup      frees what init and the steps took; may be NULL. Called exactly once for each
  *                call of init, also when init failed, the caller died or the library is unloaded.
  *                The state may then be as init left it halfway: free what is not zero.
- *   slice_us, dirty_slice_us, max_running, max_waiting     0 means the default; see 10.
+ *   slice_us, dirty_slice_us, max_running, max_waiting, stack_kib    0 means the default; see 10.
  *
  *
  * 4  WHAT YOU MAY NOT DO
@@ -123,6 +123,12 @@
  *              first come, first served; more than max_waiting are refused at once. Such a job
  *              needs tame:value/3, and one argument or more. The pool has its queue whether or not
  *              max_running is set.
+ *   Telling    When the application tame runs, it is told how far a call is, each 100 ms
+ *              (tame:async/3 with progress), and the rate of each row (tame:calibration/0).
+ *   Threads    of its own have the stack that their job asks for (the pool's: the largest), and run
+ *              on any CPU of the VM's, also where its schedulers are bound (+sbt).
+ *   Halt       On OTP 26 and newer a halting VM waits for the calls that are in the library; those
+ *              on dirty schedulers and in the pool end at their next step.
  *   Upgrade    A module loaded anew gets a pool, rates and a resource type of its own; jobs in
  *              flight end in the old one, whose code the VM keeps until the last of them has.
  *
@@ -169,8 +175,9 @@
  *   {tame, busy}           max_waiting calls wait already
  *   {tame, system_limit}   no thread could be made
  *
- *   A job without state_size, init, step or result, with more than TAME_MAX_ARGS arguments, or
- *   with max_running and no argument at all, fails to load, and standard error says which and why.
+ *   A job without state_size, init, step or result, with more than TAME_MAX_ARGS arguments, with a
+ *   stack_kib above TAME_MAX_STACK_KIB, or with max_running and no argument at all, fails to load,
+ *   and standard error says which and why.
  *   A row that appears twice does not compile.
  *
  *
@@ -179,6 +186,7 @@
  *   TAME_SLICE_US         100     slice_us
  *   TAME_DIRTY_SLICE_US   5000    dirty_slice_us
  *   TAME_MAX_WAITING      10000   max_waiting
+ *   TAME_MAX_STACK_KIB    65536   -; stack_kib is the VM's default, 8 MiB as a rule
  *   TAME_LOOK_NS          10000   -
  *   TAME_MAX_ARGS         8       -
  *   TAME_MAX_INPUTS       8       -

@@ -6,6 +6,7 @@
 -export([async/3]).
 -export([cancel/1]).
 -export([with/2]).
+-export([calibration/0]).
 -export([value/3]).
 -export([include_dir/0]).
 -export([version/0]).
@@ -78,8 +79,14 @@ is_own(_, _, _, _) -> false.
 async(Fun, Args) ->
     value(tame_async:start(Fun, Args, #{}), {?MODULE, async, [Fun, Args]}).
 
-%% As async/2, under options. deadline_ms: after so many milliseconds {Ref, {error, {tame, deadline}}}
-%% comes, and the job is ended as by cancel/1.
+%% As async/2, under options.
+%%
+%%   deadline_ms => 50    after so many milliseconds {Ref, {error, {tame, deadline}}} comes, and the
+%%                        job is ended as by cancel/1
+%%   progress => true     while the job runs {Ref, {progress, Done, Total}} comes each 100 ms, in the
+%%                        job's own unit (Total 0: it cannot say), and none after the value. Nothing
+%%                        comes of one that runs inline. Raises {tame, not_started} unless the
+%%                        application tame runs
 -spec async(function(), [term()], tame_async:options()) -> {ok, tame_async:ref()}.
 async(Fun, Args, Options) ->
     value(tame_async:start(Fun, Args, Options), {?MODULE, async, [Fun, Args, Options]}).
@@ -103,6 +110,20 @@ with(Options, Fun) ->
     case tame_async:call(Options, Fun) of
         {ok, Value} -> Value;
         Refused -> value(Refused, {?MODULE, with, [Options, Fun]})
+    end.
+
+%% What this machine's ways out of a scheduler cost, from what length of work on each is cheaper than
+%% yielding, and the rate of each job that has run here. Measures for 0.2 s; the rates are told by the
+%% job libraries while their jobs run, so a job that has not run is not there. `mix tame.calibrate' runs
+%% the jobs and prints it. Raises {tame, not_started} unless the application tame runs.
+%%
+%%     1> tame_exor:exor(A, B), maps:get(jobs, tame:calibration()).
+%%     #{{tame_exor,exor_nif,2} => #{units_per_ms => 7816511.2, slice_units => 781651, ...}}
+-spec calibration() -> tame_calibration:calibration().
+calibration() ->
+    case tame_reports:runs() of
+        true -> tame_calibration:measure();
+        false -> raise({tame, not_started}, {?MODULE, calibration, 0, []})
     end.
 
 %% Where tame.h lies, for the C compiler's -I.

@@ -7,9 +7,9 @@
 %%
 %% The answer goes to an alias of the caller that takes one message and no more. So whoever answers first
 %% (the worker; the guard, at the deadline or when the worker was killed) is the only one, and what
-%% comes after a cancel reaches nobody. Nobody waits for anybody.
+%% comes after a cancel reaches nobody.
 %%
-%% Not done yet: {Ref, {progress, Done, Total}}.
+%% With `progress' the answer passes through the guard, as all progress does, so that none comes after it.
 -module(tame_async).
 
 -export([start/3]).
@@ -17,51 +17,75 @@
 -export([call/2]).
 
 %% Internal.
--export([guard/5]).
--export([work/4]).
+-export([guard/2]).
+-export([work/3]).
 
 -export_type([options/0]).
 -export_type([ref/0]).
 
--type options() :: #{deadline_ms => non_neg_integer() | infinity}.
+-type options() :: #{deadline_ms => non_neg_integer() | infinity, progress => boolean()}.
 
 -opaque ref() :: {?MODULE, pid(), reference()}.
 
 %% The longest time that a receive can wait for: 49 days.
 -define(MAX_DEADLINE_MS, 16#FFFFFFFF).
 
--type refusal() :: {'$tame', badarg, {pos_integer(), string()}}.
+-type refusal() :: {'$tame', badarg, {pos_integer(), string()}} | {'$tame', error, term()}.
+
+%% What the guard of a call knows. `deadline' is monotonic time in ms.
+-type call() :: #{
+    caller := pid(), alias := reference(), deadline := integer() | infinity, progress := boolean()
+}.
 
 -spec start(function(), [term()], options()) -> {ok, ref()} | refusal().
 start(Fun, Args, Options) when is_function(Fun, length(Args)) ->
     case refused(Options) of
-        [] ->
-            Alias = alias([reply]),
-            Deadline = deadline(maps:get(deadline_ms, Options, infinity)),
-            Guard = spawn(?MODULE, guard, [self(), Alias, Deadline, Fun, Args]),
-            {ok, {?MODULE, Guard, Alias}};
-        [Sentence | _] ->
-            badarg(3, Sentence)
+        [] -> start_guard(Fun, Args, Options);
+        [Sentence | _] -> badarg(3, Sentence)
     end;
 start(Fun, _, _) when is_function(Fun) ->
     badarg(2, "must be a list of as many arguments as the fun takes");
 start(_, _, _) ->
     badarg(1, "must be a fun").
 
+start_guard(Fun, Args, Options) ->
+    Progress = maps:get(progress, Options, false),
+    case Progress andalso not tame_reports:runs() of
+        true ->
+            {'$tame', error, {tame, not_started}};
+        false ->
+            Alias = alias([reply]),
+            Call = #{
+                caller => self(),
+                alias => Alias,
+                deadline => deadline(maps:get(deadline_ms, Options, infinity)),
+                progress => Progress
+            },
+            {ok, {?MODULE, spawn(?MODULE, guard, [Call, {Fun, Args}]), Alias}}
+    end.
+
 -spec cancel(ref()) -> ok | refusal().
 cancel({?MODULE, Guard, Alias} = Ref) when is_pid(Guard), is_reference(Alias) ->
     _ = unalias(Alias),
+    %% It does nothing but receive, and sends nothing once it has ended.
+    Monitor = monitor(process, Guard),
     Guard ! {?MODULE, cancel},
-    %% It may have been answered just before.
     receive
-        {Ref, _} -> ok
-    after 0 -> ok
+        {'DOWN', Monitor, process, Guard, _} -> flush(Ref)
     end;
 cancel(_) ->
     badarg(1, "must be what tame:async returned").
 
+flush(Ref) ->
+    receive
+        {Ref, _} -> flush(Ref)
+    after 0 -> ok
+    end.
+
 %% Makes the call and waits for it. What the fun raises is raised here as well, with the fun's stack.
 -spec call(options(), fun(() -> Value)) -> {ok, Value} | refusal().
+call(#{progress := _}, _Fun) ->
+    badarg(1, "progress: no such option here; there is deadline_ms");
 call(Options, Fun) when is_function(Fun, 0) ->
     case start(fun caught/1, [Fun], Options) of
         {ok, Ref} ->
@@ -98,10 +122,12 @@ refused(_) ->
 
 valid(deadline_ms, infinity) -> true;
 valid(deadline_ms, Ms) -> is_integer(Ms) andalso Ms >= 0 andalso Ms =< ?MAX_DEADLINE_MS;
+valid(progress, Value) -> is_boolean(Value);
 valid(_, _) -> false.
 
 expected(deadline_ms) -> "must be infinity or milliseconds from 0 to 4294967295";
-expected(_) -> "no such option; there is deadline_ms".
+expected(progress) -> "must be true or false";
+expected(_) -> "no such option; there are deadline_ms and progress".
 
 %% Counted from the call on, not from when the worker or the guard gets to run.
 deadline(infinity) -> infinity;
@@ -113,35 +139,45 @@ left_ms(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).
 %% ---- the guard ----------------------------------------------------------------------------------
 
 %% Ends with the worker at the latest. A caller that is dead already is a 'DOWN' at once.
--spec guard(pid(), reference(), integer() | infinity, function(), [term()]) -> term().
-guard(Caller, Alias, Deadline, Fun, Args) ->
-    CallerRef = monitor(process, Caller),
+-spec guard(call(), {function(), [term()]}) -> term().
+guard(#{caller := Caller, progress := Progress} = Call, Work) ->
+    _ = monitor(process, Caller),
     %% Not linked: the fun may trap exits, and finds no process there that is not its own.
-    {Worker, WorkerRef} = spawn_monitor(?MODULE, work, [self(), Alias, Fun, Args]),
+    {Worker, _} = spawn_monitor(?MODULE, work, [self(), Call, Work]),
+    _ = Progress andalso tame_reports:watch(Worker),
+    watch(Call, Worker).
+
+watch(#{caller := Caller, deadline := Deadline} = Call, Worker) ->
     receive
-        {'DOWN', WorkerRef, process, Worker, normal} ->
+        {?MODULE, answer, Answer} ->
+            answer(self(), Call, Answer);
+        {tame_reports, progress, Done, Total} ->
+            #{alias := Alias} = Call,
+            Caller ! {{?MODULE, self(), Alias}, {progress, Done, Total}},
+            watch(Call, Worker);
+        {'DOWN', _, process, Worker, normal} ->
             ok;
-        {'DOWN', WorkerRef, process, Worker, Reason} ->
-            answer(self(), Alias, {error, {exit, Reason}});
-        {'DOWN', CallerRef, process, Caller, _} ->
+        {'DOWN', _, process, Worker, Reason} ->
+            answer(self(), Call, {error, {exit, Reason}});
+        {'DOWN', _, process, Caller, _} ->
             exit(Worker, kill);
         {?MODULE, cancel} ->
             %% Reaches the caller only when another process cancelled.
-            answer(self(), Alias, {error, {exit, killed}}),
+            answer(self(), Call, {error, {exit, killed}}),
             exit(Worker, kill)
     after left_ms(Deadline) ->
-        answer(self(), Alias, {error, {tame, deadline}}),
+        answer(self(), Call, {error, {tame, deadline}}),
         exit(Worker, kill)
     end.
 
-answer(Guard, Alias, Answer) ->
+answer(Guard, #{alias := Alias}, Answer) ->
     Alias ! {{?MODULE, Guard, Alias}, Answer},
     ok.
 
 %% ---- the worker ---------------------------------------------------------------------------------
 
--spec work(pid(), reference(), function(), [term()]) -> term().
-work(Guard, Alias, Fun, Args) ->
+-spec work(pid(), call(), {function(), [term()]}) -> term().
+work(Guard, #{progress := Progress} = Call, {Fun, Args}) ->
     Answer =
         try
             {ok, apply(Fun, Args)}
@@ -150,4 +186,7 @@ work(Guard, Alias, Fun, Args) ->
             exit:Reason -> {error, {exit, Reason}};
             throw:Value -> {error, {nocatch, Value}}
         end,
-    answer(Guard, Alias, Answer).
+    case Progress of
+        true -> Guard ! {?MODULE, answer, Answer};
+        false -> answer(Guard, Call, Answer)
+    end.

@@ -1,8 +1,14 @@
-%% The exclusive or of two binaries in C, in every placement: the example of Steve Vinoski's talk on
-%% dirty schedulers, on tame.h (c_src/natives/exor/). All functions return the same; they differ in
-%% where the work is done and in what that does to others.
+%% The exclusive or of a binary and a byte in C, in every placement: the example of Steve Vinoski's talk
+%% on dirty schedulers, on tame.h (c_src/natives/exor/). Or of two binaries, as crypto:exor/2 does it. All
+%% functions return the same; they differ in where the work is done and in what that does to others.
 %%
-%% Each raises badarg when an argument is no binary or the two are not of the same size.
+%%     1> tame_exor:exor(<<1,2,3>>, 16#ff).
+%%     <<254,253,252>>
+%%     2> tame_exor:exor(<<1,2,3>>, <<3,2,1>>).
+%%     <<2,0,2>>
+%%
+%% Each raises badarg when the first argument is no binary, or the second neither 0..255 nor a binary as
+%% long as the first.
 -module(tame_exor).
 
 -export([exor/2]).
@@ -33,50 +39,54 @@ load() ->
     erlang:load_nif(filename:rootname(tame_native:path("tame_exor.so")), 0).
 
 %% Where it fits: inline, then yielding, then in the pool when much is left.
--spec exor(binary(), binary()) -> binary().
+-spec exor(binary(), byte() | binary()) -> binary().
 exor(A, B) ->
     tame:value(exor_nif(A, B), {?MODULE, exor, [A, B]}).
 
 %% To the end in one go, on the caller's scheduler.
--spec exor_inline(binary(), binary()) -> binary().
+-spec exor_inline(binary(), byte() | binary()) -> binary().
 exor_inline(A, B) ->
     tame:value(exor_inline_nif(A, B), {?MODULE, exor_inline, [A, B]}).
 
 %% In chunks of 4 MiB, cut in Erlang, each inline.
--spec exor_chunks(binary(), binary()) -> binary().
+-spec exor_chunks(binary(), byte() | binary()) -> binary().
 exor_chunks(A, B) when is_binary(A), is_binary(B), byte_size(A) =:= byte_size(B) ->
     iolist_to_binary(chunks(A, B));
+exor_chunks(A, Byte) when is_binary(A), is_integer(Byte), Byte >= 0, Byte =< 255 ->
+    iolist_to_binary(chunks(A, Byte));
 exor_chunks(A, B) ->
     %% The NIF knows what is wrong, and says it.
     tame:value(exor_inline_nif(A, B), {?MODULE, exor_chunks, [A, B]}).
 
 chunks(<<A:?CHUNK_BYTES/binary, RestA/binary>>, <<B:?CHUNK_BYTES/binary, RestB/binary>>) ->
     [exor_inline(A, B) | chunks(RestA, RestB)];
+chunks(<<A:?CHUNK_BYTES/binary, RestA/binary>>, Byte) when is_integer(Byte) ->
+    [exor_inline(A, Byte) | chunks(RestA, Byte)];
 chunks(A, B) ->
     [exor_inline(A, B)].
 
 %% In slices on the caller's scheduler.
--spec exor_yielding(binary(), binary()) -> binary().
+-spec exor_yielding(binary(), byte() | binary()) -> binary().
 exor_yielding(A, B) ->
     tame:value(exor_yielding_nif(A, B), {?MODULE, exor_yielding, [A, B]}).
 
 %% In one go on a dirty CPU scheduler.
--spec exor_dirty(binary(), binary()) -> binary().
+-spec exor_dirty(binary(), byte() | binary()) -> binary().
 exor_dirty(A, B) ->
     tame:value(exor_dirty_nif(A, B), {?MODULE, exor_dirty, [A, B]}).
 
 %% In slices on dirty CPU schedulers.
--spec exor_yielding_dirty(binary(), binary()) -> binary().
+-spec exor_yielding_dirty(binary(), byte() | binary()) -> binary().
 exor_yielding_dirty(A, B) ->
     tame:value(exor_yielding_dirty_nif(A, B), {?MODULE, exor_yielding_dirty, [A, B]}).
 
 %% On a thread made for the call.
--spec exor_thread(binary(), binary()) -> binary().
+-spec exor_thread(binary(), byte() | binary()) -> binary().
 exor_thread(A, B) ->
     tame:value(exor_thread_nif(A, B), {?MODULE, exor_thread, [A, B]}).
 
 %% In the library's own pool of threads.
--spec exor_pool(binary(), binary()) -> binary().
+-spec exor_pool(binary(), byte() | binary()) -> binary().
 exor_pool(A, B) ->
     tame:value(exor_pool_nif(A, B), {?MODULE, exor_pool, [A, B]}).
 

@@ -19,6 +19,7 @@
 -export([spin_yielding_dirty/1]).
 -export([spin_thread/1]).
 -export([spin_pool/1]).
+-export([running/0]).
 
 -nifs([
     spin_nif/1,
@@ -28,7 +29,8 @@
     spin_dirty_io_nif/1,
     spin_yielding_dirty_nif/1,
     spin_thread_nif/1,
-    spin_pool_nif/1
+    spin_pool_nif/1,
+    running_nif/0
 ]).
 
 -on_load(load/0).
@@ -76,6 +78,11 @@ spin_thread(Us) ->
 spin_pool(Us) ->
     tame:value(spin_pool_nif(Us), {?MODULE, spin_pool, [Us]}).
 
+%% How many spins have begun and not ended, whether or not somebody still waits for them.
+-spec running() -> non_neg_integer().
+running() ->
+    tame:value(running_nif(), {?MODULE, running, []}).
+
 spin_nif(_Us) -> erlang:nif_error(nif_not_loaded).
 spin_inline_nif(_Us) -> erlang:nif_error(nif_not_loaded).
 spin_yielding_nif(_Us) -> erlang:nif_error(nif_not_loaded).
@@ -84,3 +91,4 @@ spin_dirty_io_nif(_Us) -> erlang:nif_error(nif_not_loaded).
 spin_yielding_dirty_nif(_Us) -> erlang:nif_error(nif_not_loaded).
 spin_thread_nif(_Us) -> erlang:nif_error(nif_not_loaded).
 spin_pool_nif(_Us) -> erlang:nif_error(nif_not_loaded).
+running_nif() -> erlang:nif_error(nif_not_loaded).

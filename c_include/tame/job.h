@@ -73,6 +73,7 @@ struct tame_job {
     uint32_t dirty_slice_us; /* on dirty schedulers; 0: TAME_DIRTY_SLICE_US */
     uint32_t max_running;    /* calls of a row that may run at once; 0: any number */
     uint32_t max_waiting; /* calls that may wait, for that or for the pool; 0: TAME_MAX_WAITING */
+    uint32_t stack_kib;   /* of a thread of the library's own; 0: the VM's default */
 };
 
 /* 100 us, not the 1 ms of the erl_nif manual: on today's JIT an Erlang process takes turns of 4 to

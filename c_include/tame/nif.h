@@ -37,7 +37,9 @@ static inline int tame_impl_check(const char *module, const struct tame_impl_row
                         : row->job->step == NULL     ? "it has no step"
                         : row->job->result == NULL   ? "it has no result"
                         : row->arity > TAME_MAX_ARGS ? "it takes more than TAME_MAX_ARGS arguments"
-                                                     : NULL;
+                        : row->job->stack_kib > TAME_MAX_STACK_KIB
+                            ? "its stack_kib is more than TAME_MAX_STACK_KIB"
+                            : NULL;
 
     if (wrong != NULL)
         enif_fprintf(stderr, "tame: the job of %s:%s/%d is refused: %s\n", module, row->name,
@@ -45,21 +47,52 @@ static inline int tame_impl_check(const char *module, const struct tame_impl_row
     return wrong == NULL;
 }
 
+/* A VM that halts while native code runs takes its memory away from under it. OTP 26 and newer can
+ * be told to wait for the calls that are in the library, and say before that they are about to:
+ * then dirty, yielding dirty and pool runs end at their next step. */
+#if ERL_NIF_MAJOR_VERSION > 2 || ERL_NIF_MINOR_VERSION >= 17
+static inline void tame_impl_on_halt(void *priv_data)
+{
+    struct tame_impl_instance *instance = (struct tame_impl_instance *)priv_data;
+
+    __atomic_store_n(&instance->halting, 1, __ATOMIC_RELAXED);
+    tame_impl_pool_halt(instance->pool);
+}
+
+static inline void tame_impl_delay_halt(ErlNifEnv *env)
+{
+    /* A VM that cannot is as one that is older. */
+    (void)enif_set_option(env, ERL_NIF_OPT_DELAY_HALT);
+    (void)enif_set_option(env, ERL_NIF_OPT_ON_HALT, tame_impl_on_halt);
+}
+#else
+static inline void tame_impl_delay_halt(ErlNifEnv *env)
+{
+    (void)env;
+}
+#endif
+
 static inline int tame_impl_load(ErlNifEnv *env, void **priv_data, const char *module,
                                  const struct tame_impl_row *rows, int rows_len)
 {
     /* Owned by priv_data until unload, and by each run. */
     struct tame_impl_instance *instance = (struct tame_impl_instance *)enif_alloc(sizeof *instance);
     ErlNifResourceTypeInit init;
+    uint32_t stack_kib = 0;
     char name[64];
 
     if (instance == NULL)
         return 1;
     memset(instance, 0, sizeof *instance);
     instance->references = 1;
-    instance->rates = (uint64_t *)enif_alloc(sizeof *instance->rates * (size_t)rows_len);
+    instance->module = module;
+    instance->learned =
+        (struct tame_impl_learned *)enif_alloc(sizeof *instance->learned * (size_t)rows_len);
     instance->gates = tame_impl_gates_open(rows_len);
-    instance->pool = tame_impl_pool_open();
+    for (int i = 0; i < rows_len; i++)
+        if (rows[i].job->stack_kib > stack_kib)
+            stack_kib = rows[i].job->stack_kib;
+    instance->pool = tame_impl_pool_open(stack_kib);
 
     memset(&init, 0, sizeof init);
     init.dtor = tame_impl_run_destroy;
@@ -69,10 +102,10 @@ static inline int tame_impl_load(ErlNifEnv *env, void **priv_data, const char *m
     enif_snprintf(name, sizeof name, "tame_run_%p", (void *)instance);
     instance->run_type = enif_open_resource_type_x(env, name, &init, ERL_NIF_RT_CREATE, NULL);
 
-    int ok = instance->rates != NULL && instance->gates != NULL && instance->pool != NULL &&
+    int ok = instance->learned != NULL && instance->gates != NULL && instance->pool != NULL &&
              instance->run_type != NULL;
     for (int i = 0; ok && i < rows_len; i++) {
-        instance->rates[i] = 0;
+        memset(&instance->learned[i], 0, sizeof instance->learned[i]);
         ok = tame_impl_check(module, &rows[i]);
     }
     if (!ok) {
@@ -82,6 +115,7 @@ static inline int tame_impl_load(ErlNifEnv *env, void **priv_data, const char *m
         return 1;
     }
     *priv_data = instance;
+    tame_impl_delay_halt(env);
     return 0;
 }
 

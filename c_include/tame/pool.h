@@ -8,21 +8,25 @@
 #define TAME_POOL_H
 
 #include "gate.h"
+#include "thread.h"
 
 struct tame_impl_pool {
     ErlNifMutex *lock; /* guards everything below */
     ErlNifCond *work;  /* signalled for workers: a run waits, or the pool closes */
     ErlNifCond *ended; /* signalled for the reaper: a thread of its own has ended */
+    ErlNifCond *idle;  /* signalled for who halts: no worker is busy */
     struct tame_impl_queue waiting;
     struct tame_impl_queue finished; /* runs of `thread` whose thread is to be joined */
     int spinning; /* a worker looks for work; never more than one, so that idle workers cost one
                      core at most */
     int sleeping; /* workers that wait for `work` */
+    int busy;     /* workers that have a run */
     int closing;
     int threads; /* of `thread`, not yet joined */
     int workers_max;
     int workers_len;
     int reaper_runs;
+    uint32_t stack_kib; /* of a worker: the largest that a job asks for */
     ErlNifTid *workers; /* workers_max of them */
     ErlNifTid reaper;
 };
@@ -35,7 +39,7 @@ static inline void tame_impl_work(struct tame_impl_run *run)
 {
     enum tame_status status = TAME_MORE;
 
-    while (status == TAME_MORE && !__atomic_load_n(&run->stop, __ATOMIC_RELAXED))
+    while (status == TAME_MORE && !tame_impl_stopped(run))
         status = tame_impl_slice(run, tame_now_ns(), tame_impl_dirty_slice_ns(run)).status;
     if (status == TAME_DONE) {
         ERL_NIF_TERM result = tame_impl_result(run);
@@ -76,6 +80,7 @@ static inline void *tame_impl_worker(void *arg)
     struct tame_impl_pool *pool = (struct tame_impl_pool *)arg;
     int spin = 0; /* after work, once */
 
+    tame_impl_thread_unbind();
     enif_mutex_lock(pool->lock);
     for (;;) {
         struct tame_impl_run *run = tame_impl_queue_pop(&pool->waiting);
@@ -99,10 +104,13 @@ static inline void *tame_impl_worker(void *arg)
         }
         spin = 1;
         tame_impl_gate(run)->pooled--;
+        pool->busy++;
         enif_mutex_unlock(pool->lock);
         tame_impl_work(run);
         enif_release_resource(run); /* the pool's hold on it */
         enif_mutex_lock(pool->lock);
+        if (--pool->busy == 0)
+            enif_cond_signal(pool->idle);
     }
     enif_mutex_unlock(pool->lock);
     return NULL;
@@ -114,6 +122,7 @@ static inline void *tame_impl_call_thread(void *arg)
     struct tame_impl_run *run = (struct tame_impl_run *)arg;
     struct tame_impl_pool *pool = run->instance->pool;
 
+    tame_impl_thread_unbind();
     tame_impl_work(run);
     enif_mutex_lock(pool->lock);
     tame_impl_queue_push(&pool->finished, run); /* the reaper owns the pool's hold now */
@@ -177,6 +186,8 @@ static inline void tame_impl_pool_close(struct tame_impl_pool *pool)
         enif_thread_join(pool->workers[--pool->workers_len], NULL);
     if (pool->reaper_runs)
         enif_thread_join(pool->reaper, NULL);
+    if (pool->idle != NULL)
+        enif_cond_destroy(pool->idle);
     if (pool->ended != NULL)
         enif_cond_destroy(pool->ended);
     if (pool->work != NULL)
@@ -188,8 +199,21 @@ static inline void tame_impl_pool_close(struct tame_impl_pool *pool)
     enif_free(pool);
 }
 
+/* The VM is about to end, and halting is set: the runs of workers end at their next step, and no
+ * worker is within the library any more when this returns. A thread of its own may block in a step
+ * for ever; it is not waited for. */
+static inline void tame_impl_pool_halt(struct tame_impl_pool *pool)
+{
+    enif_mutex_lock(pool->lock);
+    pool->closing = 1;
+    enif_cond_broadcast(pool->work);
+    while (pool->busy > 0)
+        enif_cond_wait(pool->idle, pool->lock);
+    enif_mutex_unlock(pool->lock);
+}
+
 /* Threads are started when the first run needs them. */
-static inline struct tame_impl_pool *tame_impl_pool_open(void)
+static inline struct tame_impl_pool *tame_impl_pool_open(uint32_t stack_kib)
 {
     struct tame_impl_pool *pool = (struct tame_impl_pool *)enif_alloc(sizeof *pool);
     ErlNifSysInfo info;
@@ -197,13 +221,16 @@ static inline struct tame_impl_pool *tame_impl_pool_open(void)
     if (pool == NULL)
         return NULL;
     memset(pool, 0, sizeof *pool);
+    pool->stack_kib = stack_kib;
     enif_system_info(&info, sizeof info);
     pool->workers_max = info.scheduler_threads > 0 ? info.scheduler_threads : 1;
     pool->workers = (ErlNifTid *)enif_alloc(sizeof *pool->workers * (size_t)pool->workers_max);
     pool->lock = enif_mutex_create((char *)"tame_pool");
     pool->work = enif_cond_create((char *)"tame_pool_work");
     pool->ended = enif_cond_create((char *)"tame_pool_ended");
-    if (pool->workers == NULL || pool->lock == NULL || pool->work == NULL || pool->ended == NULL) {
+    pool->idle = enif_cond_create((char *)"tame_pool_idle");
+    if (pool->workers == NULL || pool->lock == NULL || pool->work == NULL || pool->ended == NULL ||
+        pool->idle == NULL) {
         tame_impl_pool_close(pool);
         return NULL;
     }
@@ -217,8 +244,8 @@ static inline struct tame_impl_pool *tame_impl_pool_open(void)
 static inline int tame_impl_pool_has_worker(struct tame_impl_pool *pool)
 {
     if (pool->workers_len < pool->workers_max &&
-        enif_thread_create((char *)"tame_worker", &pool->workers[pool->workers_len],
-                           tame_impl_worker, pool, NULL) == 0)
+        tame_impl_thread_create("tame_worker", &pool->workers[pool->workers_len], tame_impl_worker,
+                                pool, pool->stack_kib) == 0)
         pool->workers_len++;
     return pool->workers_len > 0;
 }
@@ -226,10 +253,10 @@ static inline int tame_impl_pool_has_worker(struct tame_impl_pool *pool)
 static inline int tame_impl_thread_start(struct tame_impl_pool *pool, struct tame_impl_run *run)
 {
     if (!pool->reaper_runs)
-        pool->reaper_runs = enif_thread_create((char *)"tame_reaper", &pool->reaper, tame_impl_reap,
-                                               pool, NULL) == 0;
-    if (!pool->reaper_runs ||
-        enif_thread_create((char *)"tame_call", &run->tid, tame_impl_call_thread, run, NULL) != 0)
+        pool->reaper_runs =
+            tame_impl_thread_create("tame_reaper", &pool->reaper, tame_impl_reap, pool, 0) == 0;
+    if (!pool->reaper_runs || tame_impl_thread_create("tame_call", &run->tid, tame_impl_call_thread,
+                                                      run, run->row->job->stack_kib) != 0)
         return 0;
     pool->threads++;
     return 1;

@@ -9,6 +9,7 @@
 
 #include "charge.h"
 #include "job.h"
+#include "tell.h"
 
 /* A row of the function table. */
 struct tame_impl_row {
@@ -21,6 +22,7 @@ struct tame_impl_row {
 
 struct tame_impl_pool;
 struct tame_impl_gate;
+struct tame_impl_learned;
 
 /* One loaded instance of the library; priv_data. Counted: the library holds it, and so does each
  * run, because a run's destructor may come after the unload. Nothing of it is in a static, because
@@ -29,8 +31,16 @@ struct tame_impl_instance {
     int references;
     ErlNifResourceType *run_type;
     struct tame_impl_pool *pool;
-    struct tame_impl_gate *gates; /* one for each row */
-    uint64_t *rates; /* a row's units per ns, as the bits of a double; 0: not measured yet */
+    struct tame_impl_gate *gates;      /* one for each row */
+    struct tame_impl_learned *learned; /* one for each row */
+    const char *module;
+    int halting; /* atomic: the VM is about to end */
+};
+
+/* What the calls of a row have shown; atomics. */
+struct tame_impl_learned {
+    uint64_t rate; /* units per ns, as the bits of a double; 0: not measured yet */
+    uint64_t told_ns;
 };
 
 struct tame_impl_run {
@@ -42,6 +52,7 @@ struct tame_impl_run {
     double best_slice;   /* units per ns of the fastest slice */
     uint32_t slices;
     uint64_t owed_ns; /* used, but not yet charged to the caller */
+    uint64_t told_ns; /* when its progress was told; at first when it began */
     int initialised;  /* cleanup is due */
     int admitted;     /* holds a place at its row's gate */
     int stop;         /* atomic: set when nobody wants the result any more */
@@ -124,15 +135,16 @@ static inline void tame_impl_instance_release(struct tame_impl_instance *instanc
 {
     if (__atomic_sub_fetch(&instance->references, 1, __ATOMIC_ACQ_REL) == 0) {
         tame_impl_gates_close(instance);
-        if (instance->rates != NULL)
-            enif_free(instance->rates);
+        if (instance->learned != NULL)
+            enif_free(instance->learned);
         enif_free(instance);
     }
 }
 
 static inline double tame_impl_rate(const struct tame_impl_run *run)
 {
-    uint64_t bits = __atomic_load_n(&run->instance->rates[run->row->index], __ATOMIC_RELAXED);
+    uint64_t bits =
+        __atomic_load_n(&run->instance->learned[run->row->index].rate, __ATOMIC_RELAXED);
     double rate;
 
     memcpy(&rate, &bits, sizeof rate);
@@ -144,7 +156,7 @@ static inline void tame_impl_rate_store(const struct tame_impl_run *run)
     uint64_t bits;
 
     memcpy(&bits, &run->units_per_ns, sizeof bits);
-    __atomic_store_n(&run->instance->rates[run->row->index], bits, __ATOMIC_RELAXED);
+    __atomic_store_n(&run->instance->learned[run->row->index].rate, bits, __ATOMIC_RELAXED);
 }
 
 /* The one place where cleanup is called, and where the run's place becomes free. */
@@ -161,9 +173,10 @@ static inline void tame_impl_cleanup(struct tame_impl_run *run)
 /* The run as it begins; its state is `state`, zeroed. */
 static inline void tame_impl_run_begin(struct tame_impl_run *run, const struct tame_impl_row *row,
                                        ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[],
-                                       void *state)
+                                       void *state, uint64_t start_ns)
 {
     memset(run, 0, sizeof *run);
+    run->told_ns = start_ns;
     run->row = row;
     run->instance = (struct tame_impl_instance *)enif_priv_data(env);
     run->call.env = env;
@@ -236,6 +249,38 @@ static inline int tame_impl_init(struct tame_impl_run *run)
     return 0;
 }
 
+/* Nobody wants the result any more, or the VM is about to end: then no slice follows. */
+static inline int tame_impl_stopped(const struct tame_impl_run *run)
+{
+    return __atomic_load_n(&run->stop, __ATOMIC_RELAXED) ||
+           __atomic_load_n(&run->instance->halting, __ATOMIC_RELAXED);
+}
+
+/* After a slice that ended at now_ns: tells what is due. A slice shorter than a look says too
+ * little of the rate. */
+static inline void tame_impl_tell_slice(struct tame_impl_run *run, uint64_t now_ns,
+                                        uint64_t used_ns)
+{
+    uint64_t *rate_told_ns = &run->instance->learned[run->row->index].told_ns;
+    ErlNifEnv *env = run->own_env == NULL ? run->call.env : NULL; /* NULL: on a thread of ours */
+
+    /* Two threads may both find it due; then it is told twice. */
+    if (used_ns >= TAME_LOOK_NS && run->units_per_ns > 0 &&
+        now_ns - __atomic_load_n(rate_told_ns, __ATOMIC_RELAXED) >= TAME_IMPL_TELL_NS) {
+        __atomic_store_n(rate_told_ns, now_ns, __ATOMIC_RELAXED);
+        tame_impl_tell_rate(env, run->instance->module, run->row->name, run->row->arity,
+                            run->units_per_ns);
+    }
+    if (now_ns - run->told_ns >= TAME_IMPL_TELL_NS) {
+        const uint64_t total = run->call.impl_total;
+        ErlNifPid self;
+
+        run->told_ns = now_ns;
+        tame_impl_tell_progress(env, env != NULL ? enif_self(env, &self) : &run->caller,
+                                total > 0 && run->done > total ? total : run->done, total);
+    }
+}
+
 /* One slice, from start_ns on. */
 static inline struct tame_slice tame_impl_slice(struct tame_impl_run *run, uint64_t start_ns,
                                                 uint64_t slice_ns)
@@ -251,6 +296,7 @@ static inline struct tame_slice tame_impl_slice(struct tame_impl_run *run, uint6
         run->units_per_ns = slice.units_per_ns;
         tame_impl_rate_store(run);
     }
+    tame_impl_tell_slice(run, start_ns + slice.used_ns, slice.used_ns);
     return slice;
 }
 
@@ -427,14 +473,14 @@ static inline ERL_NIF_TERM tame_impl_dirty_hop(ErlNifEnv *env, int argc, const E
     return tame_impl_schedule(env, run, argc, argv);
 }
 
-/* All slices in one go. Between them the caller may turn out to be dead: then the result is
- * dropped. */
+/* All slices in one go. Between them the caller may turn out to be dead, or the VM about to end:
+ * then the result is dropped. */
 static inline ERL_NIF_TERM tame_impl_dirty(ErlNifEnv *env, struct tame_impl_run *run)
 {
     const uint64_t slice_ns = tame_impl_dirty_slice_ns(run);
 
     while (tame_impl_slice(run, tame_now_ns(), slice_ns).status != TAME_DONE) {
-        if (!enif_is_current_process_alive(env)) {
+        if (!enif_is_current_process_alive(env) || tame_impl_stopped(run)) {
             tame_impl_cleanup(run);
             return enif_make_atom(env, "killed");
         }
@@ -452,7 +498,7 @@ static inline ERL_NIF_TERM tame_impl_begin(ErlNifEnv *env, int argc, const ERL_N
     struct tame_impl_run run;
     struct tame_slice slice;
 
-    tame_impl_run_begin(&run, row, env, argc, argv, state);
+    tame_impl_run_begin(&run, row, env, argc, argv, state, start_ns);
     if (row->job->max_running > 0) {
         const ERL_NIF_TERM refused = tame_impl_gate_enter(&run, first);
 

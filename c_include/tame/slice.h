@@ -48,6 +48,18 @@ static inline uint64_t tame_now_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+/* The rate after a step that did `units` in `took_ns`, where `known` was the rate before it. A step
+ * too short to be measured still says that the job is no slower than that: without it one slow
+ * unit, a page that had to be fetched, would leave all later steps too small to be measured ever
+ * again. */
+static inline double tame_impl_step_rate(size_t units, uint64_t took_ns, double known)
+{
+    const double rate =
+        (double)units / (double)(took_ns < TAME_IMPL_NOISE_NS ? TAME_IMPL_NOISE_NS : took_ns);
+
+    return took_ns < TAME_IMPL_NOISE_NS && known > rate ? known : rate;
+}
+
 /* What one slice did. */
 struct tame_slice {
     enum tame_status status;
@@ -83,8 +95,8 @@ static inline struct tame_slice tame_slice_run(tame_step step, void *state, uint
         slice.status = step(state, units);
         now = clock();
         slice.units += units;
-        if (now - last >= TAME_IMPL_NOISE_NS && slice.status == TAME_MORE)
-            slice.units_per_ns = (double)units / (double)(now - last);
+        if (slice.status == TAME_MORE)
+            slice.units_per_ns = tame_impl_step_rate(units, now - last, slice.units_per_ns);
         most = units < SIZE_MAX / 8 ? units * 4 : units;
         last = now;
         if (slice.status == TAME_DONE || now - start_ns >= slice_ns ||

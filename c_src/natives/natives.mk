@@ -15,6 +15,12 @@ $(OUT)/tame_echo_drv.so: $(NATIVES)echo/echo_drv.c
 
 # Job libraries, on tame.h. -O3, because the plain loops of their cores are to become vectors.
 TAME_H := $(wildcard $(HERE)../c_include/*.h $(HERE)../c_include/tame/*.h)
+TARGETS += $(OUT)/tame_echo.so
+
+$(OUT)/tame_echo.so: $(NATIVES)echo/echo_job_nif.c $(TAME_H)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -I$(HERE)../c_include -o $@ $<
+
 TARGETS += $(OUT)/tame_exor.so
 
 $(OUT)/tame_exor.so: $(addprefix $(NATIVES)exor/,exor_nif.c exor.h exor_stream.h) $(TAME_H)
@@ -31,6 +37,12 @@ $(OUT)/tame_exor_classic.so: $(NATIVES)exor/exor_classic_nif.c
 TARGETS += $(OUT)/tame_spin.so
 
 $(OUT)/tame_spin.so: $(NATIVES)spin/spin_nif.c $(NATIVES)spin/spin.h $(TAME_H)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -I$(HERE)../c_include -o $@ $<
+
+TARGETS += $(OUT)/tame_spin_classic.so
+
+$(OUT)/tame_spin_classic.so: $(NATIVES)spin/spin_classic_nif.c $(NATIVES)spin/spin.h $(TAME_H)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -I$(HERE)../c_include -o $@ $<
 

@@ -71,6 +71,14 @@ defmodule Tame.SystemInfo do
     for {key, value} <- system, do: {@labels[key] || to_string(key), show(key, value)}
   end
 
+  @doc "The facts as lines of text, the labels padded."
+  @spec text(t()) :: iodata()
+  def text(system) do
+    lines = lines(system)
+    width = lines |> Enum.map(fn {label, _} -> String.length(label) end) |> Enum.max()
+    for {label, value} <- lines, do: [String.pad_trailing(label, width + 2), value, ?\n]
+  end
+
   @doc "What about this machine a reader must know."
   @spec warnings(t()) :: [Warning.t()]
   def warnings(system) do

@@ -53,6 +53,29 @@ static void every_cut_gives_the_same_bytes(void)
             CHECK_EQ(wrong_bytes(sizes[i], units), 0);
 }
 
+/* Both loops, the plain one and the one past the caches, which begins where the address is even. */
+static void a_byte_stands_for_a_binary_of_it(void)
+{
+    enum { SIZE = 1000 };
+    unsigned char *a = bytes(SIZE), *b = bytes(SIZE), *out = bytes(SIZE), *same = bytes(SIZE);
+
+    for (size_t i = 0; i < SIZE; i++)
+        a[i] = (unsigned char)(i % 251);
+    memset(b, 0x5a, SIZE);
+    for (size_t from = 0; from < 40; from++) {
+        exor_bytes(out + from, a + from, NULL, 0x5a, SIZE - from);
+        exor_bytes(same + from, a + from, b + from, 0, SIZE - from);
+        CHECK_EQ(memcmp(out + from, same + from, SIZE - from), 0);
+        memset(out, 0, SIZE);
+        exor_stream(out + from, a + from, NULL, 0x5a, SIZE - from);
+        CHECK_EQ(memcmp(out + from, same + from, SIZE - from), 0);
+    }
+    free(a);
+    free(b);
+    free(out);
+    free(same);
+}
+
 static void more_units_than_there_are_is_all_of_them(void)
 {
     CHECK_EQ(wrong_bytes(1000, SIZE_MAX), 0);
@@ -98,7 +121,7 @@ static void writing_past_the_caches_gives_the_same_bytes(void)
             unsigned char *block = bytes(shift + size);
             unsigned char *out = block + shift;
 
-            exor_stream(out, a + shift / 2, b + shift, size);
+            exor_stream(out, a + shift / 2, b + shift, 0, size);
             for (size_t i = 0; i < size; i++)
                 wrong += out[i] != (a[shift / 2 + i] ^ b[shift + i]);
             free(block);
@@ -110,6 +133,7 @@ static void writing_past_the_caches_gives_the_same_bytes(void)
 int main(void)
 {
     RUN(every_cut_gives_the_same_bytes);
+    RUN(a_byte_stands_for_a_binary_of_it);
     RUN(more_units_than_there_are_is_all_of_them);
     RUN(the_inputs_may_move_between_two_steps);
     RUN(writing_past_the_caches_gives_the_same_bytes);

@@ -218,6 +218,12 @@ defmodule Tame.TameHTest do
       assert out =~ "{error,{load,"
     end
 
+    test "fails to load with a larger stack than the VM gives" do
+      out = load(@right <> ", .stack_kib = TAME_MAX_STACK_KIB + 1", @row)
+      assert out =~ "wrong:run/0 is refused: its stack_kib is more than TAME_MAX_STACK_KIB"
+      assert out =~ "{error,{load,"
+    end
+
     test "does not compile with a row that appears twice, and the compiler names it" do
       dir = library(@right, "F(run, 0, job, TAME_AUTO) F(run, 0, job, TAME_POOL)")
       assert {out, 1} = compile(dir, "wrong.c")

@@ -53,6 +53,43 @@ defmodule Tame.AsyncTest do
       assert Process.info(self(), :monitors) == {:monitors, []}
     end
 
+    test "progress comes while the job runs, in order, and none after the value" do
+      for spin <- @spins do
+        {:ok, ref} =
+          :tame.async(Function.capture(:tame_spin, spin, 1), [350_000], %{progress: true})
+
+        {steps, answer} = steps(ref, [])
+        assert {spin, answer} == {spin, {:ok, :ok}}
+        assert {spin, length(steps) > 0} == {spin, true}
+
+        for {done, total} <- steps, do: assert(done > 0 and done <= total)
+        assert steps == Enum.sort(steps)
+      end
+    end
+
+    test "without progress there is none" do
+      {:ok, ref} = :tame.async(&:tame_spin.spin_pool/1, [250_000])
+      assert {[], {:ok, :ok}} = steps(ref, [])
+    end
+
+    test "a cancel leaves no progress behind, and none comes" do
+      {:ok, ref} = :tame.async(&:tame_spin.spin_pool/1, [@long_us], %{progress: true})
+      assert_receive {^ref, {:progress, _, _}}, 5000
+      :ok = :tame.cancel(ref)
+      refute_receive {^ref, _}, 250
+    end
+
+    test "what goes wrong is answered with progress as without" do
+      for {fun, answer} <- [
+            {fn -> :erlang.error(:wrong) end, {:error, :wrong}},
+            {fn -> exit(:normal) end, {:error, {:exit, :normal}}},
+            {fn -> Process.exit(self(), :kill) end, {:error, {:exit, :killed}}}
+          ] do
+        {:ok, ref} = :tame.async(fun, [], %{progress: true})
+        assert_receive {^ref, ^answer}, 5000
+      end
+    end
+
     test "a deadline of 0 is over at once" do
       {:ok, ref} = :tame.async(&:tame_spin.spin_yielding/1, [@long_us], %{deadline_ms: 0})
       assert_receive {^ref, {:error, {:tame, :deadline}}}, 5000
@@ -182,6 +219,16 @@ defmodule Tame.AsyncTest do
 
   # A job that went on would keep the pool's threads or the schedulers, and this would not come back
   # for ten minutes.
+  # The progress of a call until its answer.
+  defp steps(ref, steps) do
+    receive do
+      {^ref, {:progress, done, total}} -> steps(ref, [{done, total} | steps])
+      {^ref, answer} -> {Enum.reverse(steps), answer}
+    after
+      20_000 -> flunk("no answer")
+    end
+  end
+
   defp assert_free(spin) do
     for _ <- 1..8, do: assert(apply(:tame_spin, spin, [100]) == :ok)
   end

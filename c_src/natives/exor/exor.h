@@ -1,4 +1,5 @@
-/* The exclusive or of two buffers, a step at a time. Plain C: of the VM only the types of tame.h.
+/* The exclusive or of two buffers, or of one and a byte, a step at a time. Plain C: of the VM only
+ * the types of tame.h.
  */
 #ifndef TAME_EXOR_H
 #define TAME_EXOR_H
@@ -12,17 +13,19 @@
 #define EXOR_STREAM_MIN_BYTES ((size_t)16 * 1024 * 1024)
 
 struct exor {
-    struct tame_input a, b; /* of the same size */
+    struct tame_input a, b; /* of the same size, unless with_byte */
+    int with_byte;          /* in place of b: `byte`, for each byte of a */
+    unsigned char byte;
     struct tame_output out; /* as long */
     size_t done;            /* bytes written */
 };
 
-/* The loop is plain: the compiler makes vectors of it (-O3). */
+/* With `byte` where b is NULL. The loop is plain: the compiler makes vectors of it (-O3). */
 static inline void exor_bytes(unsigned char *restrict out, const unsigned char *a,
-                              const unsigned char *b, size_t count)
+                              const unsigned char *b, unsigned char byte, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        out[i] = a[i] ^ b[i];
+        out[i] = a[i] ^ (b != NULL ? b[i] : byte);
 }
 
 /* A unit is a byte. */
@@ -32,13 +35,13 @@ static inline enum tame_status exor_step(void *state, size_t units)
     const size_t left = x->out.size - x->done;
     const size_t count = units < left ? units : left;
     const unsigned char *a = x->a.data + x->done;
-    const unsigned char *b = x->b.data + x->done;
+    const unsigned char *b = x->with_byte ? NULL : x->b.data + x->done;
     unsigned char *out = x->out.data + x->done;
 
     if (x->out.size >= EXOR_STREAM_MIN_BYTES)
-        exor_stream(out, a, b, count);
+        exor_stream(out, a, b, x->byte, count);
     else
-        exor_bytes(out, a, b, count);
+        exor_bytes(out, a, b, x->byte, count);
     x->done += count;
     return x->done == x->out.size ? TAME_DONE : TAME_MORE;
 }

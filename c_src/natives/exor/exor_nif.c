@@ -1,4 +1,5 @@
-/* tame_exor: the exclusive or of two binaries, as one job in every placement. */
+/* tame_exor: the exclusive or of two binaries, or of one and a byte, as one job in every placement.
+ */
 #include <tame.h>
 
 #include "exor.h"
@@ -6,12 +7,16 @@
 static enum tame_init_status exor_init(struct tame_call *call, void *state)
 {
     struct exor *x = state;
+    unsigned int byte;
 
     if (!tame_input_binary(call, 0, &x->a))
         return tame_badarg(call, 1, "must be a binary");
-    if (!tame_input_binary(call, 1, &x->b))
-        return tame_badarg(call, 2, "must be a binary");
-    if (x->a.size != x->b.size)
+    x->with_byte = enif_get_uint(call->env, call->argv[1], &byte) && byte <= 255;
+    if (x->with_byte)
+        x->byte = (unsigned char)byte;
+    else if (!tame_input_binary(call, 1, &x->b))
+        return tame_badarg(call, 2, "must be a binary, or a byte: 0..255");
+    else if (x->a.size != x->b.size)
         return tame_badarg(call, 2, "must be as long as the first argument");
     if (!tame_output_new(&x->out, x->a.size))
         return tame_enomem(call);

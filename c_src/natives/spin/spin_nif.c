@@ -21,11 +21,15 @@ static uint64_t rounds_per_us(void)
     return rounds;
 }
 
+/* Spins between init and cleanup, in all instances of the library. */
+static uint64_t running;
+
 static enum tame_init_status spin_init(struct tame_call *call, void *state)
 {
     struct spin *spin = state;
     ErlNifUInt64 us;
 
+    __atomic_add_fetch(&running, 1, __ATOMIC_RELAXED);
     if (!enif_get_uint64(call->env, call->argv[0], &us) || us > SPIN_MAX_US)
         return tame_badarg(call, 1, "must be an integer from 0 to 1000000000000, in microseconds");
     spin->left_us = us;
@@ -39,11 +43,48 @@ static ERL_NIF_TERM spin_result(struct tame_call *call, void *state)
     return enif_make_atom(call->env, "ok");
 }
 
+static void spin_cleanup(void *state)
+{
+    (void)state;
+    __atomic_sub_fetch(&running, 1, __ATOMIC_RELAXED);
+}
+
 static const struct tame_job spin = {
     .state_size = sizeof(struct spin),
     .init = spin_init,
     .step = spin_step,
     .result = spin_result,
+    .cleanup = spin_cleanup,
+};
+
+/* () -> how many spins there are: a job of no work, so that it may stand in the same table. */
+struct count {
+    uint64_t running;
+};
+
+static enum tame_init_status count_init(struct tame_call *call, void *state)
+{
+    ((struct count *)state)->running = __atomic_load_n(&running, __ATOMIC_RELAXED);
+    return tame_ok(call, 0);
+}
+
+static enum tame_status count_step(void *state, size_t units)
+{
+    (void)state;
+    (void)units;
+    return TAME_DONE;
+}
+
+static ERL_NIF_TERM count_result(struct tame_call *call, void *state)
+{
+    return enif_make_uint64(call->env, ((struct count *)state)->running);
+}
+
+static const struct tame_job count = {
+    .state_size = sizeof(struct count),
+    .init = count_init,
+    .step = count_step,
+    .result = count_result,
 };
 
 #define FUNCTIONS(F)                                         \
@@ -54,6 +95,7 @@ static const struct tame_job spin = {
     F(spin_dirty_io_nif, 1, spin, TAME_DIRTY_IO)             \
     F(spin_yielding_dirty_nif, 1, spin, TAME_YIELDING_DIRTY) \
     F(spin_thread_nif, 1, spin, TAME_THREAD)                 \
-    F(spin_pool_nif, 1, spin, TAME_POOL)
+    F(spin_pool_nif, 1, spin, TAME_POOL)                     \
+    F(running_nif, 0, count, TAME_INLINE)
 
 TAME_NIF_INIT(tame_spin, FUNCTIONS)

@@ -21,7 +21,7 @@ defmodule Tame.Latency.Format do
   @spec text(Tame.Latency.result()) :: iodata()
   def text(result) do
     [
-      machine(result),
+      SystemInfo.text(result.system),
       ?\n,
       "Latency in µs of #{result.iterations} echoes of a term of #{result.payload_bytes} bytes, " <>
         "in #{result.rounds} rounds, fastest first\n\n",
@@ -78,12 +78,6 @@ defmodule Tame.Latency.Format do
     for %{status: "ok"} = row <- result.methods do
       {row.id, :tame_histogram.hgrm(row.histogram, 5)}
     end
-  end
-
-  defp machine(result) do
-    lines = SystemInfo.lines(result.system)
-    width = lines |> Enum.map(fn {label, _} -> String.length(label) end) |> Enum.max()
-    for {label, value} <- lines, do: [String.pad_trailing(label, width + 2), value, ?\n]
   end
 
   defp methods(result) do

@@ -43,7 +43,7 @@ defmodule Tame.Reductions.Format do
   @spec text(Tame.Reductions.result()) :: iodata()
   def text(result) do
     [
-      machine(result),
+      SystemInfo.text(result.system),
       ?\n,
       "Exclusive or of two binaries of #{Number.bytes(result.bytes)}, #{result.rounds} rounds\n\n",
       variants(result),
@@ -87,12 +87,6 @@ defmodule Tame.Reductions.Format do
       Number.short(row.neighbour_p99_us),
       Number.short(row.neighbour_max_us)
     ]
-  end
-
-  defp machine(result) do
-    lines = SystemInfo.lines(result.system)
-    width = lines |> Enum.map(fn {label, _} -> String.length(label) end) |> Enum.max()
-    for {label, value} <- lines, do: [String.pad_trailing(label, width + 2), value, ?\n]
   end
 
   defp variants(result) do

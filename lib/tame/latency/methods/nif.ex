@@ -18,20 +18,17 @@ defmodule Tame.Latency.Methods.NIF do
   end
 
   def open do
-    case :code.ensure_loaded(:tame_echo_nif) do
-      {:module, _} -> {:ok, nil}
-      {:error, why} -> {:error, "the NIF library #{library()} does not load: #{inspect(why)}"}
+    with :ok <- load(:tame_echo_nif), :ok <- load(:tame_echo), do: {:ok, nil}
+  end
+
+  defp load(module) do
+    case :code.ensure_loaded(module) do
+      {:module, _} -> :ok
+      {:error, why} -> {:error, "the NIF library #{library(module)} does not load: #{inspect(why)}"}
     end
   end
 
-  # The answer of the methods that reply by enif_send.
-  def await(ref) do
-    receive do
-      {^ref, back} -> back
-    end
-  end
-
-  defp library, do: :tame_native.path(~c"tame_echo_nif.so")
+  defp library(module), do: :tame_native.path('#{module}.so')
 end
 
 defmodule Tame.Latency.Methods.NIFNormal do
@@ -77,29 +74,17 @@ defmodule Tame.Latency.Methods.NIFYieldingDirty do
 end
 
 defmodule Tame.Latency.Methods.NIFThreadNew do
-  @moduledoc "A thread made for each call, which replies by `enif_send`; no scheduler ever joins it."
+  @moduledoc "A thread made for each call, which replies by `enif_send`: the placement `thread` of `tame.h`."
   use Tame.Latency.Methods.NIF, id: :nif_thread_new, context_switch: "new thread, message"
 
-  alias Tame.Latency.Methods.NIF
-
   @impl true
-  def echo(nil, term) do
-    ref = make_ref()
-    :ok = :tame_echo_nif.echo_thread_new(ref, term)
-    NIF.await(ref)
-  end
+  def echo(nil, term), do: :tame_echo.echo_thread(term)
 end
 
 defmodule Tame.Latency.Methods.NIFThreadQueue do
-  @moduledoc "A worker pool of the library's own, which replies by `enif_send`."
+  @moduledoc "The library's own pool of threads, one of which replies by `enif_send`: the placement `pool` of `tame.h`."
   use Tame.Latency.Methods.NIF, id: :nif_thread_queue, context_switch: "pool thread, message"
 
-  alias Tame.Latency.Methods.NIF
-
   @impl true
-  def echo(nil, term) do
-    ref = make_ref()
-    :ok = :tame_echo_nif.echo_thread_queue(ref, term)
-    NIF.await(ref)
-  end
+  def echo(nil, term), do: :tame_echo.echo_pool(term)
 end

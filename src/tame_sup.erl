@@ -1,0 +1,17 @@
+%% The processes of the application tame. They know nothing of each other, so one that fails is
+%% started again by itself.
+-module(tame_sup).
+-behaviour(supervisor).
+
+-export([start_link/0]).
+
+%% Internal.
+-export([init/1]).
+
+-spec start_link() -> supervisor:startlink_ret().
+start_link() ->
+    supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+
+-spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init([]) ->
+    {ok, {#{strategy => one_for_one}, [#{id => tame_reports, start => {tame_reports, start_link, []}}]}}.

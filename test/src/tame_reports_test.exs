@@ -1,0 +1,69 @@
+defmodule Tame.ReportsTest do
+  # Rates and progress, as jobs tell them; and what tame:calibration/0 makes of the rates.
+  use ExUnit.Case, async: true
+
+  test "progress reaches who watches the caller, and nobody else" do
+    caller = spawn(fn -> Process.sleep(:infinity) end)
+    :ok = :tame_reports.watch(caller)
+    send(:tame_reports, {:"$tame", :progress, self(), 1, 10})
+    send(:tame_reports, {:"$tame", :progress, caller, 2, 10})
+    assert_receive {:tame_reports, :progress, 2, 10}
+    refute_received {:tame_reports, :progress, 1, 10}
+    Process.exit(caller, :kill)
+  end
+
+  test "a caller that has ended is not watched any more" do
+    {caller, monitor} = spawn_monitor(fn -> receive(do: (:go -> :ok)) end)
+    :ok = :tame_reports.watch(caller)
+    assert is_map_key(watched(), caller)
+    send(caller, :go)
+    assert_receive {:DOWN, ^monitor, _, _, _}
+    assert Tame.Await.until(fn -> not is_map_key(watched(), caller) end)
+  end
+
+  test "the last rate of a row counts" do
+    row = {__MODULE__, :nif, 1}
+    for rate <- [1.0, 2.5], do: send(:tame_reports, {:"$tame", :rate, row, rate})
+    assert %{^row => 2.5} = :tame_reports.rates()
+  end
+
+  test "the calibration has this machine's costs, and the jobs that have run" do
+    binary = :binary.copy(<<1>>, 1_000_000)
+    row = {:tame_exor, :exor_inline_nif, 2}
+
+    assert Tame.Await.until(fn ->
+             :tame_exor.exor_inline(binary, binary)
+             is_map_key(:tame_reports.rates(), row)
+           end)
+
+    calibration = :tame.calibration()
+    assert %{hop: hop, dirty_hop: dirty, pool: pool, thread: thread} = calibration.costs_ns
+    assert hop > 0 and dirty > 0 and pool > 0
+    assert thread > hop
+    assert Map.keys(calibration.break_even_us) == [:dirty_hop, :pool, :thread]
+
+    assert %{^row => job} = calibration.jobs
+    # Between 10 MB/s and 1 TB/s.
+    assert job.units_per_ms > 10_000 and job.units_per_ms < 1.0e9
+    assert job.slice_units == floor(job.units_per_ms / 10)
+    assert job.yielding_units > job.inline_units and job.inline_units > job.slice_units
+  end
+
+  describe "without the application" do
+    test "jobs work, and what needs it says so" do
+      code = """
+      Error = fun(F) -> try F() catch error:Reason -> Reason end end,
+      io:format("~w ~w ~w", [tame_echo:echo_pool(x), Error(fun() -> tame:calibration() end),
+          Error(fun() -> tame:async(fun tame_echo:echo/1, [1], \#{progress => true}) end)]),
+      halt().
+      """
+
+      ebin = :tame |> :code.which() |> to_string() |> Path.dirname()
+
+      assert {"x {tame,not_started} {tame,not_started}", 0} =
+               System.cmd("erl", ["-noinput", "-pa", ebin, "-eval", code])
+    end
+  end
+
+  defp watched, do: :sys.get_state(:tame_reports).watched
+end
