@@ -28,7 +28,7 @@ defmodule Tame.Latency.Methods.NIF do
     end
   end
 
-  defp library(module), do: :tame_native.path('#{module}.so')
+  defp library(module), do: :tame_native.path(~c"#{module}.so")
 end
 
 defmodule Tame.Latency.Methods.NIFNormal do
