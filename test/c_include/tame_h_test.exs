@@ -27,7 +27,7 @@ defmodule Tame.TameHTest do
   describe "TAME_VERSION" do
     test "is the version of the application and of the changelog's newest entry" do
       [_, version] = Regex.run(~r/^#define TAME_VERSION "(.*)"$/m, @manual)
-      {:ok, [{:application, :tame, app}]} = :file.consult('src/tame.app.src')
+      {:ok, [{:application, :tame, app}]} = :file.consult("src/tame.app.src")
       [_, newest] = Regex.run(~r/^## (\d\S*)/m, File.read!("CHANGELOG.md"))
 
       assert version == to_string(app[:vsn])
