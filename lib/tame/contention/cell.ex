@@ -132,6 +132,8 @@ defmodule Tame.Contention.Cell do
     :os.perf_counter(:nanosecond) - facts.machine_ns + facts.monotonic_ns
   end
 
+  # A VM that was killed, for want of memory for one, is gone without a reason.
+  defp gone(:normal), do: "the peer node died, killed from outside or out of memory"
   defp gone(reason), do: "the peer node died: #{inspect(reason)}"
 
   defp now_ms, do: System.monotonic_time(:millisecond)

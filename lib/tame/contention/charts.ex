@@ -119,6 +119,7 @@ defmodule Tame.Contention.Charts do
           field: "since_ms",
           type: "quantitative",
           title: "time since the flood began, ms",
+          axis: %{tickCount: 8, labelOverlap: true},
           scale: %{domain: [first, last], nice: false}
         },
         x2: %{field: "at_ms"},
