@@ -49,6 +49,12 @@
 #define RING_SLOT_BYTES_MAX 65536
 #define RING_AREA_BYTES_MAX (UINT64_C(1) << 36)
 
+/* Where in its first page a region's payload begins. Copying between places that agree in their
+ * lower twelve bits is three times slower on some machines (memcpy on Zen); blocks of the VM's
+ * allocators begin near 0, so requests and replies keep away from that and from each other. */
+#define RING_REQUEST_SKEW 1024
+#define RING_REPLY_SKEW 2048
+
 /* An area's first bytes stay in memory when their regions are free; what lies behind goes back. */
 #define RING_HOT_BYTES (UINT64_C(8) << 20)
 

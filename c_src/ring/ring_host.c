@@ -202,7 +202,7 @@ static struct extent take_region(struct ring_host *ring, uint64_t bytes)
     struct extent region;
 
     pthread_mutex_lock(&ring->lock);
-    region = extents_take(&ring->replies, (bytes + RING_PAGE - 1) / RING_PAGE);
+    region = extents_take(&ring->replies, (bytes + RING_REPLY_SKEW + RING_PAGE - 1) / RING_PAGE);
     pthread_mutex_unlock(&ring->lock);
     return region;
 }
@@ -265,12 +265,12 @@ static int grow(struct reply_writer *reply, size_t size)
         reply->failed = 1;
         return 0;
     }
-    data = ring->base + (uint64_t)region.at * RING_PAGE;
+    data = ring->base + (uint64_t)region.at * RING_PAGE + RING_REPLY_SKEW;
     memcpy(data, reply->data, reply->size);
     give_region(ring, reply->region);
     reply->region = region;
     reply->data = data;
-    reply->capacity = (size_t)region.pages * RING_PAGE;
+    reply->capacity = (size_t)region.pages * RING_PAGE - RING_REPLY_SKEW;
     return 1;
 }
 
@@ -381,7 +381,7 @@ static void finish_writer(struct reply_writer *reply)
     if (reply->region.pages > 0) {
         pthread_mutex_lock(&ring->lock);
         extents_trim(&ring->replies, &reply->region,
-                     (uint32_t)((reply->size + RING_PAGE - 1) / RING_PAGE));
+                     (uint32_t)((reply->size + RING_REPLY_SKEW + RING_PAGE - 1) / RING_PAGE));
         ring->held[reply->slot_index] = reply->region;
         __atomic_fetch_add(&ring->held_len, 1, __ATOMIC_RELAXED);
         pthread_mutex_unlock(&ring->lock);
@@ -396,8 +396,9 @@ static void serve_slot(struct ring_host *ring, uint32_t index, const struct ring
     const uint32_t old = __atomic_fetch_or(&slot->state, RING_TAKEN, __ATOMIC_ACQUIRE);
     const uint32_t use = old & ~(uint32_t)(RING_USE - 1);
     const size_t size = slot->size;
-    const uint8_t *args =
-        slot->region == 0 ? slot->payload : ring->base + (uint64_t)slot->region * RING_PAGE;
+    const uint8_t *args = slot->region == 0
+                              ? slot->payload
+                              : ring->base + (uint64_t)slot->region * RING_PAGE + RING_REQUEST_SKEW;
     struct reply_writer reply = {.ring = ring, .slot = slot, .slot_index = index};
     enum ring_code code;
     uint8_t *copy = NULL;

@@ -57,8 +57,9 @@ static inline int ring_vm_reopen(int64_t os_pid, int64_t fd, mode_t type, int fl
 }
 
 #define RING_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-#define RING_TMPFS 0x01021994 /* TMPFS_MAGIC: memory, so that reading it cannot fail as on a disk \
-                               */
+#define RING_TMPFS                                                                 \
+    0x01021994 /* TMPFS_MAGIC: memory, so that reading it cannot fail as on a disk \
+                */
 
 /* Takes a mapped ring over. NULL, or what is wrong with it. */
 static inline const char *ring_vm_attach(struct ring_vm *vm, uint8_t *base, uint64_t bytes)
@@ -172,7 +173,7 @@ static inline struct ring_slot *ring_vm_slot(struct ring_vm *vm, uint32_t slot)
 /* Where a request's payload is to be written. */
 static inline uint8_t *ring_vm_region(struct ring_vm *vm, struct extent region)
 {
-    return vm->base + (uint64_t)region.at * RING_PAGE;
+    return vm->base + (uint64_t)region.at * RING_PAGE + RING_REQUEST_SKEW;
 }
 
 /* Hands a request, whose payload is written, to the host. `use` is this use of the slot, a multiple
@@ -250,7 +251,7 @@ static inline const char *ring_vm_reply(struct ring_vm *vm, uint32_t index,
         at = (uint64_t)((const uint8_t *)slot->payload - vm->base);
         room = ring_payload_max(&vm->geometry);
     } else {
-        at = (uint64_t)region * RING_PAGE;
+        at = (uint64_t)region * RING_PAGE + RING_REPLY_SKEW;
         if (at < replies_at || at >= vm->bytes)
             return "region";
         room = vm->bytes - at;

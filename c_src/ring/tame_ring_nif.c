@@ -22,7 +22,10 @@
 #define COPY_STEP_BYTES (32 * 1024)
 #define COPY_SLICE_NS 100000
 
-#define SPIN_PROBE 32 /* one call in so many spins although spinning has not paid lately */
+/* Where spinning has not paid lately, so many calls in a row spin all the same, out of so many: the
+ * first may have to wake the host, the second finds it about to sleep, the third tells. */
+#define PROBE_CALLS 4
+#define PROBE_PERIOD 64
 
 /* A large request on its way into its region, by hops. */
 struct copy {
@@ -61,13 +64,13 @@ static void charge(ErlNifEnv *env, uint64_t ns)
         (void)enif_consume_timeslice(env, ns < 1000000 ? (int)(ns / 10000) + 1 : 100);
 }
 
-static void predict(uint32_t *predicted_ns, uint64_t ns)
+/* Spinning failed: three times in a row, and it is left. One success brings it back. */
+static void predict_late(struct ring *ring, uint32_t *predicted_ns)
 {
     const uint32_t old = __atomic_load_n(predicted_ns, __ATOMIC_RELAXED);
 
-    if (ns > 1000000)
-        ns = 1000000;
-    __atomic_store_n(predicted_ns, (uint32_t)((3 * (uint64_t)old + ns) / 4), __ATOMIC_RELAXED);
+    if (old <= ring->spin_ns)
+        __atomic_store_n(predicted_ns, old + ring->spin_ns * 2 / 5, __ATOMIC_RELAXED);
 }
 
 /* Looks for the reply, for a bounded time. Returns 1 when it is there. */
@@ -78,7 +81,7 @@ static int spin(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id, 
     uint64_t start_ns, last_ns, now_ns;
 
     if (__atomic_load_n(predicted_ns, __ATOMIC_RELAXED) > ring->spin_ns &&
-        __atomic_add_fetch(&ring->probes, 1, __ATOMIC_RELAXED) % SPIN_PROBE != 0)
+        __atomic_add_fetch(&ring->probes, 1, __ATOMIC_RELAXED) % PROBE_PERIOD >= PROBE_CALLS)
         return ring_vm_replied(&ring->vm, index, use);
     if (ring->spin_ns == 0)
         return 0;
@@ -88,7 +91,7 @@ static int spin(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id, 
         for (int i = 0; i < RING_SPIN_LOOKS; i++) {
             if (ring_vm_replied(&ring->vm, index, use)) {
                 now_ns = ring_now_ns();
-                predict(predicted_ns, now_ns - start_ns);
+                __atomic_store_n(predicted_ns, (uint32_t)(now_ns - start_ns) / 2, __ATOMIC_RELAXED);
                 charge(env, now_ns - start_ns);
                 counted(&ring->spins_paid);
                 return 1;
@@ -98,7 +101,7 @@ static int spin(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id, 
         now_ns = ring_now_ns();
         if (now_ns - start_ns > ring->spin_ns || now_ns - last_ns > RING_DESCHEDULED_NS ||
             __atomic_load_n(&ring->closed, __ATOMIC_RELAXED)) {
-            predict(predicted_ns, 3 * (uint64_t)ring->spin_ns);
+            predict_late(ring, predicted_ns);
             charge(env, now_ns - start_ns);
             return 0;
         }
@@ -220,7 +223,7 @@ static ERL_NIF_TERM stand_in_line(ErlNifEnv *env, struct ring *ring, uint64_t id
 
 static ERL_NIF_TERM no_region(ErlNifEnv *env, struct ring *ring, size_t size)
 {
-    if (size > ring->vm.geometry.request_bytes)
+    if (size > ring->vm.geometry.request_bytes - RING_REQUEST_SKEW)
         return make_error(env, ring->library, ring->library->am_too_large);
     return busy(env, ring);
 }
