@@ -1,0 +1,64 @@
+/* The pool of workers, see worker.h. */
+#include <signal.h>
+#include <string.h>
+
+#include "worker.h"
+
+static struct job *next_job(void)
+{
+    struct job_queue *queue = &host.jobs;
+
+    pthread_mutex_lock(&queue->lock);
+    while (queue->first == NULL) {
+        queue->idle++;
+        pthread_cond_wait(&queue->filled, &queue->lock);
+        queue->idle--;
+    }
+    struct job *job = queue->first;
+    queue->first = job->next;
+    if (queue->first == NULL)
+        queue->last = &queue->first;
+    pthread_mutex_unlock(&queue->lock);
+    return job;
+}
+
+static void *worker_main(void *unused)
+{
+    (void)unused;
+    host_thread.type = ERL_NIF_THR_NORMAL_SCHEDULER;
+    for (;;) {
+        struct job *job = next_job();
+        job->run(job);
+    }
+    return NULL;
+}
+
+void worker_start(void)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, WORKER_STACK_BYTES);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    for (int i = 0; i < host.workers; i++) {
+        int error = pthread_create(&thread, &attributes, worker_main, NULL);
+        if (error != 0)
+            host_die("cannot start worker %d of %d: %s", i + 1, host.workers, strerror(error));
+    }
+    pthread_attr_destroy(&attributes);
+}
+
+void worker_do(struct job *job)
+{
+    struct job_queue *queue = &host.jobs;
+
+    job->next = NULL;
+    pthread_mutex_lock(&queue->lock);
+    *queue->last = job;
+    queue->last = &job->next;
+    int wake = queue->idle > 0;
+    pthread_mutex_unlock(&queue->lock);
+    if (wake)
+        pthread_cond_signal(&queue->filled);
+}

@@ -1,0 +1,17 @@
+/* Threads that run the library's code: calls that came by the control port, destructors, callbacks.
+ */
+#ifndef TAME_HOST_WORKER_H
+#define TAME_HOST_WORKER_H
+
+#include "host.h"
+
+/* The stack of a VM's normal scheduler, as it is by default (+sss 128 kilowords). */
+#define WORKER_STACK_BYTES (1024u * 1024)
+
+/* Starts as many as host.workers says. */
+void worker_start(void);
+
+/* Puts a job in line. It may come from any thread, and belongs to the workers now. */
+void worker_do(struct job *job);
+
+#endif
