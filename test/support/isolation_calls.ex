@@ -92,7 +92,7 @@ defmodule Tame.IsolationCalls do
 
     if rem(number, 5) == 0 do
       cut = :rand.uniform(byte_size(xml) + 1) - 1
-      <<first::binary-size(cut), rest::binary>> = xml
+      {first, rest} = split(xml, cut)
       fn -> xml_events(["<stream>", first, rest]) end
     else
       fn -> :fxml_stream.parse_element(xml) end
@@ -232,8 +232,12 @@ defmodule Tame.IsolationCalls do
   # One byte changed, taken out or added, anywhere.
   defp broken(text) do
     at = :rand.uniform(byte_size(text) + 1) - 1
-    <<first::binary-size(at), rest::binary>> = text
+    {first, rest} = split(text, at)
     Enum.random([first, first <> <<:rand.uniform(256) - 1>> <> rest, rest])
+  end
+
+  defp split(binary, at) do
+    {binary_part(binary, 0, at), binary_part(binary, at, byte_size(binary) - at)}
   end
 
   defp yaml_text do
