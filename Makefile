@@ -8,6 +8,8 @@
 #   make build    natives, the report's page script, Erlang and Elixir; warnings are errors
 #   make check    formatting and generated files
 #   make bench    the published figures, each from its script in bench/
+#   make matrix   build and test on OTP 27 and 29 too, each in a Debian root of its own
+#   make docs     the HTML documentation, into doc/
 #   make clean    remove everything built
 #
 # Variables you may set: REPORT_FLAGS (options of mix tame.report), V=1 (show C commands).
@@ -75,6 +77,34 @@ test-examples:
 	@set -e; for example in examples/*/; do \
 	    echo "== $$example"; $(MAKE) --no-print-directory -C $$example test; done
 
+# What `make matrix` runs in each root: all but what needs a browser, a JDK or the report's bundler, which
+# do not differ by version.
+test-version: natives
+	$(MIX) compile --warnings-as-errors
+	@$(MAKE) --no-print-directory -s -C c_src test
+	$(MIX) test --warnings-as-errors --exclude browser
+	rebar3 dialyzer
+
+matrix: test matrix-27 matrix-29
+
+matrix-27 matrix-29:
+	@tools/matrix $(@:matrix-%=%)
+
+# Comments of Erlang modules become -moduledoc and -doc, which OTP 27 knows; ex_doc is Debian's.
+docs:
+	@if command -v ex_doc >/dev/null; then $(MAKE) --no-print-directory docs-here; else tools/matrix --docs; fi
+
+DOCS := tmp/docs
+docs-here: natives
+	$(MIX) compile
+	rm -rf $(DOCS) doc && mkdir -p $(DOCS)/ebin
+	cp _build/mix/dev/lib/tame/ebin/* $(DOCS)/ebin/ && ln -s ../../priv $(DOCS)/priv
+	tools/erldoc src $(DOCS)/src
+	erlc +debug_info -I src -pa $(DOCS)/ebin -o $(DOCS)/ebin $(DOCS)/src/*.erl
+	ex_doc Tame $$(erl -noinput -eval '{ok,[{_,_,A}]}=file:consult("src/tame.app.src"), \
+	    io:put_chars(proplists:get_value(vsn, A)), halt().') $(DOCS)/ebin \
+	    --config docs/ex_doc.exs --proglang erlang --warnings-as-errors --formatter html --output doc
+
 bench: build
 	@for script in bench/*.exs; do echo "== $$script"; $(MIX) run $$script; done
 
@@ -84,4 +114,4 @@ clean:
 	for example in examples/*/; do $(MAKE) -C $$example clean; done
 
 .PHONY: report test deps-report deps-test build natives assets check test-c test-beam test-sanitized test-rebar3 \
-        test-examples bench clean
+        test-examples test-version matrix matrix-27 matrix-29 docs docs-here bench clean

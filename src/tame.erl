@@ -50,7 +50,7 @@ value(Value, _Call) ->
 %% again, which is why it is given as well.
 %%
 %%     hash(Data) -> tame:value(hash_nif(Data), fun hash_nif/1, {?MODULE, hash, [Data]}).
--spec value(term(), fun(), {module(), atom(), [term()]}) -> term().
+-spec value(term(), function(), {module(), atom(), [term()]}) -> term().
 value({'$tame', turn, Ref, Run}, Nif, {_, _, [First | Rest]} = Call) ->
     receive
         {Ref, turn} -> value(apply(Nif, [[Run | First] | Rest]), Nif, Call)

@@ -14,7 +14,7 @@
 %% What it cannot see: which function a slice was spent in; a process that neither gets nor leaves a
 %% thread between start and stop.
 %%
-%% It stands alone with tame_histogram, so that it can be loaded into a node that is watched.
+%% It stands alone with tame_histogram and tame_otp_features, so that it can be loaded into a node that is watched.
 -module(tame_slices).
 
 -export([start/1]).
@@ -254,11 +254,10 @@ ns(Native) ->
 
 %% ---- tracing, by OTP version -----------------------------------------------------------------
 
-%% From OTP 27 on in a session of our own, which disturbs no other tracer; its module is called by a
-%% variable, because the compiler and Dialyzer of OTP 25 do not know it.
+%% In a session of our own where there are such, which disturbs no other tracer.
 trace_on(Pid, Tracer) ->
     try
-        case trace_module() of
+        case tame_otp_features:trace() of
             none -> trace_on_shared(Pid, Tracer);
             Trace ->
                 Session = Trace:session_create(?MODULE, Tracer, []),
@@ -296,13 +295,6 @@ trace_off(Pid, {Trace, Session}) ->
 await_delivered(Pid, Ref) ->
     receive
         {trace_delivered, Pid, Ref} -> ok
-    end.
-
-%% By the release, because a search for a module that is not there takes milliseconds.
-trace_module() ->
-    case list_to_integer(erlang:system_info(otp_release)) of
-        Release when Release >= 27 -> trace;
-        _ -> none
     end.
 
 %% ---- the picture -----------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 #ifndef TAME_NIF_H
 #define TAME_NIF_H
 
+#include "otp_features.h"
 #include "pool.h"
 
 /* A row that appears twice is an enumerator that appears twice: the compiler says so. */
@@ -50,7 +51,7 @@ static inline int tame_impl_check(const char *module, const struct tame_impl_row
 /* A VM that halts while native code runs takes its memory away from under it. OTP 26 and newer can
  * be told to wait for the calls that are in the library, and say before that they are about to:
  * then dirty, yielding dirty and pool runs end at their next step. */
-#if ERL_NIF_MAJOR_VERSION > 2 || ERL_NIF_MINOR_VERSION >= 17
+#if TAME_IMPL_HAS_HALT_OPTIONS
 static inline void tame_impl_on_halt(void *priv_data)
 {
     struct tame_impl_instance *instance = (struct tame_impl_instance *)priv_data;

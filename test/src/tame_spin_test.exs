@@ -55,6 +55,8 @@ defmodule Tame.SpinTest do
     fun.()
     :accepted
   rescue
-    _ in ArgumentError -> {:badarg, hd(__STACKTRACE__)}
+    _ in ArgumentError ->
+      [top | _] = __STACKTRACE__
+      {:badarg, top}
   end
 end

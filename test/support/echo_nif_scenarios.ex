@@ -20,7 +20,9 @@ defmodule Tame.EchoNIFScenarios do
     for _ <- 1..20 do
       callers =
         for name <- [:echo_thread_new, :echo_thread_queue], _ <- 1..50 do
-          spawn_monitor(fn -> apply(:tame_echo_nif, name, [make_ref(), :binary.copy("x", 1000)]) end)
+          spawn_monitor(fn ->
+            apply(:tame_echo_nif, name, [make_ref(), :binary.copy("x", 1000)])
+          end)
         end
 
       for {pid, monitor} <- callers do

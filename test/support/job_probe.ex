@@ -34,7 +34,7 @@ defmodule Tame.JobProbe do
   end
 
   def load do
-    case :os.getenv('TAME_PROBE_LIBRARY') do
+    case :os.getenv(~c"TAME_PROBE_LIBRARY") do
       false -> :ok
       path -> :erlang.load_nif(Path.rootname(path), 0)
     end

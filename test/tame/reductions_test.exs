@@ -33,7 +33,7 @@ defmodule Tame.ReductionsTest do
       assert slow.neighbour_p99_us <= slow.neighbour_max_us
       assert slow.gb_per_s == @bytes / (slow.elapsed_us * 1000)
       assert [%{start_us: start, us: _, kind: _} | _] = slow.picture
-      assert start == 0.0
+      assert start >= 0.0 and start < slow.elapsed_us
       assert row(result, "good").reductions < slow.reductions
     end
 
@@ -192,7 +192,7 @@ defmodule Tame.ReductionsTest do
       right = :crypto.exor(input.a, input.b)
 
       for at <- [0, 1, 127_758, 127_759, 255_518, 299_999] do
-        <<before::binary-size(at), byte, rest::binary>> = right
+        {before, <<byte, rest::binary>>} = split(right, at)
         refute Input.right?(input, <<before::binary, rem(byte + 1, 256), rest::binary>>)
       end
 
@@ -235,5 +235,9 @@ defmodule Tame.ReductionsTest do
     assert text =~ ~r/^raising  failed: no memory$/m
     assert text =~ ~r/^Exclusive or of two binaries of 293 KiB \(300,001 B\), 1 rounds$/m
     assert text =~ ~r/^With nothing else to do, the neighbour woke [\d.]+ µs late/m
+  end
+
+  defp split(binary, at) do
+    {binary_part(binary, 0, at), binary_part(binary, at, byte_size(binary) - at)}
   end
 end

@@ -17,7 +17,7 @@ defmodule Mix.Tasks.Tame.CalibrateTest do
 
     script = """
     const r = JSON.parse(require("fs").readFileSync(#{inspect(path)}, "utf8"));
-    const j = r.jobs.find(j => j.module === "tame_exor");
+    const j = r.jobs.find(j => j.nif === "exor_nif");
     console.log([r.tool, r.format, typeof r.system.otp, typeof r.costs_ns.pool, typeof r.break_even_us.thread,
       j.nif, j.arity, typeof j.units_per_ms, typeof j.slice_units].join(" "));
     """

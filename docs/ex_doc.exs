@@ -1,0 +1,14 @@
+# What `make docs` builds with ex_doc, in the order in which a newcomer reads it.
+[
+  main: "readme",
+  source_url: nil,
+  extras: ["README.md" | Path.wildcard("docs/guide/*.md")] ++
+    Path.wildcard("docs/reference/*.md") ++ ["docs/architecture.md", "CONTRIBUTING.md", "CHANGELOG.md"],
+  groups_for_extras: [Guides: ~r"docs/guide", Reference: ~r"docs/reference"],
+  groups_for_modules: [
+    "Write once, choose where it runs": [:tame, :tame_exor, :tame_spin, :tame_echo],
+    "Measure in Erlang": ~r"^:?tame_(histogram|hgrm|meter|slices|neighbour|calibration)",
+    "The labs": ~r"^Tame\."
+  ],
+  skip_undefined_reference_warnings_on: ["CHANGELOG.md"]
+]
