@@ -37,7 +37,9 @@
 #ifndef TAME_RING_H
 #define TAME_RING_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define RING_MAGIC UINT64_C(0x31676e6972656d74) /* "tmering1" */
 #define RING_VERSION 1
@@ -49,9 +51,9 @@
 #define RING_SLOT_BYTES_MAX 65536
 #define RING_AREA_BYTES_MAX (UINT64_C(1) << 36)
 
-/* Where in its first page a region's payload begins. Copying between places that agree in their
- * lower twelve bits is three times slower on some machines (memcpy on Zen); blocks of the VM's
- * allocators begin near 0, so requests and replies keep away from that and from each other. */
+/* Where in its first page a region's payload begins. Copies between places that agree in their
+ * lower twelve bits are slow; blocks of the VM's allocators begin near 0, so requests and replies
+ * keep away from that and from each other. */
 #define RING_REQUEST_SKEW 1024
 #define RING_REPLY_SKEW 2048
 
@@ -89,6 +91,24 @@ struct ring_geometry {
 
 #define RING_GEOMETRY_DEFAULT \
     ((struct ring_geometry){64, 16384, UINT64_C(1) << 30, UINT64_C(1) << 30})
+
+/* memcpy for payloads. The C library's leaves 8 KiB and more to `rep movsb`, which is slow on some
+ * machines (Zen): an echo of 64 KiB took 19 us with it and takes 13.5 us with this, of 128 KiB 38
+ * and 22 us. */
+static inline void ring_copy(void *to, const void *from, size_t size)
+{
+    uint8_t *out = (uint8_t *)to;
+    const uint8_t *in = (const uint8_t *)from;
+
+    for (; size >= 64; size -= 64, in += 64, out += 64) {
+        uint64_t line[8];
+
+        __builtin_memcpy(line, in, sizeof line);
+        __builtin_memcpy(out, line, sizeof line);
+        __asm__ volatile("" ::: "memory"); /* else the loop is made a memcpy again */
+    }
+    memcpy(out, in, size);
+}
 
 /* 32 bytes, so that a call with a small payload is one cache line in each direction. The payload
  * follows, in a reply with its lease ids behind it, 8 bytes each, not aligned. */

@@ -5,7 +5,9 @@
  * does so only when the last request came soon enough after the one before that looking would have
  * found it, and not while other processes want its core: that shows by the clock, which jumps when
  * it was not running. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "ring_host.h"
 
 #include <fcntl.h>
@@ -266,7 +268,7 @@ static int grow(struct reply_writer *reply, size_t size)
         return 0;
     }
     data = ring->base + (uint64_t)region.at * RING_PAGE + RING_REPLY_SKEW;
-    memcpy(data, reply->data, reply->size);
+    ring_copy(data, reply->data, reply->size);
     give_region(ring, reply->region);
     reply->region = region;
     reply->data = data;
@@ -301,7 +303,7 @@ int ring_reply_put(struct reply_writer *reply, const void *bytes, size_t size)
 
     if (place == NULL)
         return 0;
-    memcpy(place, bytes, size);
+    ring_copy(place, bytes, size);
     reply->size += size;
     return 1;
 }
@@ -422,7 +424,7 @@ static void serve_slot(struct ring_host *ring, uint32_t index, const struct ring
     if (slot->region == 0) {
         copy = size <= sizeof near ? near : malloc(size);
         if (copy != NULL)
-            memcpy(copy, args, size);
+            ring_copy(copy, args, size);
         args = copy;
     }
     reply.data = slot->payload;

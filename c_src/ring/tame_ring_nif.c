@@ -325,7 +325,8 @@ static ERL_NIF_TERM copy_slice(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
 
         if (step > COPY_STEP_BYTES)
             step = COPY_STEP_BYTES;
-        memcpy(ring_vm_region(&ring->vm, copy->region) + copy->done, bytes.data + copy->done, step);
+        ring_copy(ring_vm_region(&ring->vm, copy->region) + copy->done, bytes.data + copy->done,
+                  step);
         copy->done += step;
         if (ring_now_ns() - start_ns > COPY_SLICE_NS) {
             (void)enif_consume_timeslice(env, 100);

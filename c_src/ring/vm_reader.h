@@ -60,7 +60,7 @@ static inline int decode_binary(ErlNifEnv *env, const uint8_t *data, size_t size
     }
     if (!enif_alloc_binary(bytes, &binary))
         return 0;
-    memcpy(binary.data, data + sizeof head, bytes);
+    ring_copy(binary.data, data + sizeof head, bytes);
     *term = enif_make_binary(env, &binary);
     return 1;
 }
@@ -81,7 +81,7 @@ static inline const char *decode(ErlNifEnv *env, const uint8_t *data, size_t siz
         copy = enif_alloc(size);
     if (copy == NULL)
         return "enomem";
-    memcpy(copy, data, size);
+    ring_copy(copy, data, size);
     /* 80: compressed. A host has no reason to; its few bytes could become gigabytes. */
     if (copy[0] != 131 || copy[1] == 80 ||
         enif_binary_to_term(env, copy, size, term, ERL_NIF_BIN2TERM_SAFE) != size)
@@ -302,7 +302,8 @@ static inline void *reader(void *arg)
     leases_drop(ring);
     /* The host is gone, and nobody reads what it left: the pages go back although somebody may
      * still hold the ring. A NIF that is reading just now reads zeros. */
-    (void)madvise(ring->vm.base, ring->vm.bytes, MADV_REMOVE);
+    (void)madvise(ring->vm.base + RING_HEADER_BYTES, ring->vm.bytes - RING_HEADER_BYTES,
+                  MADV_REMOVE);
     __atomic_store_n(&ring->reader_done, 1, __ATOMIC_RELEASE);
     return NULL;
 }
