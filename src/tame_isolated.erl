@@ -50,7 +50,7 @@ call(#library{rings = Rings, deadline_ms = DeadlineMs} = Library, Index, Name, A
     Ring = element(erlang:system_info(scheduler_id) rem tuple_size(Rings) + 1, Rings),
     case tame_ring:call(Ring, Index, with_caller(Library, Args), DeadlineMs) of
         {value, Value} -> Value;
-        {error, {closed, _}} -> call_later(Library, Index, Name, Args);
+        {error, closed} -> call_later(Library, Index, Name, Args);
         Other -> raise(Other, Library, Name, Args)
     end.
 
@@ -65,7 +65,7 @@ call_later(#library{pool = Pool, deadline_ms = DeadlineMs} = Library, Index, Nam
             Left = left_ms(DeadlineMs, Began),
             case tame_ring:call(Ring, Index, with_caller(Library, Args), Left) of
                 {value, Value} -> Value;
-                {error, {closed, _}} -> call_later(Library, Index, Name, Args);
+                {error, closed} -> call_later(Library, Index, Name, Args);
                 Other -> raise(Other, Library, Name, Args)
             end;
         {error, _} = Refused ->

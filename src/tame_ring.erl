@@ -13,6 +13,8 @@
 -export([close/2]).
 -export([leases/2]).
 -export([used/2]).
+-export([hold/2]).
+-export([abandoned/2]).
 -export([info/1]).
 
 -export_type([ring/0]).
@@ -40,7 +42,9 @@
         %% The arguments are larger than the request area, or the reply than the reply area.
         | too_large
         | deadline
-        %% close/2 was called, with this reason; `closed` when the ring was collected.
+        %% close/2 had been called before the host could have heard of this call.
+        | closed
+        %% close/2 was called while the host had the call, with this reason; `closed` when the ring was collected.
         | {host_down, Reason :: term()}
         %% The host wrote what no host may write: end it.
         | {bad_reply, What :: atom()}}.
@@ -107,7 +111,7 @@ hold(Args, Reply) when is_list(Args) ->
     Reply.
 
 %% The host is dead, or is to be treated so. Everybody who waits gets {error, {host_down, Reason}},
-%% and so does every later call. The first reason stays.
+%% and every later call {error, closed}. The first reason stays.
 -spec close(ring(), term()) -> ok.
 close(Ring, Reason) ->
     tame_ring_nif:close(Ring, Reason).
@@ -124,6 +128,17 @@ leases(Ring, Count) ->
 -spec used(ring(), [non_neg_integer()]) -> ok.
 used(Ring, Ids) ->
     tame_ring_nif:used(Ring, Ids).
+
+%% The leases behind these references that are still alive, by id; the VM holds each once more, until the
+%% host lists it behind a reply or used/2 is called. For what a host is about to send again.
+-spec hold(ring(), [reference()]) -> [pos_integer()].
+hold(Ring, Refs) ->
+    tame_ring_nif:hold(Ring, Refs).
+
+%% How many calls the host is at though nobody has waited for them for so many ms.
+-spec abandoned(ring(), non_neg_integer()) -> non_neg_integer().
+abandoned(Ring, Ms) ->
+    tame_ring_nif:abandoned(Ring, Ms).
 
 %% Counters: calls, spins, spins_paid, waits (calls that waited in receive), lined (that stood in line), busy,
 %% bad_replies; and what is now: slots_in_use, in_line, region_bytes (of requests), leases_unused;

@@ -8,6 +8,8 @@
 -export([close/2]).
 -export([leases/2]).
 -export([used/2]).
+-export([hold/2]).
+-export([abandoned/2]).
 -export([info/1]).
 -export([encode/1]).
 
@@ -22,6 +24,8 @@
     close/2,
     leases/2,
     used/2,
+    hold/2,
+    abandoned/2,
     info/1,
     encode/1
 ]).
@@ -67,6 +71,14 @@ leases(_Ring, _Count) ->
 
 -spec used(ring(), [non_neg_integer()]) -> ok.
 used(_Ring, _Ids) ->
+    erlang:nif_error(nif_not_loaded).
+
+-spec hold(ring(), [reference()]) -> [pos_integer()].
+hold(_Ring, _Refs) ->
+    erlang:nif_error(nif_not_loaded).
+
+-spec abandoned(ring(), non_neg_integer()) -> non_neg_integer().
+abandoned(_Ring, _Ms) ->
     erlang:nif_error(nif_not_loaded).
 
 -spec info(ring()) -> #{atom() => non_neg_integer()}.

@@ -54,6 +54,12 @@ static ERL_NIF_TERM raise_enomem(ErlNifEnv *env)
     return enif_raise_exception(env, enif_make_atom(env, "enomem"));
 }
 
+/* The host was dead before it could have heard of the call: it may be made again, elsewhere. */
+static ERL_NIF_TERM make_closed(ErlNifEnv *env, struct ring *ring)
+{
+    return make_error(env, ring->library, ring->library->am_closed);
+}
+
 /* ---- a call, after its arguments are in place
  * ---------------------------------------------------------- */
 
@@ -213,7 +219,7 @@ static ERL_NIF_TERM stand_in_line(ErlNifEnv *env, struct ring *ring, uint64_t id
     enif_mutex_unlock(ring->lock);
     if (refused != NULL) {
         free_line_entry(env, ring, entry);
-        return refused[0] == 'b' ? busy(env, ring) : make_host_down(env, ring);
+        return refused[0] == 'b' ? busy(env, ring) : make_closed(env, ring);
     }
     counted(&ring->lined);
     counted(&ring->calls);
@@ -275,7 +281,7 @@ static ERL_NIF_TERM call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (!get_ring(env, argv[0], &ring) || !enif_get_uint(env, argv[1], &function))
         return enif_make_badarg(env);
     if (is_closed(ring))
-        return make_host_down(env, ring);
+        return make_closed(env, ring);
 
     const size_t room = ring_payload_max(&ring->vm.geometry);
 
@@ -335,7 +341,7 @@ static ERL_NIF_TERM copy_slice(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     }
     charge(env, ring_now_ns() - start_ns);
     if (is_closed(ring))
-        return make_host_down(env, ring);
+        return make_closed(env, ring);
     region = copy->region;
     copy->region = (struct extent){0, 0}; /* the call's now */
     return submit_region(env, ring, function, bytes.size, region);
@@ -354,7 +360,7 @@ static ERL_NIF_TERM call_encoded(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
         !enif_inspect_binary(env, argv[2], &bytes))
         return enif_make_badarg(env);
     if (is_closed(ring))
-        return make_host_down(env, ring);
+        return make_closed(env, ring);
 
     copy = enif_alloc_resource(library_of(env)->copy_type, sizeof *copy);
     if (copy == NULL)
@@ -393,6 +399,7 @@ static ERL_NIF_TERM cancel(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         if (__atomic_load_n(&slot->word, __ATOMIC_SEQ_CST) == word_of(id, WAITING) &&
             turn(slot, id, WAITING, READING)) {
             waiter_close(env, ring, &slot->waiter);
+            slot->abandoned_ns = ring_now_ns();
             __atomic_store_n(&slot->word, word_of(id, ABANDONED), __ATOMIC_SEQ_CST);
             ring_vm_cancel(&ring->vm, i);
             (void)deliver(env, ring,
@@ -423,6 +430,7 @@ static void caller_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMoni
             turn(slot, word >> 3, WAITING, READING)) {
             slot->waiter.monitored = 0;
             waiter_close(env, ring, &slot->waiter);
+            slot->abandoned_ns = ring_now_ns();
             __atomic_store_n(&slot->word, word_of(word >> 3, ABANDONED), __ATOMIC_SEQ_CST);
             ring_vm_cancel(&ring->vm, i);
             (void)deliver(env, ring, i);
@@ -484,6 +492,58 @@ static ERL_NIF_TERM used(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         lease_used(ring, id);
     }
     return ring->library->am_ok;
+}
+
+static ERL_NIF_TERM hold(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Ring, [Ref]) -> [Id] */
+    struct ring *ring;
+    ERL_NIF_TERM head, tail = argv[1], held = enif_make_list(env, 0);
+    void *object;
+    int left = 10000;
+
+    (void)argc;
+    if (!get_ring(env, argv[0], &ring) || !enif_is_list(env, tail))
+        return enif_make_badarg(env);
+    for (; left > 0 && enif_get_list_cell(env, tail, &head, &tail); left--) {
+        struct proxy *proxy;
+
+        /* One that was collected is a reference like any other now. */
+        if (!enif_get_resource(env, head, library_of(env)->proxy_type, &object))
+            continue;
+        proxy = object;
+        if (proxy->ring != ring)
+            continue;
+        enif_keep_resource(proxy);
+        if (lease_keep(ring, proxy->id, proxy))
+            held = enif_make_list_cell(env, enif_make_uint64(env, proxy->id), held);
+        else
+            enif_release_resource(proxy);
+    }
+    return held;
+}
+
+static ERL_NIF_TERM abandoned(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Ring, Ms) -> how many calls go on though nobody has wanted them for so long */
+    struct ring *ring;
+    unsigned ms, count = 0;
+    const uint64_t now_ns = ring_now_ns();
+
+    (void)argc;
+    if (!get_ring(env, argv[0], &ring) || !enif_get_uint(env, argv[1], &ms))
+        return enif_make_badarg(env);
+    for (uint32_t i = 0; i < ring->vm.geometry.slots; i++) {
+        struct slot *slot = &ring->slots[i];
+
+        /* If the slot passes to another call in between, that one is younger. */
+        if ((__atomic_load_n(&slot->word, __ATOMIC_SEQ_CST) & 7) == ABANDONED &&
+            ring_vm_taken(&ring->vm, i) &&
+            now_ns - __atomic_load_n(&slot->abandoned_ns, __ATOMIC_RELAXED) >=
+                ms * UINT64_C(1000000))
+            count++;
+    }
+    return enif_make_uint(env, count);
 }
 
 static void proxy_destroy(ErlNifEnv *env, void *object)
@@ -795,6 +855,8 @@ static ErlNifFunc functions[] = {
     {"close", 2, close_ring, 0},
     {"leases", 2, leases, 0},
     {"used", 2, used, 0},
+    {"hold", 2, hold, 0},
+    {"abandoned", 2, abandoned, 0},
     {"info", 1, info, 0},
     {"encode", 1, encode, 0},
 };

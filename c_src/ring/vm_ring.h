@@ -36,8 +36,9 @@ struct waiter {
 
 struct slot {
     _Alignas(64) uint64_t word;
-    struct extent region; /* of the request */
-    struct waiter waiter; /* from WAITING on */
+    struct extent region;  /* of the request */
+    struct waiter waiter;  /* from WAITING on */
+    uint64_t abandoned_ns; /* since when, in phase ABANDONED */
 };
 
 /* A call that waits for a slot. */
@@ -53,7 +54,8 @@ struct line_entry {
 
 struct lease {
     uint64_t id;
-    void *proxy; /* a resource of ours that we keep; NULL when it was used */
+    void *proxy; /* a resource of ours that we keep, once for each hold; NULL: there is no hold */
+    uint32_t holds;
 };
 
 struct library {
@@ -400,15 +402,11 @@ static inline void flush_gone(struct ring *ring)
     enif_mutex_unlock(ring->lock);
 }
 
-/* Drops our hold on the proxy of a lease that the host has used, if it is one. Its id is the host's
- * word, so anything. */
-static inline void lease_used(struct ring *ring, uint64_t id)
+/* Where a lease is in the table, or would be. The lock is held. */
+static inline size_t lease_place(const struct ring *ring, uint64_t id)
 {
-    void *proxy = NULL;
-    size_t low = 0, high;
+    size_t low = 0, high = ring->leases_len;
 
-    enif_mutex_lock(ring->lock);
-    high = ring->leases_len;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
 
@@ -417,18 +415,30 @@ static inline void lease_used(struct ring *ring, uint64_t id)
         else
             high = middle;
     }
-    if (low < ring->leases_len && ring->leases[low].id == id) {
-        proxy = ring->leases[low].proxy;
-        ring->leases[low].proxy = NULL;
-        if (proxy != NULL)
+    return low;
+}
+
+/* Drops one hold on the proxy of a lease that the host has used, if it is one. Its id is the host's
+ * word, so anything. */
+static inline void lease_used(struct ring *ring, uint64_t id)
+{
+    void *proxy = NULL;
+
+    enif_mutex_lock(ring->lock);
+    struct lease *lease = &ring->leases[lease_place(ring, id)];
+    if (lease < ring->leases + ring->leases_len && lease->id == id && lease->proxy != NULL) {
+        proxy = lease->proxy;
+        if (--lease->holds == 0) {
+            lease->proxy = NULL;
             ring->leases_unused--;
+        }
     }
     enif_mutex_unlock(ring->lock);
     if (proxy != NULL)
         enif_release_resource(proxy);
 }
 
-/* Forgets leases that were used, to make room. The lock is held. */
+/* Forgets leases without a hold, to make room. The lock is held. */
 static inline void leases_compact(struct ring *ring)
 {
     size_t len = 0;
@@ -439,29 +449,45 @@ static inline void leases_compact(struct ring *ring)
     ring->leases_len = len;
 }
 
-/* Takes over our hold on a new proxy. Returns 0 when memory is short. */
-static inline int lease_keep(struct ring *ring, uint64_t id, void *proxy)
+/* Room for one more. Returns 0 when memory is short. The lock is held. */
+static inline int leases_reserve(struct ring *ring)
 {
-    int ok = 1;
+    if (ring->leases_len < ring->leases_max)
+        return 1;
+    leases_compact(ring);
+    if (ring->leases_len * 2 > ring->leases_max || ring->leases_max == 0) {
+        const size_t max = ring->leases_max > 0 ? ring->leases_max * 2 : 256;
+        struct lease *more = realloc(ring->leases, max * sizeof *more);
 
-    enif_mutex_lock(ring->lock);
-    if (ring->leases_len == ring->leases_max) {
-        leases_compact(ring);
-        if (ring->leases_len * 2 > ring->leases_max || ring->leases_max == 0) {
-            const size_t max = ring->leases_max > 0 ? ring->leases_max * 2 : 256;
-            struct lease *more = realloc(ring->leases, max * sizeof *more);
-
-            if (more != NULL) {
-                ring->leases = more;
-                ring->leases_max = max;
-            }
+        if (more != NULL) {
+            ring->leases = more;
+            ring->leases_max = max;
         }
     }
-    if (ring->leases_len == ring->leases_max || is_closed(ring))
-        ok = 0;
-    else {
-        ring->leases[ring->leases_len++] = (struct lease){id, proxy};
-        ring->leases_unused++;
+    return ring->leases_len < ring->leases_max;
+}
+
+/* Takes over a hold of the caller's on a proxy. Returns 0 when memory is short or the ring closed.
+ */
+static inline int lease_keep(struct ring *ring, uint64_t id, void *proxy)
+{
+    int ok;
+
+    enif_mutex_lock(ring->lock);
+    ok = !is_closed(ring) && leases_reserve(ring);
+    if (ok) {
+        const size_t place = lease_place(ring, id);
+        struct lease *lease = &ring->leases[place];
+
+        if (place == ring->leases_len || lease->id != id) {
+            memmove(lease + 1, lease, (ring->leases_len - place) * sizeof *lease);
+            *lease = (struct lease){id, NULL, 0};
+            ring->leases_len++;
+        }
+        if (lease->holds++ == 0) {
+            lease->proxy = proxy;
+            ring->leases_unused++;
+        }
     }
     enif_mutex_unlock(ring->lock);
     return ok;
@@ -471,13 +497,16 @@ static inline int lease_keep(struct ring *ring, uint64_t id, void *proxy)
 static inline void leases_drop(struct ring *ring)
 {
     for (size_t i = 0; i < ring->leases_len; i++) {
+        uint32_t holds;
         void *proxy;
 
         enif_mutex_lock(ring->lock);
         proxy = ring->leases[i].proxy;
+        holds = ring->leases[i].holds;
         ring->leases[i].proxy = NULL;
+        ring->leases[i].holds = 0;
         enif_mutex_unlock(ring->lock);
-        if (proxy != NULL)
+        for (; proxy != NULL && holds > 0; holds--)
             enif_release_resource(proxy);
     }
 }
