@@ -79,11 +79,11 @@ valid(_, _) -> false.
 call(Ring, Function, Args, Timeout) ->
     case tame_ring_nif:call(Ring, Function, Args) of
         {wait, Ref, Id} ->
-            hold(Args, wait(Ring, Ref, Id, Timeout));
+            keep(Args, wait(Ring, Ref, Id, Timeout));
         encode ->
             %% The binary is in memory outside the heap, and term_to_binary/1 yields by itself.
             case tame_ring_nif:call_encoded(Ring, Function, term_to_binary(Args)) of
-                {wait, Ref, Id} -> hold(Args, wait(Ring, Ref, Id, Timeout));
+                {wait, Ref, Id} -> keep(Args, wait(Ring, Ref, Id, Timeout));
                 Reply -> Reply
             end;
         Reply ->
@@ -107,7 +107,7 @@ wait(Ring, Ref, Id, Timeout) ->
 
 %% Keeps the arguments alive until the reply is here: a proxy among them that nobody else holds would
 %% else be collected while the host may be about to return it.
-hold(Args, Reply) when is_list(Args) ->
+keep(Args, Reply) when is_list(Args) ->
     Reply.
 
 %% The host is dead, or is to be treated so. Everybody who waits gets {error, {host_down, Reason}},
