@@ -393,8 +393,8 @@ static ERL_NIF_TERM cancel(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         if (__atomic_load_n(&slot->word, __ATOMIC_SEQ_CST) == word_of(id, WAITING) &&
             turn(slot, id, WAITING, READING)) {
             waiter_close(env, ring, &slot->waiter);
+            ring_vm_cancel(&ring->vm, i); /* while the slot cannot pass to another call */
             __atomic_store_n(&slot->word, word_of(id, ABANDONED), __ATOMIC_SEQ_CST);
-            ring_vm_cancel(&ring->vm, i);
             (void)deliver(env, ring,
                           i); /* the reply may have come meanwhile, and its ring been heard */
             return ring->library->am_ok;
@@ -423,8 +423,8 @@ static void caller_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMoni
             turn(slot, word >> 3, WAITING, READING)) {
             slot->waiter.monitored = 0;
             waiter_close(env, ring, &slot->waiter);
-            __atomic_store_n(&slot->word, word_of(word >> 3, ABANDONED), __ATOMIC_SEQ_CST);
             ring_vm_cancel(&ring->vm, i);
+            __atomic_store_n(&slot->word, word_of(word >> 3, ABANDONED), __ATOMIC_SEQ_CST);
             (void)deliver(env, ring, i);
         }
     }
