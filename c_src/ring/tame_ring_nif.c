@@ -400,8 +400,8 @@ static ERL_NIF_TERM cancel(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
             turn(slot, id, WAITING, READING)) {
             waiter_close(env, ring, &slot->waiter);
             slot->abandoned_ns = ring_now_ns();
+            ring_vm_cancel(&ring->vm, i); /* while the slot cannot pass to another call */
             __atomic_store_n(&slot->word, word_of(id, ABANDONED), __ATOMIC_SEQ_CST);
-            ring_vm_cancel(&ring->vm, i);
             (void)deliver(env, ring,
                           i); /* the reply may have come meanwhile, and its ring been heard */
             return ring->library->am_ok;
@@ -431,8 +431,8 @@ static void caller_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMoni
             slot->waiter.monitored = 0;
             waiter_close(env, ring, &slot->waiter);
             slot->abandoned_ns = ring_now_ns();
-            __atomic_store_n(&slot->word, word_of(word >> 3, ABANDONED), __ATOMIC_SEQ_CST);
             ring_vm_cancel(&ring->vm, i);
+            __atomic_store_n(&slot->word, word_of(word >> 3, ABANDONED), __ATOMIC_SEQ_CST);
             (void)deliver(env, ring, i);
         }
     }
