@@ -10,6 +10,7 @@
 #include "host.h"
 #include "lease.h"
 #include "query.h"
+#include "worker.h"
 
 /* When hops have left this much behind, what is still needed moves to a fresh arena. */
 #define HOP_GARBAGE_BYTES (8u << 20)
@@ -119,13 +120,13 @@ int host_prepare(term t, struct call *call, struct etf_out *out)
     return out->atoms.len == 0 || declare_atoms(out);
 }
 
-static void sync_messages(struct call *call, struct reply_writer *writer)
+static void sync_messages(struct call *call, struct call_writer *writer)
 {
     if (call->sent && !writer->in_order)
         query_is_true(atom_make((const unsigned char *)"sync", 4, 1));
 }
 
-static void reply(struct call *call, enum reply_kind kind, term t, struct reply_writer *writer)
+static void reply(struct call *call, enum reply_kind kind, term t, struct call_writer *writer)
 {
     struct reply reply = {.kind = kind};
     struct etf_out out;
@@ -185,6 +186,13 @@ static void leave(struct call *call)
     pthread_mutex_unlock(&host.calls.lock);
 }
 
+int host_is_cancelled(struct call *call)
+{
+    struct call_writer *writer = call->writer;
+
+    return call->cancelled || (writer->cancelled != NULL && writer->cancelled(writer));
+}
+
 void host_cancel(uint64_t id)
 {
     pthread_mutex_lock(&host.calls.lock);
@@ -211,7 +219,7 @@ static term *read_args(struct call *call, unsigned arity, const unsigned char *a
     return list_to_array(&call->env, list, arity);
 }
 
-static void finish(struct call *call, term result, struct reply_writer *writer)
+static void finish(struct call *call, term result, struct call_writer *writer)
 {
     ErlNifEnv *env = &call->env;
 
@@ -232,14 +240,15 @@ static void finish(struct call *call, term result, struct reply_writer *writer)
 }
 
 int host_call(int index, uint64_t id, const unsigned char *args, size_t size,
-              struct reply_writer *writer)
+              struct call_writer *writer)
 {
     const ErlNifFunc *function = function_at(index);
     struct call call;
 
     if (function == NULL)
         return -1;
-    call = (struct call){.id = id, .number = ++host.last_call, .function = function->name};
+    call = (struct call){
+        .id = id, .number = ++host.last_call, .function = function->name, .writer = writer};
     env_init(&call.env, ENV_CALL);
     call.env.chunks = host_thread.spare_chunk;
     host_thread.spare_chunk = NULL;
@@ -252,6 +261,7 @@ int host_call(int index, uint64_t id, const unsigned char *args, size_t size,
         return -1;
     }
     int type = host_thread.type;
+    host_thread.in_call = 1;
     enter(&call);
     host_thread.type = thread_type(flags_of(function));
     term result = function->fptr(&call.env, (int)function->arity, argv);
@@ -263,6 +273,8 @@ int host_call(int index, uint64_t id, const unsigned char *args, size_t size,
 
     env_reset(&call.env);
     host_thread.spare_chunk = call.env.chunks;
+    host_thread.in_call = 0;
+    worker_call_ended();
     return 0;
 }
 
@@ -311,7 +323,7 @@ ERL_NIF_TERM enif_schedule_nif(ErlNifEnv *env, const char *name, int flags, nif_
 int enif_consume_timeslice(ErlNifEnv *env, int percent)
 {
     (void)percent; /* it is the caller who is charged, by the ring */
-    return env->call != NULL && env->call->cancelled;
+    return env->call != NULL && host_is_cancelled(env->call);
 }
 
 int enif_thread_type(void)

@@ -1,6 +1,6 @@
 /* One call of a NIF, from its arguments in external format to its reply.
  *
- * The control port and the ring both use it: they differ in their reply_writer only.
+ * The control port and the ring both use it: they differ in their call_writer only.
  */
 #ifndef TAME_HOST_CALL_H
 #define TAME_HOST_CALL_H
@@ -17,12 +17,14 @@ struct reply {
     size_t leases_len;
 };
 
-struct reply_writer {
+struct call_writer {
     /* A place for reply->size bytes, or NULL: there is none so large, and an error takes its place.
      * Not called with REPLY_BADARG. It must not lie where the call's arguments do. */
-    unsigned char *(*room)(struct reply_writer *writer, const struct reply *reply);
+    unsigned char *(*room)(struct call_writer *writer, const struct reply *reply);
     /* The bytes are written: publish them. Called once for each call. */
-    void (*done)(struct reply_writer *writer, const struct reply *reply);
+    void (*done)(struct call_writer *writer, const struct reply *reply);
+    /* Whether nobody waits for the reply any more; may be NULL: host_cancel says so. */
+    int (*cancelled)(struct call_writer *writer);
     /* Messages sent before reach the VM before the reply without our doing. */
     int in_order;
 };
@@ -33,6 +35,7 @@ struct call {
     uint64_t id;     /* the VM's */
     uint64_t number; /* ours: never used twice */
     _Atomic int cancelled;
+    struct call_writer *writer;
     int sent;    /* it has sent a message */
     term caller; /* a pid, or TERM_NONE: the library never asks */
     const char *function;
@@ -45,7 +48,9 @@ struct call {
  *
  * Returns 0; -1: there is no such function, or args is no such list, and nothing was written. */
 int host_call(int function, uint64_t id, const unsigned char *args, size_t size,
-              struct reply_writer *writer);
+              struct call_writer *writer);
+
+int host_is_cancelled(struct call *call);
 
 /* The caller is dead or past its deadline: a running call of this id is told so. */
 void host_cancel(uint64_t id);

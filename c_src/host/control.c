@@ -181,7 +181,7 @@ int control_send(struct call *call, term pid, term message)
 
 /* {reply, Id, {value | raise, Term} | badarg, Leases} */
 struct control_writer {
-    struct reply_writer writer;
+    struct call_writer writer;
     uint64_t id;
     unsigned char *frame; /* freed by done */
     size_t room_at, size;
@@ -220,9 +220,9 @@ static void build_frame(struct control_writer *writer, const struct reply *reply
     env_destroy(&env);
 }
 
-static unsigned char *room(struct reply_writer *reply_writer, const struct reply *reply)
+static unsigned char *room(struct call_writer *call_writer, const struct reply *reply)
 {
-    struct control_writer *writer = (struct control_writer *)reply_writer;
+    struct control_writer *writer = (struct control_writer *)call_writer;
 
     /* What a frame's length can say, and the external format's own bound. */
     if (reply->size > UINT32_MAX - 4096)
@@ -231,9 +231,9 @@ static unsigned char *room(struct reply_writer *reply_writer, const struct reply
     return writer->frame + writer->room_at;
 }
 
-static void done(struct reply_writer *reply_writer, const struct reply *reply)
+static void done(struct call_writer *call_writer, const struct reply *reply)
 {
-    struct control_writer *writer = (struct control_writer *)reply_writer;
+    struct control_writer *writer = (struct control_writer *)call_writer;
 
     if (reply->kind == REPLY_BADARG)
         build_frame(writer, reply);

@@ -18,6 +18,9 @@
 /* Not a bound of the format, but of good sense: no bignum of the VM is larger. */
 #define BIG_BYTES_MAX (1u << 23)
 
+/* Funs within funs within ... of a term that does not come from the VM: each takes C stack. */
+#define FUN_DEPTH_MAX 32
+
 /* ---- a cursor ------------------------------------------------------------------------- */
 
 const unsigned char *etf_bytes(struct etf_cursor *cursor, size_t size)
@@ -245,6 +248,7 @@ const unsigned char *etf_skip(struct etf_cursor *cursor, size_t *size)
 
 struct reader {
     ErlNifEnv *env;
+    int depth; /* of funs in funs */
     struct etf_cursor cursor;
     int flags;
     struct work work;
@@ -265,6 +269,9 @@ static void push_place(struct reader *reader, term *to, size_t left, int stride)
     if (left > 0)
         *(struct place *)work_push(&reader->work) = (struct place){to, left, stride, 0};
 }
+
+static size_t read_at_depth(ErlNifEnv *env, const unsigned char *bytes, size_t size, int flags,
+                            int depth, term *out);
 
 static term bad(struct reader *reader)
 {
@@ -424,6 +431,19 @@ static term read_map(struct reader *reader)
     return map;
 }
 
+/* Whether the VM reads this as an identifier of its own: what it never gave out it refuses, and a
+ * reply with it would be none. Up to OTP 25 it looks at more bits. */
+static int is_of_vm(unsigned tag, uint64_t id, uint64_t serial, const uint32_t *words, size_t len)
+{
+    int old = host.otp_release < 26;
+
+    if (len > 0)
+        return len != 4 && words[0] < 1u << 18;
+    if (tag == ETF_NEW_PID || tag == ETF_PID)
+        return id < 1u << (old ? 15 : 28) && serial < UINT64_C(1) << (old ? 13 : 32);
+    return id < UINT64_C(1) << (old ? 28 : 60);
+}
+
 /* Pids, ports and references: start is where their tag stands. */
 static term read_identifier(struct reader *reader, unsigned tag, const unsigned char *start)
 {
@@ -461,6 +481,8 @@ static term read_identifier(struct reader *reader, unsigned tag, const unsigned 
 
     int is_pid = tag == ETF_NEW_PID || tag == ETF_PID, is_ref = len > 0;
     if (host_is_this_node(node, size, (uint32_t)creation)) {
+        if ((reader->flags & ETF_TRUSTED) == 0 && !is_of_vm(tag, id, serial, words, len))
+            return bad(reader);
         if (is_ref)
             return resource_or_ref(reader->env, words, len);
         if (is_pid && id < 1u << 28)
@@ -468,6 +490,8 @@ static term read_identifier(struct reader *reader, unsigned tag, const unsigned 
         if (!is_pid && id < UINT64_C(1) << 60)
             return id << 4 | 7;
     }
+    if (atom_make(node, size, (reader->flags & ETF_TRUSTED) != 0) == TERM_NONE)
+        return bad(reader); /* the node's name is no atom */
     return term_opaque(reader->env, BOX_FOREIGN,
                        is_ref   ? ERL_NIF_TERM_TYPE_REFERENCE
                        : is_pid ? ERL_NIF_TERM_TYPE_PID
@@ -475,12 +499,49 @@ static term read_identifier(struct reader *reader, unsigned tag, const unsigned 
                        start, (size_t)(cursor->at - start));
 }
 
+/* Whether the next term in cursor reads, and is of this type (-1: any). It is thrown away. */
+static int check_term(struct reader *reader, struct etf_cursor *cursor, int type)
+{
+    term made;
+    size_t taken = read_at_depth(reader->env, cursor->at, left_bytes(cursor),
+                                 reader->flags & ~ETF_BORROW, reader->depth + 1, &made);
+
+    cursor->at += taken;
+    return taken > 0 && (type < 0 || (int)enif_term_type(reader->env, made) == type);
+}
+
+/* A fun is carried unread, so what a library got from anywhere is looked at once: what goes out to
+ * the VM must be a term. */
+static int check_fun(struct reader *reader, const unsigned char *bytes, size_t size)
+{
+    struct etf_cursor cursor = {bytes + 1, bytes + size, 0};
+
+    if (bytes[0] == ETF_EXPORT)
+        return check_term(reader, &cursor, ERL_NIF_TERM_TYPE_ATOM) &&
+               check_term(reader, &cursor, ERL_NIF_TERM_TYPE_ATOM) &&
+               *cursor.at == ETF_SMALL_INTEGER;
+    etf_bytes(&cursor, 4 + 1 + 16 + 4); /* size, arity, checksum, index */
+    uint64_t free_len = etf_u32(&cursor);
+    if (cursor.bad || free_len > left_bytes(&cursor) ||
+        !check_term(reader, &cursor, ERL_NIF_TERM_TYPE_ATOM) ||
+        !check_term(reader, &cursor, ERL_NIF_TERM_TYPE_INTEGER) ||
+        !check_term(reader, &cursor, ERL_NIF_TERM_TYPE_INTEGER) ||
+        !check_term(reader, &cursor, ERL_NIF_TERM_TYPE_PID))
+        return 0;
+    while (free_len-- > 0) {
+        if (!check_term(reader, &cursor, -1))
+            return 0;
+    }
+    return left_bytes(&cursor) == 0;
+}
+
 static term read_fun(struct reader *reader, const unsigned char *start)
 {
     size_t size;
 
     reader->cursor.at = start;
-    if (etf_skip(&reader->cursor, &size) == NULL)
+    if (etf_skip(&reader->cursor, &size) == NULL ||
+        ((reader->flags & ETF_TRUSTED) == 0 && !check_fun(reader, start, size)))
         return bad(reader);
     return term_opaque(reader->env, BOX_FUN, ERL_NIF_TERM_TYPE_FUN, start, size);
 }
@@ -602,12 +663,16 @@ static size_t read_compressed(ErlNifEnv *env, const unsigned char *bytes, size_t
     return taken;
 }
 
-size_t etf_read(ErlNifEnv *env, const unsigned char *bytes, size_t size, int flags, term *out)
+static size_t read_at_depth(ErlNifEnv *env, const unsigned char *bytes, size_t size, int flags,
+                            int depth, term *out)
 {
-    struct reader reader = {.env = env, .cursor = {bytes, bytes + size, 0}, .flags = flags};
+    struct reader reader = {
+        .env = env, .depth = depth, .cursor = {bytes, bytes + size, 0}, .flags = flags};
     term *to = out;
 
-    if (size > 0 && bytes[0] == ETF_VERSION) {
+    if (depth > FUN_DEPTH_MAX)
+        return 0;
+    if (depth == 0 && size > 0 && bytes[0] == ETF_VERSION) {
         reader.cursor.at++;
         if (size > 1 && bytes[1] == ETF_COMPRESSED) {
             size_t taken = read_compressed(env, bytes + 2, size - 2, flags, out);
@@ -624,4 +689,9 @@ size_t etf_read(ErlNifEnv *env, const unsigned char *bytes, size_t size, int fla
     if (reader.cursor.bad || !check_maps(&reader))
         return 0;
     return (size_t)(reader.cursor.at - bytes);
+}
+
+size_t etf_read(ErlNifEnv *env, const unsigned char *bytes, size_t size, int flags, term *out)
+{
+    return read_at_depth(env, bytes, size, flags, 0, out);
 }

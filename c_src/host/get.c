@@ -210,13 +210,13 @@ static int get_latin1(term list, char *buffer, unsigned size)
         return 0;
     for (; is_list_cell(list); list = cell_of(list)[1]) {
         term head = cell_of(list)[0];
-        if (len == size - 1) {
-            buffer[len] = '\0';
-            return -(int)size;
-        }
         if (!is_small(head) || small_value(head) < 0 || small_value(head) > 255) {
             buffer[len] = '\0';
             return 0;
+        }
+        if (len == size - 1) {
+            buffer[len] = '\0';
+            return -(int)size;
         }
         buffer[len++] = (char)small_value(head);
     }

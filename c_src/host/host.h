@@ -123,7 +123,9 @@ extern struct host host;
 struct host_thread {
     int type;                      /* ERL_NIF_THR_... */
     struct env_chunk *spare_chunk; /* the first chunk of the last call, for the next one */
-    struct nif_thread *self;       /* of enif_thread_create, or made when it is asked for */
+    int in_call;
+    struct job *after_call;  /* destructors of what the running call let go of */
+    struct nif_thread *self; /* of enif_thread_create, or made when it is asked for */
     struct {
         void *data;
         unsigned use;

@@ -263,8 +263,13 @@ int enif_get_map_value(ErlNifEnv *env, ERL_NIF_TERM map, ERL_NIF_TERM key, ERL_N
 int enif_make_map_update(ErlNifEnv *env, ERL_NIF_TERM map, ERL_NIF_TERM key, ERL_NIF_TERM value,
                          ERL_NIF_TERM *out)
 {
-    if (!is_map(map) || find_pair(env, map, key) < 0)
+    if (!is_map(map))
         return 0;
+    if (find_pair(env, map, key) < 0) {
+        if (map_len(map) > MAP_FLAT_LEN)
+            *out = TERM_NONE; /* as the VM does */
+        return 0;
+    }
     *out = map_put(env, map, key, value);
     return 1;
 }
@@ -287,8 +292,15 @@ int enif_make_map_from_arrays(ErlNifEnv *env, ERL_NIF_TERM keys[], ERL_NIF_TERM 
         pairs[2 * i] = keys[i];
         pairs[2 * i + 1] = values[i];
     }
-    if (!map_normalise(env, map))
-        return 0;
+    if (!map_normalise(env, map)) {
+        if (count <= MAP_FLAT_LEN)
+            return 0;
+        /* The manual says no to any key that is there twice; the VM takes the last, in a large map.
+         */
+        map = enif_make_new_map(env);
+        for (size_t i = 0; i < count; i++)
+            map = map_put(env, map, keys[i], values[i]);
+    }
     *out = map;
     return 1;
 }
@@ -321,13 +333,13 @@ void enif_map_iterator_destroy(ErlNifEnv *env, ErlNifMapIterator *iter)
 int enif_map_iterator_is_head(ErlNifEnv *env, ErlNifMapIterator *iter)
 {
     (void)env;
-    return iter->idx == 0;
+    return iter->size == 0 || iter->idx == 0;
 }
 
 int enif_map_iterator_is_tail(ErlNifEnv *env, ErlNifMapIterator *iter)
 {
     (void)env;
-    return iter->idx == iter->size + 1;
+    return iter->size == 0 || iter->idx == iter->size + 1;
 }
 
 int enif_map_iterator_next(ErlNifEnv *env, ErlNifMapIterator *iter)

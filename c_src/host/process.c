@@ -68,7 +68,7 @@ static term ask(ErlNifEnv *scratch, const char *name, term argument)
 
 int enif_is_current_process_alive(ErlNifEnv *env)
 {
-    return env->call != NULL && !env->call->cancelled;
+    return env->call != NULL && !host_is_cancelled(env->call);
 }
 
 static int is_alive(term identifier)

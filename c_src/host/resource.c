@@ -154,7 +154,7 @@ static void release(struct shared *shared)
     struct release_job *release_job = host_malloc(sizeof *release_job);
     release_job->job.run = run_release;
     release_job->resource = resource;
-    worker_do(&release_job->job);
+    worker_do_after_call(&release_job->job);
 }
 
 void *enif_alloc_resource(ErlNifResourceType *type, size_t size)

@@ -62,3 +62,22 @@ void worker_do(struct job *job)
     if (wake)
         pthread_cond_signal(&queue->filled);
 }
+
+void worker_do_after_call(struct job *job)
+{
+    if (!host_thread.in_call) {
+        worker_do(job);
+        return;
+    }
+    job->next = host_thread.after_call;
+    host_thread.after_call = job;
+}
+
+void worker_call_ended(void)
+{
+    while (host_thread.after_call != NULL) {
+        struct job *job = host_thread.after_call;
+        host_thread.after_call = job->next;
+        worker_do(job);
+    }
+}

@@ -14,4 +14,10 @@ void worker_start(void);
 /* Puts a job in line. It may come from any thread, and belongs to the workers now. */
 void worker_do(struct job *job);
 
+/* The same, but not before the running call of this thread, if there is one, has ended. */
+void worker_do_after_call(struct job *job);
+
+/* The running call has ended. */
+void worker_call_ended(void);
+
 #endif

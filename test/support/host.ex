@@ -82,7 +82,12 @@ defmodule Tame.Test.Host do
   end
 
   def await(host, id) do
-    case wait(host, &match?({:reply, ^id, _, _}, &1)) do
+    {earlier, rest} =
+      Enum.split_with(Process.get({Host, :kept}, []), &match?({:reply, ^id, _, _}, &1))
+
+    Process.put({Host, :kept}, rest)
+
+    case List.first(earlier) || wait(host, &match?({:reply, ^id, _, _}, &1)) do
       {:reply, _, :badarg, _} -> {:raise, :badarg}
       {:reply, _, result, _} -> result
       ended -> ended
@@ -99,7 +104,7 @@ defmodule Tame.Test.Host do
     :error, :badarg -> :ok
   end
 
-  # Takes frames until one is wanted.
+  # Takes frames until one is wanted; others are kept for await/2.
   def wait(%Host{port: port} = host, wanted?, also? \\ fn _ -> false end) do
     case receive_frame(port) do
       {:query, id, what} ->
@@ -114,7 +119,12 @@ defmodule Tame.Test.Host do
         ended
 
       frame ->
-        if wanted?.(frame) or also?.(frame), do: frame, else: wait(host, wanted?, also?)
+        if wanted?.(frame) or also?.(frame) do
+          frame
+        else
+          Process.put({Host, :kept}, [frame | Process.get({Host, :kept}, [])])
+          wait(host, wanted?, also?)
+        end
     end
   end
 
