@@ -25,6 +25,7 @@
 -export([info/1]).
 
 %% Internal.
+-export([words/0]).
 -export([callback_mode/0]).
 -export([init/1]).
 -export([handle_event/4]).
@@ -226,7 +227,7 @@ open(#{workers := Workers} = Options) ->
 ring_args(Options) ->
     lists:append([
         ["--" ++ Name, integer_to_list(Value)]
-     || {Key, Name} <- [{slots, "slots"}, {slot_bytes, "slot-bytes"}, {max_bytes, "max-bytes"}],
+     || {Key, Name} <- [{slots, "slots"}, {slot_bytes, "slot-bytes"}, {area_bytes, "area-bytes"}],
         {ok, Value} <- [maps:find(Key, Options)]
     ]).
 
@@ -327,7 +328,7 @@ frame({hello, 1, OsPid, #{ring := Fd}}, starting, Host) ->
     end;
 frame({loaded, Functions, Info}, starting, Host) ->
     Loaded = #{
-        functions => [{Name, Arity} || {Name, Arity, _Flags} <- Functions],
+        functions => [{binary_to_atom(Name), Arity} || {Name, Arity, _Flags} <- Functions],
         wants_caller => maps:get(wants_caller, Info, false)
     },
     {next_state, up, Host#host{loaded = Loaded}};
@@ -406,8 +407,9 @@ answer({demonitor, Id}, #host{monitors = Monitors} = Host) ->
 answer(leases, #host{ring = Ring, port = Port} = Host) ->
     _ = send(Port, {leases, tame_ring:leases(Ring, ?LEASES)}),
     {ok, Host};
-answer({hold, _Call, Ids}, #host{ring = Ring} = Host) ->
-    {tame_ring:hold(Ring, Ids), Host};
+%% As references, which live from when the frame was read.
+answer({hold, _Call, Refs}, #host{ring = Ring} = Host) ->
+    {tame_ring:hold(Ring, Refs), Host};
 answer(sync, Host) ->
     {ok, Host};
 answer(make_ref, Host) ->
@@ -433,6 +435,18 @@ new_atoms(Names, #host{atoms = Atoms, spec = #{options := #{max_atoms := Most}}}
             _ = [binary_to_atom(Name, utf8) || Name <- Names],
             {ok, Host#host{atoms = Atoms + length(Names)}}
     end.
+
+%% The atoms in what a host says. A frame that names one which no loaded module has would be refused.
+-spec words() -> [atom()].
+words() ->
+    [
+        hello, workers, ring, nif_version, loaded, wants_caller, refused, functions, value, reply,
+        raise, query, existing_atom, new_atoms, phash2, whereis, alive, port_command, monitor,
+        demonitor, leases, hold, sync, make_ref, unique_integer, positive, monotonic, send, log,
+        already_loaded, bad_library, cannot_read, load_returned, missing_functions,
+        needs_newer_erts, no_such_file, wrong_architecture, tame, reply_too_large,
+        returned_no_term, system_limit
+    ].
 
 %% ---- small things -------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@
 -export([init/1]).
 -export([handle_call/3]).
 -export([handle_cast/2]).
+-export([handle_info/2]).
 -export([terminate/2]).
 
 -export_type([options/0]).
@@ -45,6 +46,11 @@
     backoff_ms => {non_neg_integer(), non_neg_integer()},
     %% How long a caller spins before it waits in receive. Default 20.
     spin_us => 0..1000,
+    %% The shared memory of a host: slots, bytes of each, and of the area each way for what is larger.
+    %% Default 64, 16384, 1 GiB; memory is taken as it is needed.
+    slots => 1..1024,
+    slot_bytes => pos_integer(),
+    area_bytes => pos_integer(),
     %% Atoms that the library may make. Default 100000.
     max_atoms => non_neg_integer(),
     %% The NIF library, where it is not found. Default: what binds the module below its priv/.
@@ -102,6 +108,9 @@ defaults() ->
         intensity => {10, 1000},
         backoff_ms => {10, 5000},
         spin_us => 20,
+        slots => 64,
+        slot_bytes => 16384,
+        area_bytes => 1 bsl 30,
         max_atoms => 100000,
         bind => auto
     }.
@@ -134,6 +143,11 @@ expected(deadline_ms, infinity) -> ok;
 expected(workers, Value) -> within(Value, 1, 1024);
 expected(max_waiting, Value) -> within(Value, 0, 1 bsl 30);
 expected(spin_us, Value) -> within(Value, 0, 1000);
+expected(slots, Value) -> within(Value, 1, 1024);
+expected(slot_bytes, Value) when Value band (Value - 1) =/= 0 -> "expected a power of two from 4096 to 65536";
+expected(slot_bytes, Value) -> within(Value, 4096, 65536);
+expected(area_bytes, Value) when Value rem 4096 =/= 0 -> "expected a multiple of 4096 up to 68719476736";
+expected(area_bytes, Value) -> within(Value, 4096, 1 bsl 36);
 expected(max_atoms, Value) -> within(Value, 0, 1 bsl 20);
 expected(intensity, infinity) -> ok;
 expected(intensity, {Count, Ms}) when is_integer(Count), Count >= 0, is_integer(Ms), Ms > 0 -> ok;
@@ -176,6 +190,12 @@ terminate(_Reason, Bound) ->
 
 -spec handle_cast(term(), State) -> {noreply, State}.
 handle_cast(_Nothing, Bound) ->
+    {noreply, Bound}.
+
+%% Ports and pools that ended as they were told to. A pool that fails says so on the log; its module's calls
+%% then raise {tame, {restored, _}}.
+-spec handle_info(term(), State) -> {noreply, State}.
+handle_info({'EXIT', _, _}, Bound) ->
     {noreply, Bound}.
 
 -spec handle_call(term(), gen_server:from(), State) -> {reply, term(), State}.

@@ -109,7 +109,7 @@ void control_tell(ErlNifEnv *env, term frame)
     etf_out_free(&out);
 }
 
-void control_hello(void)
+void control_hello(int ring_fd)
 {
     ErlNifEnv env;
     term info;
@@ -118,6 +118,8 @@ void control_hello(void)
     info = enif_make_new_map(&env);
     info = map_put(&env, info, atom_make_latin1((unsigned char *)"workers", 7, 1),
                    make_small(host.workers));
+    info =
+        map_put(&env, info, atom_make_latin1((unsigned char *)"ring", 4, 1), make_small(ring_fd));
     info = map_put(
         &env, info, atom_make_latin1((unsigned char *)"nif_version", 11, 1),
         term_tuple(&env, 2,

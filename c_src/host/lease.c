@@ -218,20 +218,24 @@ int lease_hold(struct etf_out *out, uint64_t call_id, uint64_t call)
 {
     struct resource **resources = out->resent.items;
     ErlNifEnv env;
-    term ids = TERM_NIL, held;
+    term refs = TERM_NIL, held;
     int all = 1;
 
     env_init(&env, ENV_INDEPENDENT);
     for (size_t i = 0; i < out->resent.len; i++) {
         uint64_t id = lease_to_hold(resources[i], call);
         if (id != 0)
-            ids = term_cons(&env, term_unsigned(&env, id), ids);
+            refs = term_cons(&env, resource_term(&env, resources[i]), refs);
     }
-    if (ids != TERM_NIL) {
-        held = query_ask(&env, query_term(&env, "hold", 2, term_unsigned(&env, call_id), ids));
+    if (refs != TERM_NIL) {
+        held = query_ask(&env, query_term(&env, "hold", 2, term_unsigned(&env, call_id), refs));
         for (size_t i = 0; i < out->resent.len; i++) {
             uint64_t id = lease_to_hold(resources[i], call);
-            if (id != 0 && !is_member(term_unsigned(&env, id), held)) {
+            if (id == 0)
+                continue;
+            if (is_member(term_unsigned(&env, id), held)) {
+                *(uint64_t *)work_push(&out->leases) = id;
+            } else {
                 forget(resources[i], id);
                 all = 0;
             }

@@ -33,7 +33,7 @@ static void *worker_main(void *unused)
     return NULL;
 }
 
-void worker_start(void)
+void worker_threads(void *(*run)(void *), void *arg)
 {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -42,11 +42,16 @@ void worker_start(void)
     pthread_attr_setstacksize(&attributes, WORKER_STACK_BYTES);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     for (int i = 0; i < host.workers; i++) {
-        int error = pthread_create(&thread, &attributes, worker_main, NULL);
+        int error = pthread_create(&thread, &attributes, run, arg);
         if (error != 0)
             host_die("cannot start worker %d of %d: %s", i + 1, host.workers, strerror(error));
     }
     pthread_attr_destroy(&attributes);
+}
+
+void worker_start(void)
+{
+    worker_threads(worker_main, NULL);
 }
 
 void worker_do(struct job *job)

@@ -21,7 +21,8 @@ defmodule Tame.IsolationTest do
           result = run(peer, IsolationScenarios, :compare, [unquote(library), @calls, seed])
           assert {seed, result.isolated} == {seed, []}
           assert {seed, result.restored} == {seed, []}
-          assert result.served >= @calls / 2
+          # Not every function of the API is a NIF.
+          assert result.served >= @calls / 5
         end
       else
         IO.puts("skip: #{library} is not installed")

@@ -146,7 +146,10 @@ defmodule Tame.Test.Host do
   defp answer(_host, :sync), do: :ok
   defp answer(_host, :make_ref), do: make_ref()
   defp answer(_host, {:unique_integer, options}), do: :erlang.unique_integer(options)
-  defp answer(_host, {:hold, _call, leases}), do: leases
+  # Those of `leases`, which live as long as the test.
+  defp answer(_host, {:hold, _call, refs}) do
+    for {id, ref} <- List.flatten(Process.get(:leases, [])), ref in refs, do: id
+  end
 
   defp answer(_host, {:whereis, name}) do
     if atom_exists?(name), do: :erlang.whereis(String.to_existing_atom(name)), else: :undefined

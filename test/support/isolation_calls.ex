@@ -67,9 +67,10 @@ defmodule Tame.IsolationCalls do
     yaml = yaml_text()
     yaml = if rem(number, 5) == 0, do: broken(yaml), else: yaml
     options = Enum.random([[], [:plain_as_atom], [:sane_scalars]])
+    term = json_term(2)
 
     if rem(number, 3) == 0,
-      do: fn -> yaml_encode(json_term(2)) end,
+      do: fn -> yaml_encode(term) end,
       else: fn -> :fast_yaml.decode(yaml, options) end
   end
 
@@ -145,7 +146,8 @@ defmodule Tame.IsolationCalls do
         fn -> :crypto.hash(:no_such_hash, data) end
 
       8 ->
-        fn -> :crypto.exor(data, data <> Enum.random(["", "x"])) end
+        other = data <> Enum.random(["", "x"])
+        fn -> :crypto.exor(data, other) end
     end
   end
 
