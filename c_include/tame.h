@@ -57,6 +57,7 @@
  *   --------------------  ----------------------------------------  -----------------------------
  *   TAME_AUTO             inline, then yielding, then in the pool   the default
  *                         when what is left would take over 100 ms
+ *                         or 100 calls a scheduler take turns
  *   TAME_INLINE           to the end in one go, on the caller's     work known to stay under 1 ms
  *                         scheduler
  *   TAME_YIELDING         in slices on the caller's scheduler       up to about 100 ms

@@ -23,19 +23,24 @@
 %% Internal.
 -export([late/3]).
 
+-define(TELL_NS, 200_000_000).
+
 -export_type([neighbour/0]).
 -export_type([options/0]).
 
 -opaque neighbour() :: {pid(), reference()}.
 
-%% scheduler: the number of a normal scheduler; period_ms: the time between two wake-ups (default 1).
--type options() :: #{scheduler := pos_integer(), period_ms => pos_integer()}.
+%% scheduler: the number of a normal scheduler; period_ms: the time between two wake-ups (default 1);
+%% tell: a process that gets {tame_neighbour, Pid, [{Planned_ns, Woke_ns}]} of the wake-ups that took place, the
+%% latest first: at once when one was missed, and else some together within 200 ms, because to wake that process
+%% costs more than to be late (default: nobody). It is for those who may not live to call stop/1.
+-type options() :: #{scheduler := pos_integer(), period_ms => pos_integer(), tell => pid()}.
 
 %% Starts a neighbour. It has made its plan when this returns; the first wake-up is one to two
 %% periods away. It ends with stop/1 or with the process that started it.
 -spec start(options()) -> {ok, neighbour()} | {error, {bad_option, atom(), term()}}.
 start(Options) when is_map(Options) ->
-    All = maps:merge(#{scheduler => undefined, period_ms => 1}, Options),
+    All = maps:merge(#{scheduler => undefined, period_ms => 1, tell => nobody}, Options),
     case [{bad_option, Key, Value} || {Key, Value} <- maps:to_list(All), not valid(Key, Value)] of
         [] -> {ok, begin_waking(All)};
         [Bad | _] -> {error, Bad}
@@ -43,6 +48,7 @@ start(Options) when is_map(Options) ->
 
 valid(scheduler, N) -> is_integer(N) andalso N >= 1 andalso N =< erlang:system_info(schedulers);
 valid(period_ms, N) -> is_integer(N) andalso N >= 1;
+valid(tell, Process) -> Process =:= nobody orelse is_pid(Process);
 valid(_, _) -> false.
 
 %% Ends a neighbour and returns how late its wake-ups were, in ns. A wake-up that was due but had
@@ -54,9 +60,9 @@ stop({Pid, Monitor}) ->
     true = erlang:demonitor(Monitor, [flush]),
     Histogram.
 
-begin_waking(#{scheduler := Scheduler, period_ms := Period_ms}) ->
+begin_waking(#{scheduler := Scheduler, period_ms := Period_ms, tell := Tell}) ->
     Owner = self(),
-    {Pid, Monitor} = spawn_at(Scheduler, fun() -> init(Owner, Period_ms) end),
+    {Pid, Monitor} = spawn_at(Scheduler, fun() -> init(Owner, Period_ms, Tell) end),
     Pid ! {?MODULE, Monitor, start},
     started = answer(Pid, Monitor),
     {Pid, Monitor}.
@@ -78,34 +84,58 @@ answer(Pid, Monitor) ->
 
 %% ---- the neighbour ---------------------------------------------------------------------------
 
-init(Owner, Period_ms) ->
+init(Owner, Period_ms, Tell) ->
     Down = erlang:monitor(process, Owner),
     receive
         {?MODULE, Ref, start} ->
             Histogram = tame_histogram:new(),
             First_ms = erlang:monotonic_time(millisecond) + 1 + Period_ms,
             Owner ! {?MODULE, Ref, started},
-            wake(First_ms * 1_000_000, Period_ms * 1_000_000, Histogram, Owner, Down);
+            wake(First_ms * 1_000_000, Period_ms * 1_000_000, {Histogram, told(Tell)}, Owner, Down);
         {'DOWN', Down, process, Owner, _} ->
             ok
     end.
 
-wake(Planned_ns, Period_ns, Histogram, Owner, Down) ->
+told(nobody) -> nobody;
+told(Pid) -> {Pid, []}.
+
+wake(Planned_ns, Period_ns, {Histogram, _} = Records, Owner, Down) ->
     Timer = erlang:start_timer(Planned_ns div 1_000_000, self(), wake, [{abs, true}]),
     receive
         {timeout, Timer, wake} ->
-            wake(record(Planned_ns, Period_ns, Histogram), Period_ns, Histogram, Owner, Down);
+            {Next_ns, Told} = record(Planned_ns, Period_ns, Records),
+            wake(Next_ns, Period_ns, Told, Owner, Down);
         {?MODULE, Ref, stop} ->
-            _ = record(Planned_ns, Period_ns, Histogram),
+            {_, {_, Tell}} = record(Planned_ns, Period_ns, Records),
+            _ = tell_now(Tell),
             Owner ! {?MODULE, Ref, Histogram};
         {'DOWN', Down, process, Owner, _} ->
             ok
     end.
 
-record(Planned_ns, Period_ns, Histogram) ->
-    {Late, Next_ns} = late(Planned_ns, erlang:monotonic_time(nanosecond), Period_ns),
+record(Planned_ns, Period_ns, {Histogram, Tell}) ->
+    Now_ns = erlang:monotonic_time(nanosecond),
+    {Late, Next_ns} = late(Planned_ns, Now_ns, Period_ns),
     lists:foreach(fun(Late_ns) -> ok = tame_histogram:record(Histogram, Late_ns) end, Late),
-    Next_ns.
+    {Next_ns, {Histogram, tell(Tell, Late, Planned_ns, Now_ns)}}.
+
+tell(nobody, _Late, _Planned_ns, _Now_ns) ->
+    nobody;
+tell(Tell, [], _Planned_ns, _Now_ns) ->
+    Tell;
+tell({Pid, Wakes}, Late, Planned_ns, Now_ns) ->
+    Untold = {Pid, [{Planned_ns, Now_ns} | Wakes]},
+    {First_ns, _} = lists:last(element(2, Untold)),
+    case Late of
+        [_] when Now_ns - First_ns < ?TELL_NS -> Untold;
+        _ -> tell_now(Untold)
+    end.
+
+tell_now({Pid, [_ | _] = Wakes}) ->
+    Pid ! {?MODULE, self(), Wakes},
+    {Pid, []};
+tell_now(Tell) ->
+    Tell.
 
 %% How late each wake-up is that was planned up to now, and when the next one is. Pure.
 %%

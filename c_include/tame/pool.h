@@ -31,6 +31,12 @@ struct tame_impl_pool {
     ErlNifTid reaper;
 };
 
+/* One worker for each regular scheduler. */
+static inline int tame_impl_pool_size(const struct tame_impl_instance *instance)
+{
+    return instance->pool->workers_max;
+}
+
 /* ---- on a thread of ours -------------------------------------------------------------------- */
 
 /* All steps in one go, each of them looking whether the caller still lives; then the message. The

@@ -34,7 +34,8 @@ struct tame_impl_instance {
     struct tame_impl_gate *gates;      /* one for each row */
     struct tame_impl_learned *learned; /* one for each row */
     const char *module;
-    int halting; /* atomic: the VM is about to end */
+    int halting;    /* atomic: the VM is about to end */
+    uint32_t crowd; /* atomic: runs of auto that take turns on the regular schedulers */
 };
 
 /* What the calls of a row have shown; atomics. */
@@ -55,6 +56,7 @@ struct tame_impl_run {
     uint64_t told_ns; /* when its progress was told; at first when it began */
     int initialised;  /* cleanup is due */
     int admitted;     /* holds a place at its row's gate */
+    int in_crowd;     /* counted in the instance's crowd */
     int stop;         /* atomic: set when nobody wants the result any more */
 
     /* Off the schedulers only; owned by the run. */
@@ -159,12 +161,20 @@ static inline void tame_impl_rate_store(const struct tame_impl_run *run)
     __atomic_store_n(&run->instance->learned[run->row->index].rate, bits, __ATOMIC_RELAXED);
 }
 
+static inline void tame_impl_crowd_leave(struct tame_impl_run *run)
+{
+    if (run->in_crowd)
+        __atomic_fetch_sub(&run->instance->crowd, 1, __ATOMIC_RELAXED);
+    run->in_crowd = 0;
+}
+
 /* The one place where cleanup is called, and where the run's place becomes free. */
 static inline void tame_impl_cleanup(struct tame_impl_run *run)
 {
     if (run->initialised && run->row->job->cleanup != NULL)
         run->row->job->cleanup(run->call.impl_state);
     run->initialised = 0;
+    tame_impl_crowd_leave(run);
     if (run->admitted)
         tame_impl_gate_leave(run);
     run->admitted = 0;
@@ -395,6 +405,10 @@ static inline ERL_NIF_TERM tame_impl_park(ErlNifEnv *env, struct tame_impl_run *
         tame_impl_cleanup(on_stack);
         return tame_impl_raise_enomem(env);
     }
+    if (run->row->placement == TAME_AUTO) {
+        run->in_crowd = 1;
+        __atomic_fetch_add(&run->instance->crowd, 1, __ATOMIC_RELAXED);
+    }
     argv[0] = enif_make_resource(env, run);
     enif_release_resource(run); /* the term owns it now */
     memcpy(argv + 1, run->call.argv, sizeof *argv * (size_t)argc);
@@ -415,6 +429,28 @@ static inline int tame_impl_takes_long(const struct tame_impl_run *run)
     return run->row->placement == TAME_AUTO && run->slices >= TAME_IMPL_MOVE_SLICES &&
            run->call.impl_total > run->done &&
            (double)(run->call.impl_total - run->done) > run->best_slice * TAME_IMPL_MOVE_NS;
+}
+
+/* So many runs of auto for each scheduler take turns there; their slices add up to 10 ms, for which
+ * everybody else waits. One that comes on top gets a tenth of a slice, which is enough for a short
+ * one, and goes on in the pool; it goes there at once when the rate of its row says that a tenth is
+ * not enough. */
+#define TAME_IMPL_CROWD 100
+#define TAME_IMPL_CROWD_SLICES 10
+
+static inline int tame_impl_pool_size(const struct tame_impl_instance *instance);
+
+static inline int tame_impl_crowded(const struct tame_impl_run *run)
+{
+    return run->row->placement == TAME_AUTO && run->call.impl_total > 0 &&
+           __atomic_load_n(&run->instance->crowd, __ATOMIC_RELAXED) >=
+               TAME_IMPL_CROWD * (uint32_t)tame_impl_pool_size(run->instance);
+}
+
+/* Whether all of the run is known to take longer; of a row that was never measured nothing is. */
+static inline int tame_impl_exceeds(const struct tame_impl_run *run, uint64_t ns)
+{
+    return run->units_per_ns > 0 && (double)run->call.impl_total > run->units_per_ns * (double)ns;
 }
 
 static inline ERL_NIF_TERM tame_impl_submit(ErlNifEnv *env, struct tame_impl_run *run);
@@ -452,6 +488,7 @@ static inline ERL_NIF_TERM tame_impl_hop(ErlNifEnv *env, int argc, const ERL_NIF
         return tame_impl_pay(env, tame_impl_result(run), run->owed_ns + slice.used_ns);
     run->owed_ns = tame_charge(env, run->owed_ns + slice.used_ns);
     if (tame_impl_takes_long(run)) {
+        tame_impl_crowd_leave(run);
         enif_keep_resource(run); /* for the pool; the caller's term goes with its frame */
         return tame_impl_submit(env, run);
     }
@@ -488,6 +525,20 @@ static inline ERL_NIF_TERM tame_impl_dirty(ErlNifEnv *env, struct tame_impl_run 
     return tame_impl_result(run);
 }
 
+/* ---- off the schedulers ------------------------------------------------------------------- */
+
+/* Moves the run off the stack and gives it to a thread. */
+static inline ERL_NIF_TERM tame_impl_move_off(ErlNifEnv *env, struct tame_impl_run *on_stack)
+{
+    struct tame_impl_run *run = tame_impl_run_move(on_stack);
+
+    if (run == NULL) {
+        tame_impl_cleanup(on_stack);
+        return tame_impl_raise_enomem(env);
+    }
+    return tame_impl_submit(env, run);
+}
+
 /* ---- the entry of every NIF --------------------------------------------------------------- */
 
 static inline ERL_NIF_TERM tame_impl_begin(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[],
@@ -497,6 +548,7 @@ static inline ERL_NIF_TERM tame_impl_begin(ErlNifEnv *env, int argc, const ERL_N
     const uint64_t start_ns = tame_now_ns();
     struct tame_impl_run run;
     struct tame_slice slice;
+    int crowded = 0;
 
     tame_impl_run_begin(&run, row, env, argc, argv, state, start_ns);
     if (row->job->max_running > 0) {
@@ -516,20 +568,21 @@ static inline ERL_NIF_TERM tame_impl_begin(ErlNifEnv *env, int argc, const ERL_N
         (void)tame_charge(env, tame_now_ns() - start_ns);
         return tame_impl_park(env, &run);
     case TAME_THREAD:
-    case TAME_POOL: {
-        struct tame_impl_run *moved = tame_impl_run_move(&run);
-
+    case TAME_POOL:
         (void)tame_charge(env, tame_now_ns() - start_ns);
-        if (moved == NULL) {
-            tame_impl_cleanup(&run);
-            return tame_impl_raise_enomem(env);
-        }
-        return tame_impl_submit(env, moved);
-    }
+        return tame_impl_move_off(env, &run);
     case TAME_INLINE:
         slice = tame_impl_slice(&run, start_ns, UINT64_MAX / 2);
         break;
     case TAME_AUTO:
+        crowded = tame_impl_crowded(&run);
+        if (crowded && tame_impl_exceeds(&run, tame_impl_slice_ns(&run) / TAME_IMPL_CROWD_SLICES)) {
+            (void)tame_charge(env, tame_now_ns() - start_ns);
+            return tame_impl_move_off(env, &run);
+        }
+        slice = tame_impl_slice(&run, start_ns,
+                                tame_impl_slice_ns(&run) / (crowded ? TAME_IMPL_CROWD_SLICES : 1));
+        break;
     case TAME_YIELDING:
     default:
         slice = tame_impl_slice(&run, start_ns, tame_impl_slice_ns(&run));
@@ -537,7 +590,7 @@ static inline ERL_NIF_TERM tame_impl_begin(ErlNifEnv *env, int argc, const ERL_N
     if (slice.status == TAME_DONE)
         return tame_impl_pay(env, tame_impl_result(&run), slice.used_ns);
     run.owed_ns = tame_charge(env, slice.used_ns);
-    return tame_impl_park(env, &run);
+    return crowded ? tame_impl_move_off(env, &run) : tame_impl_park(env, &run);
 }
 
 static inline ERL_NIF_TERM tame_impl_enter(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[],

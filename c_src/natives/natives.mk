@@ -34,6 +34,13 @@ $(OUT)/tame_exor_classic.so: $(NATIVES)exor/exor_classic_nif.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) -O3 $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<
 
+# Written by hand, without a job: what tame_spin is compared with.
+TARGETS += $(OUT)/tame_cuts.so
+
+$(OUT)/tame_cuts.so: $(NATIVES)spin/cuts_nif.c $(NATIVES)spin/spin.h $(TAME_H)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -I$(HERE)../c_include -o $@ $<
+
 TARGETS += $(OUT)/tame_spin.so
 
 $(OUT)/tame_spin.so: $(NATIVES)spin/spin_nif.c $(NATIVES)spin/spin.h $(TAME_H)

@@ -152,7 +152,7 @@ async function checkHover(page) {
     await page.mouse.move(box.x + box.width * 0.5, box.y + box.height * 0.5);
     const tooltip = page.locator("#vg-tooltip-element.visible");
     const text = await tooltip.innerText({ timeout: 2000 }).catch(() => "nothing shown");
-    check(`hover: ${id} shows a name and a value`, /method|variant/.test(text) && /µs\W*\s*[\d.,]+/.test(text), text);
+    check(`hover: ${id} shows a name and a value`, /method|variant|placement/.test(text) && /(µs|ms)\W*\s*[\d.,]+/.test(text), text);
   }
 }
 

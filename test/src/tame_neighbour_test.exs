@@ -111,4 +111,33 @@ defmodule Tame.NeighbourTest do
     assert_receive {:p50, ns}, 60_000
     ns
   end
+
+  describe "a neighbour that tells" do
+    test "says when each wake-up was planned and took place, in order, and leaves none out" do
+      {:ok, neighbour} = :tame_neighbour.start(%{scheduler: 1, period_ms: 5, tell: self()})
+      assert_receive {:tame_neighbour, pid, first}, 5000
+      histogram = :tame_neighbour.stop(neighbour)
+      wakes = Enum.reverse(first) ++ rest(pid)
+
+      for {planned, woke} <- wakes, do: assert(woke >= planned)
+
+      moments = for {planned, woke} <- wakes, at <- planned..woke//5_000_000, do: at
+
+      assert moments == Enum.to_list(hd(moments)..List.last(moments)//5_000_000)
+      assert length(moments) == :tame_histogram.count(histogram)
+    end
+
+    test "is refused what is no process" do
+      assert :tame_neighbour.start(%{scheduler: 1, tell: :me}) ==
+               {:error, {:bad_option, :tell, :me}}
+    end
+  end
+
+  defp rest(pid) do
+    receive do
+      {:tame_neighbour, ^pid, wakes} -> Enum.reverse(wakes) ++ rest(pid)
+    after
+      0 -> []
+    end
+  end
 end

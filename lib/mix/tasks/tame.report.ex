@@ -9,9 +9,9 @@ defmodule Mix.Tasks.Tame.Report do
       $ mix tame.report
       $ mix tame.report --output report/laptop.html --iterations 10000
 
-  Prints each lab's tables as `mix tame.reductions` and `mix tame.latency` do and writes a page that
-  holds all it needs: it opens from disk, without a network. The reductions lab runs with two inputs
-  of 64 MiB here.
+  Prints each lab's tables as `mix tame.contention`, `mix tame.reductions` and `mix tame.latency` do and
+  writes a page that holds all it needs: it opens from disk, without a network. The contention lab
+  runs its corner cells (`--quick`) here, the reductions lab takes two inputs of 64 MiB.
 
   ## Command line options
 
@@ -21,11 +21,11 @@ defmodule Mix.Tasks.Tame.Report do
 
   ## Exit status
 
-  `0` when every method and variant that this machine can run ended well, `1` when one failed midway
+  `0` when every cell, variant and method that this machine can run ended well, `1` when one failed midway
   (the page is written and says so), the command line is wrong or the page cannot be written.
   """
 
-  alias Tame.{Latency, Options, Output, Payload, Progress, Reductions, Report}
+  alias Tame.{Contention, Latency, Options, Output, Payload, Progress, Reductions, Report}
 
   @switches [output: :string, bytes: :non_neg_integer, iterations: :pos_integer]
 
@@ -44,16 +44,30 @@ defmodule Mix.Tasks.Tame.Report do
          :ok <- Reductions.Input.fits(@reductions_bytes),
          {:ok, assets} <- Report.assets(),
          :ok <- Output.check(path),
+         {:ok, plan} <- contention_plan(command),
+         contention = contention(plan),
          reductions = reductions(command),
          latency = latency(term, options[:iterations] || 100_000, command),
-         page = page(reductions, latency, assets),
+         page = page([contention, reductions, latency], assets),
          :ok <- Output.write(path, page) do
       Mix.shell().info("\nThe report is in #{path}")
 
-      if not (Reductions.ok?(reductions) and Latency.ok?(latency)), do: exit({:shutdown, 1})
+      ok? = Contention.ok?(contention) and Reductions.ok?(reductions) and Latency.ok?(latency)
+      if not ok?, do: exit({:shutdown, 1})
     else
       {:error, message} -> Mix.raise(message)
     end
+  end
+
+  defp contention_plan(command) do
+    Contention.prepare(which: :quick, command: command, progress: Progress.printer())
+  end
+
+  defp contention(plan) do
+    result = Contention.run(plan)
+    Progress.clear()
+    [Contention.Format.text(result, IO.ANSI.enabled?()), ?\n] |> IO.write()
+    result
   end
 
   defp reductions(command) do
@@ -71,8 +85,9 @@ defmodule Mix.Tasks.Tame.Report do
     result
   end
 
-  defp page(reductions, latency, assets) do
+  defp page([contention, reductions, latency], assets) do
     sections = [
+      Contention.Section.from_result(contention),
       Reductions.Section.from_result(reductions),
       Latency.Section.from_result(latency)
     ]

@@ -1,0 +1,359 @@
+defmodule Tame.Contention do
+  @moduledoc """
+  The contention lab: what does native code do to everybody else?
+
+      iex> Tame.Contention.measure(placements: ["inline", "yielding"], durations: [10_000], multipliers: [100])
+
+  A flood of native jobs runs in a VM of its own, started for each cell; observers there and here watch
+  what it does to others. `measure/1` returns data; the tables, the JSON and the report are made from
+  that. The placements are `Tame.Contention.Plan.placements/0`.
+
+  The words of the tables:
+
+    * *cell* - one placement, one duration of a job, one number of jobs at once, given as a multiple of
+      the schedulers online (`100×` is 200 jobs on two schedulers). Short jobs are repeated, burst
+      after burst, until the cell has lasted a second; a cell that lasts too long is stopped and shown as such
+    * *neighbour* - a process of normal priority on each scheduler that wants to wake each 10 ms
+      (`:tame_neighbour`). Its *delay* is counted from the planned moment, and each wake-up that it missed counts
+      by itself. *Missed seconds* are the whole seconds for which the neighbour that fared worst did not run
+    * *dirty wait* - how long a dirty CPU NIF that only reads the clock waited for its scheduler; *dirty I/O*: how
+      long `file:read_file_info/2` (raw) took; *gc*: how much longer than at rest a garbage collection of a heap
+      of 50 MB took, which the VM does on a dirty CPU scheduler
+    * *slice*, *charged ÷ used* - as in `Tame.Reductions`, of two jobs of the flood
+
+  ## Who watches
+
+  Neighbours and the askers for dirty work run at normal priority, as those do whose place they take. The process
+  that starts and stops the flood and the one that reads the VM's counters each 250 ms run at priority
+  `max`. The node has no distribution: it is reached by its standard input and output. Our own clock says
+  when a node that does not stop its flood is killed. What the observers cost is measured in a cell without a
+  flood and printed.
+
+  ## What it cannot see
+
+  A node that had to be killed says nothing of its last moments: its neighbours count as not having run since
+  they were last heard of. A call of a dirty I/O function returns by a normal scheduler, and waits for that one too. A
+  thread of a library's own has no slices and shows in no utilisation; the neighbours show what it takes.
+  """
+
+  alias Tame.Contention.{Cell, Figures, Peer, Plan}
+  alias Tame.{Payload, SystemInfo, Warning}
+
+  @typedoc "A cell's figures; `nil` where it was not measured. Times of waits and delays in µs."
+  @type cell :: map()
+
+  @type result :: %{
+          tool: String.t(),
+          format: pos_integer(),
+          system: SystemInfo.t(),
+          warnings: [Warning.t()],
+          command: String.t(),
+          flags: [String.t()],
+          facts: map(),
+          empty: cell(),
+          cells: [cell()],
+          calm: nil | %{cell: cell(), without_busy_wait: cell()}
+        }
+
+  @typedoc """
+  What to measure:
+
+    * `:placements` - ids (default: all)
+    * `:durations` - in µs, `:multipliers` - (default: those of the tables, see `Tame.Contention.Plan`)
+    * `:which` - `:quick`, `:default` or `:full`: what the defaults are, and how long a cell may last
+    * `:flags` - emulator flags of the peer, as words
+    * `:command` - the command line, for the record
+    * `:progress` - called before each cell with `%{what: text, done: n, total: m}`
+    * `:finished` - called after each cell with the result so far
+  """
+  @type option :: {atom(), term()}
+
+  # Long enough for some hundred wake-ups a scheduler. The collection of 50 MB, of which there is one in each cell, is
+  # left out and told by itself.
+  @empty_ms 4000
+
+  # Placements whose work needs a thread beside those of the schedulers, but for one a call.
+  @off_schedulers ~w(dirty_cpu yielding_dirty pool)
+
+  # What the observers may cost, as a share of one core.
+  @visible_cost 0.01
+
+  @nothing_measured %{
+    wall_ms: nil,
+    ideal_ms: nil,
+    finished: nil,
+    refused: nil,
+    bursts: nil,
+    neighbour_p50_us: nil,
+    neighbour_p99_us: nil,
+    neighbour_max_us: nil,
+    missed_seconds: nil,
+    dirty_cpu_wait_p99_us: nil,
+    dirty_cpu_wait_max_us: nil,
+    dirty_io_wait_max_us: nil,
+    gc_wait_max_us: nil,
+    gc_own_us: nil,
+    normal_utilization: nil,
+    dirty_cpu_utilization: nil,
+    dirty_io_utilization: nil,
+    busy_cores: nil,
+    longest_slice_us: nil,
+    p999_slice_us: nil,
+    charge_ratio: nil,
+    long_schedule_events: nil,
+    memory_mb: nil,
+    samples: []
+  }
+
+  @doc "Measures and prints the tables."
+  @spec compare([option()]) :: :ok
+  def compare(options \\ []) do
+    options |> measure() |> Tame.Contention.Format.text() |> IO.write()
+  end
+
+  @doc """
+  Measures the cells asked for, one after the other, and returns the result as data.
+
+  Raises `ArgumentError` for what cannot be run at all, see `prepare/1`.
+  """
+  @spec measure([option()]) :: result()
+  def measure(options \\ []) do
+    case prepare(options) do
+      {:ok, plan} -> run(plan)
+      {:error, why} -> raise ArgumentError, why
+    end
+  end
+
+  @doc """
+  Checks all that can be refused before anything is measured: placements, flags, whether the peer node starts, and whether
+  the processes asked for fit in memory. What it returns is for `run/1`.
+  """
+  @spec prepare([option()]) :: {:ok, map()} | {:error, String.t()}
+  def prepare(options) do
+    options =
+      Keyword.validate!(options, [
+        :placements,
+        :durations,
+        :multipliers,
+        which: :default,
+        flags: [],
+        command: "Tame.Contention.measure",
+        progress: fn _ -> :ok end,
+        finished: fn _ -> :ok end
+      ])
+
+    which = options[:which]
+    multipliers = options[:multipliers] || Plan.multipliers(which)
+
+    with {:ok, placements} <-
+           Plan.fetch(options[:placements] || Enum.map(Plan.placements(), & &1.id)),
+         {:ok, facts} <- facts(options[:flags]),
+         :ok <- Plan.fits(multipliers, facts, Payload.available_bytes()) do
+      {:ok,
+       %{
+         placements: placements,
+         durations: options[:durations] || Plan.durations(which),
+         multipliers: multipliers,
+         facts: facts,
+         options: Map.new(options)
+       }}
+    end
+  end
+
+  @doc "Runs what `prepare/1` made."
+  @spec run(map()) :: result()
+  def run(%{options: %{command: command, flags: flags} = options, facts: facts} = plan) do
+    system = SystemInfo.collect(command)
+    cells = cells(plan)
+    total = length(cells) + 2
+    options.progress.(%{what: "no flood", done: 0, total: total})
+    empty = empty(plan)
+
+    result = %{
+      tool: "tame.contention",
+      format: 1,
+      system: system ++ peer_facts(facts, flags, empty),
+      warnings: [],
+      command: command,
+      flags: flags,
+      facts: facts,
+      empty: empty,
+      cells: [],
+      calm: nil
+    }
+
+    cells
+    |> Enum.with_index(1)
+    |> Enum.reduce(result, fn {cell, done}, result ->
+      options.progress.(%{what: cell_text(cell), done: done, total: total})
+      result = %{result | cells: result.cells ++ [measure_cell(cell, plan)]}
+      options.finished.(result)
+      result
+    end)
+    |> then(&%{&1 | calm: calm(&1, plan)})
+    |> then(&%{&1 | warnings: SystemInfo.warnings(system) ++ warnings(&1)})
+  end
+
+  @doc "Whether every cell that was tried ended, or was stopped at its limit."
+  @spec ok?(result()) :: boolean()
+  def ok?(result), do: not Enum.any?(result.cells, &(&1.status == "failed" and &1.tried?))
+
+  # ---- cells -------------------------------------------------------------------------------------
+
+  # By placement within a duration, so that rows of a table are measured close to one another.
+  defp cells(plan) do
+    for duration_us <- plan.durations,
+        placement <- plan.placements,
+        multiplier <- plan.multipliers do
+      %{
+        placement: placement,
+        duration_us: duration_us,
+        multiplier: multiplier,
+        jobs: multiplier * plan.facts.schedulers
+      }
+    end
+  end
+
+  defp measure_cell(%{placement: placement} = cell, %{options: options, facts: facts}) do
+    {module, function} = placement.function
+
+    spec =
+      cell.duration_us
+      |> Plan.times(options.which)
+      |> Map.merge(%{
+        job: {module, function, [cell.duration_us]},
+        jobs: cell.jobs,
+        duration_us: cell.duration_us
+      })
+
+    case Plan.refusal(placement, cell.jobs, facts) do
+      nil -> spec |> Cell.run(options.flags) |> outcome(spec, cell)
+      why -> row(cell, "failed", why, false, @nothing_measured)
+    end
+  end
+
+  defp outcome({:error, why}, _spec, cell), do: row(cell, "failed", why, true, @nothing_measured)
+
+  defp outcome({:ok, raw}, spec, cell) do
+    figures = Figures.figures(raw, spec)
+
+    case raw.outcome do
+      nil ->
+        row(cell, "timeout", "the peer node did not stop its flood and was killed", true, figures)
+
+      %{status: :ok} ->
+        row(cell, "ok", nil, true, figures)
+
+      %{status: :timeout} ->
+        row(cell, "timeout", "stopped after #{spec.limit_ms} ms", true, figures)
+
+      %{status: {:failed, reason}} ->
+        row(cell, "failed", "a job failed: #{inspect(reason)}", true, figures)
+    end
+  end
+
+  defp row(%{placement: placement} = cell, status, reason, tried?, figures) do
+    Map.merge(figures, %{
+      placement: placement.id,
+      duration_us: cell.duration_us,
+      multiplier: cell.multiplier,
+      jobs: cell.jobs,
+      status: status,
+      reason: reason,
+      tried?: tried?
+    })
+  end
+
+  defp cell_text(cell) do
+    "#{cell.placement.id}, #{Plan.duration_text(cell.duration_us)} #{cell.multiplier}×"
+  end
+
+  # Threads that wait busily are the default, and take cores from those that have work. So the cell off the
+  # schedulers whose neighbours fared worst is measured once more, without them.
+  defp calm(result, %{options: options} = plan) do
+    cell =
+      for(
+        c <- result.cells,
+        c.placement in @off_schedulers,
+        c.multiplier <= 100,
+        c.neighbour_p99_us,
+        do: c
+      )
+      |> Enum.max_by(& &1.neighbour_p99_us, fn -> nil end)
+
+    if cell && not Enum.member?(options.flags, "+sbwt") do
+      total = length(result.cells) + 2
+      options.progress.(%{what: "without busy waiting", done: total - 1, total: total})
+      {:ok, [placement]} = Plan.fetch([cell.placement])
+      plan = put_in(plan.options.flags, options.flags ++ Plan.no_busy_wait())
+
+      again =
+        measure_cell(
+          cell |> Map.take([:duration_us, :multiplier, :jobs]) |> Map.put(:placement, placement),
+          plan
+        )
+
+      if again.neighbour_p99_us, do: %{cell: cell, without_busy_wait: again}
+    end
+  end
+
+  defp empty(%{options: %{flags: flags}}) do
+    spec =
+      0
+      |> Plan.times(:default)
+      |> Map.merge(%{job: {:tame_loop, :loop, [0]}, jobs: 0, duration_us: 0})
+      |> Map.merge(%{window_ms: @empty_ms, limit_ms: 2 * @empty_ms, gc_second_ms: 10 * @empty_ms})
+
+    case Cell.run(spec, flags) do
+      {:ok, raw} -> Figures.figures(raw, spec)
+      {:error, _} -> @nothing_measured
+    end
+  end
+
+  # ---- the node ----------------------------------------------------------------------------------
+
+  @doc "What a peer node with these flags is, or why it does not start. Brings the natives up to date first."
+  @spec facts([String.t()]) :: {:ok, map()} | {:error, String.t()}
+  def facts(flags) do
+    with :ok <- Tame.Native.build(),
+         :ok <- check(flags),
+         {:ok, peer} <- Peer.start(flags) do
+      facts = Peer.call(peer, :tame_contention, :facts, [])
+      Peer.stop(peer)
+      {:ok, facts}
+    end
+  end
+
+  defp check(flags) do
+    with {:error, why} <- Peer.check(flags) do
+      {:error, "the peer node does not start with #{inspect(Enum.join(flags, " "))}: #{why}"}
+    end
+  end
+
+  defp peer_facts(facts, flags, empty) do
+    [
+      peer_flags: if(flags == [], do: "none", else: Enum.join(flags, " ")),
+      peer_schedulers: facts.schedulers,
+      peer_dirty_cpu_schedulers: facts.dirty_cpu_schedulers,
+      observer_cost_percent: empty.busy_cores && Float.round(100 * empty.busy_cores, 2)
+    ]
+  end
+
+  # ---- warnings ----------------------------------------------------------------------------------
+
+  defp warnings(result) do
+    cost = result.empty.busy_cores
+    killed = Enum.filter(result.cells, &(&1.status == "timeout" and &1.longest_slice_us == nil))
+
+    Warning.select([
+      {is_number(cost) and cost > @visible_cost, :observers_visible,
+       fn ->
+         "The observers alone kept #{Float.round(100 * cost, 2)} % of a core busy, which is more than #{round(100 * @visible_cost)} %."
+       end},
+      {killed != [], :killed,
+       fn ->
+         "The node did not stop its flood in #{length(killed)} cells and was killed; neighbours count as late there until then."
+       end}
+    ])
+  end
+end

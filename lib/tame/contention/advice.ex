@@ -1,0 +1,136 @@
+defmodule Tame.Contention.Advice do
+  @moduledoc """
+  What the figures of a run advise, and whether they agree with the talk's recommendations. Pure.
+
+  Counted are cells of up to 1000 jobs a scheduler, and of each placement its worst one: how late neighbours woke (p99) and how
+  long a trivial dirty CPU NIF waited (p99).
+  """
+
+  alias Tame.Contention.{Format, Plan, Verdict}
+
+  # The talk's table ("Well-Behaved NIFs", 2017): work of one job up to so many µs, and the placement for it.
+  @classes [
+    {"up to 1 ms", 0, 1000, "inline"},
+    {"up to 100 ms", 1000, 100_000, "yielding"},
+    {"above 100 ms", 100_000, :infinity, "yielding_dirty"}
+  ]
+
+  @most 1000
+
+  # The controls are no choice of an author.
+  @not_a_choice ~w(erlang thousand_cuts)
+
+  # Delays that far apart are told apart by one run.
+  @alike 2
+
+  @type worst :: %{placement: String.t(), neighbour_us: float(), dirty_us: float(), score: float()}
+
+  @type row :: %{
+          work: String.t(),
+          talk: String.t(),
+          talk_worst: nil | worst(),
+          best: nil | worst(),
+          verdict: :confirmed | :contradicted | :not_measured
+        }
+
+  @doc "For each class of work: the talk's choice, what it did here, and what did best here."
+  @spec table([map()]) :: [row()]
+  def table(cells) do
+    for {work, above, up_to, talk} <- @classes do
+      worst = worst(cells, above, up_to)
+      talk_worst = Enum.find(worst, &(&1.placement == talk))
+
+      %{
+        work: work,
+        talk: talk,
+        talk_worst: talk_worst,
+        best: best(worst),
+        verdict: verdict(talk_worst)
+      }
+    end
+  end
+
+  @doc "The advice in words: what to use here, and what the talk said."
+  @spec sentences(Tame.Contention.result()) :: [String.t()]
+  def sentences(%{cells: cells} = result) do
+    rows = Enum.filter(table(cells), & &1.best)
+    if rows == [], do: [], else: [here(rows), talk(rows) | busy_wait(result)]
+  end
+
+  defp here(rows) do
+    "On this machine: " <>
+      Enum.map_join(rows, "; ", fn %{work: work, best: best} ->
+        "for work #{work} use #{best.placement} (neighbours late by #{Verdict.time(best.neighbour_us)} at p99, " <>
+          "dirty work by #{Verdict.time(best.dirty_us)}, in the worst cell)"
+      end) <> "."
+  end
+
+  defp talk(rows) do
+    "The talk's advice: " <>
+      Enum.map_join(rows, "; ", fn row ->
+        "#{row.talk} for work #{row.work} is #{verdict_text(row)}"
+      end) <> "."
+  end
+
+  @doc "A row's verdict in words."
+  @spec verdict_text(row()) :: String.t()
+  def verdict_text(%{verdict: :not_measured}), do: "not measured"
+
+  def verdict_text(%{verdict: :confirmed} = row) do
+    "confirmed" <> if(alike?(row), do: "", else: ", though #{row.best.placement} does better")
+  end
+
+  def verdict_text(%{verdict: :contradicted, talk_worst: worst} = row) do
+    "contradicted: neighbours were late by #{Verdict.time(worst.neighbour_us)}, dirty work by #{Verdict.time(worst.dirty_us)}" <>
+      if(row.best.placement == row.talk, do: ", and nothing else did better", else: "")
+  end
+
+  defp alike?(%{best: best, talk_worst: worst}), do: worst.score <= @alike * best.score
+
+  # Nothing waited for a second or more.
+  defp verdict(nil), do: :not_measured
+
+  defp verdict(worst) do
+    if Verdict.level(worst.score) == :red, do: :contradicted, else: :confirmed
+  end
+
+  # Busy-waiting threads take a core from those that have work.
+  defp busy_wait(%{calm: %{cell: cell, without_busy_wait: calm}}) do
+    [
+      "Busy waiting: beside #{Format.name(cell)} neighbours were late by #{Verdict.time(cell.neighbour_p99_us)} at p99 with the flags of " <>
+        "this run, and by #{Verdict.time(calm.neighbour_p99_us)} with #{Enum.join(Plan.no_busy_wait(), " ")}; threads that wait busily " <>
+        "outnumber the cores. Where work off the schedulers is the rule, try those flags."
+    ]
+  end
+
+  defp busy_wait(%{flags: []}), do: []
+  defp busy_wait(%{flags: flags}), do: ["These are figures with #{Enum.join(flags, " ")}."]
+
+  defp best(worst) do
+    worst
+    |> Enum.reject(&(&1.placement in @not_a_choice))
+    |> Enum.min_by(& &1.score, fn -> nil end)
+  end
+
+  # Each placement's worst cell of a class, in the order of the cells.
+  defp worst(cells, above, up_to) do
+    cells =
+      Enum.filter(cells, fn cell ->
+        is_number(cell.neighbour_p99_us) and cell.multiplier <= @most and cell.duration_us > above and
+          (up_to == :infinity or cell.duration_us <= up_to)
+      end)
+
+    for placement <- cells |> Enum.map(& &1.placement) |> Enum.uniq() do
+      own = Enum.filter(cells, &(&1.placement == placement))
+      neighbour_us = own |> Enum.map(& &1.neighbour_p99_us) |> Enum.max()
+      dirty_us = own |> Enum.map(&(&1.dirty_cpu_wait_p99_us || 0.0)) |> Enum.max()
+
+      %{
+        placement: placement,
+        neighbour_us: neighbour_us,
+        dirty_us: dirty_us,
+        score: max(neighbour_us, dirty_us)
+      }
+    end
+  end
+end

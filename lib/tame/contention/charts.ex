@@ -1,0 +1,220 @@
+defmodule Tame.Contention.Charts do
+  @moduledoc """
+  The lab's charts as Vega-Lite specs, data inside: plain maps that any Vega-Lite renderer draws.
+  """
+
+  alias Tame.Contention.{Plan, Verdict}
+  alias Tame.Report.Axis
+
+  @type spec :: map()
+
+  @schema "https://vega.github.io/schema/vega-lite/v6.json"
+
+  @levels %{green: "#0a9a72", yellow: "#c99700", red: "#d55e00", none: "#7b848e"}
+
+  @normal "#1f7fbf"
+  @dirty "#0a9a72"
+  @grey "#7b848e"
+
+  @quantiles [
+    {"p50", :neighbour_p50_us, "#8fb8d8"},
+    {"p99", :neighbour_p99_us, "#1f7fbf"},
+    {"max", :neighbour_max_us, "#d55e00"}
+  ]
+
+  # A logarithmic axis has no zero.
+  @floor_us 1.0
+
+  @row_px 30
+
+  @doc "The colour of a level."
+  @spec level_colour(Verdict.level()) :: String.t()
+  def level_colour(level), do: @levels[level]
+
+  @doc "Every colour with what it means."
+  @spec words() :: [Tame.Report.Section.word()]
+  def words do
+    levels =
+      for {level, sign, meaning} <- Verdict.meanings() do
+        {@levels[level], if(sign == "", do: "#{level}, no sign", else: "#{level}, #{sign}"),
+         meaning}
+      end
+
+    levels ++
+      [
+        {@normal, "normal", "in pictures of utilisation, upward: the regular schedulers"},
+        {@dirty, "dirty", "there, downward: the dirty CPU schedulers"},
+        {@grey, "gap", "there: a sample came late, so nobody knows"}
+      ]
+  end
+
+  @doc "One row a cell: how late neighbours woke, p50, p99 and max."
+  @spec delays([map()]) :: spec()
+  def delays(cells) do
+    rows =
+      for cell <- cells, {name, key, _} <- @quantiles do
+        %{placement: cell.placement, quantile: name, us: max(cell[key] / 1, @floor_us)}
+        |> Map.merge(for({name, key, _} <- @quantiles, into: %{}, do: {name, cell[key] / 1000}))
+      end
+
+    {low, high} = rows |> Enum.map(& &1.us) |> Enum.min_max()
+
+    %{
+      "$schema" => @schema,
+      description: "how late neighbours woke, by placement",
+      width: "container",
+      height: @row_px * length(cells),
+      autosize: %{type: "fit-x", contains: "padding"},
+      data: %{values: rows},
+      encoding: %{
+        y: %{
+          field: "placement",
+          type: "nominal",
+          sort: nil,
+          title: nil,
+          axis: %{domain: false, ticks: false, labelPadding: 8, labelLimit: 160}
+        },
+        x: in_ms(Axis.log_us([low / 1.5, high * 1.5], "ms")),
+        color: colour("quantile", for({name, _, colour} <- @quantiles, do: {name, colour}))
+      },
+      layer: [
+        # A band as wide as the row, so that the pointer need not hit a dot.
+        %{
+          mark: %{type: "bar", height: @row_px, opacity: 0},
+          encoding: %{
+            x: %{value: 0},
+            x2: %{value: "width"},
+            tooltip: [
+              %{field: "placement", title: "placement"}
+              | for {name, _, _} <- @quantiles do
+                  %{field: name, type: "quantitative", title: "#{name}, ms", format: ",.4~r"}
+                end
+            ]
+          }
+        },
+        %{mark: %{type: "circle", size: 110, opacity: 1, tooltip: nil}}
+      ]
+    }
+  end
+
+  @doc """
+  How busy the schedulers of a cell were over time, in the talk's form: regular ones upward, dirty CPU ones downward, and
+  grey over the whole height where a sample came late.
+  """
+  @spec utilization(map()) :: spec()
+  def utilization(cell) do
+    rows = Enum.flat_map(cell.samples, &bars(cell, &1))
+    {first, last} = {hd(cell.samples).since_ms, List.last(cell.samples).at_ms}
+
+    %{
+      "$schema" => @schema,
+      description:
+        "utilisation of schedulers beside #{cell.placement}, #{Plan.duration_text(cell.duration_us)}",
+      width: "container",
+      height: 160,
+      autosize: %{type: "fit-x", contains: "padding"},
+      data: %{values: rows},
+      encoding: %{
+        x: %{
+          field: "since_ms",
+          type: "quantitative",
+          title: "time since the flood began, ms",
+          axis: %{tickCount: 8, labelOverlap: true},
+          scale: %{domain: [first, last], nice: false}
+        },
+        x2: %{field: "at_ms"},
+        y: %{
+          field: "low",
+          type: "quantitative",
+          title: "dirty ↓  %  normal ↑",
+          scale: %{domain: [-100, 100], nice: false},
+          axis: %{values: [-100, -50, 0, 50, 100], labelExpr: "abs(datum.value)"}
+        },
+        y2: %{field: "high"},
+        color: colour("kind", [{"normal", @normal}, {"dirty", @dirty}, {"gap", @grey}])
+      },
+      layer: [
+        %{
+          mark: %{type: "rect", stroke: "var(--paper)", strokeWidth: 0.5},
+          encoding: %{
+            opacity: %{
+              condition: %{test: "datum.kind == 'gap'", value: 0.35},
+              value: 0.95
+            },
+            tooltip: [
+              %{field: "placement", title: "placement"},
+              %{field: "kind", title: "schedulers"},
+              %{field: "percent", title: "busy, %"},
+              %{field: "at_ms", type: "quantitative", title: "until, ms", format: ",.1f"},
+              %{field: "queue", title: "run queues"}
+            ]
+          }
+        },
+        %{
+          data: %{values: [%{at: 0}]},
+          mark: %{type: "rule", strokeDash: [4, 4], color: @grey, tooltip: nil},
+          encoding: %{
+            x: %{field: "at", type: "quantitative"},
+            y: %{value: 0},
+            y2: %{value: "height"},
+            color: %{value: @grey}
+          }
+        }
+      ]
+    }
+  end
+
+  defp bars(cell, %{gap: true} = sample) do
+    [bar(cell, sample, "gap", -100, 100, "unknown", "unknown")]
+  end
+
+  defp bars(cell, sample) do
+    normal = percent(sample.utilization.normal)
+    dirty = percent(sample.utilization.dirty_cpu)
+
+    [
+      bar(cell, sample, "normal", 0, normal, "#{normal}", Enum.join(sample.run_queues, ", ")),
+      bar(cell, sample, "dirty", -dirty, 0, "#{dirty}", "#{sample.dirty_cpu_queue}")
+    ]
+  end
+
+  defp bar(cell, sample, kind, low, high, percent, queue) do
+    %{
+      placement: cell.placement,
+      kind: kind,
+      since_ms: sample.since_ms,
+      at_ms: sample.at_ms,
+      low: low,
+      high: high,
+      percent: percent,
+      queue: queue
+    }
+  end
+
+  defp percent([]), do: 0
+  defp percent(shares), do: round(100 * Enum.sum(shares) / length(shares))
+
+  # These delays reach to seconds.
+  defp in_ms(channel) do
+    axis = channel.axis |> Map.delete(:format)
+    %{channel | axis: Map.put(axis, :labelExpr, "format(datum.value / 1000, ',~r')")}
+  end
+
+  defp colour(field, pairs) do
+    {domain, range} = Enum.unzip(pairs)
+
+    %{
+      field: field,
+      type: "nominal",
+      title: nil,
+      scale: %{domain: domain, range: range},
+      legend: %{
+        orient: "top",
+        symbolType: "circle",
+        symbolStrokeWidth: 0,
+        symbolOpacity: 1,
+        symbolSize: 90
+      }
+    }
+  end
+end

@@ -1,0 +1,283 @@
+defmodule Tame.Contention.Figures do
+  @moduledoc """
+  From what the observers of a cell saw to its figures. Pure: times are numbers that somebody read.
+  """
+
+  import Bitwise
+
+  # What the VM counts for a time slice of one millisecond.
+  @reductions_per_ms 4000
+
+  # Below this what the observers add to a slice is a visible part of it.
+  @least_used_ns 100_000
+
+  # A sample that came later than this, as a multiple of the time between two, is a gap.
+  @late_sample 1.5
+
+  @second_ns 1_000_000_000
+
+  @doc "The figures of a cell, from `t:Tame.Contention.Cell.raw/0` and the spec that it was run by."
+  @spec figures(map(), map()) :: map()
+  def figures(raw, spec) do
+    # A node that was killed may not even have said that the flood began; it was about to.
+    started = raw.started_ns || raw.facts.monotonic_ns + spec.lead_ms * 1_000_000
+    span = {started, raw.ended_ns}
+
+    neighbours =
+      neighbours(raw.neighbours, raw.facts.schedulers, spec.neighbour_ms * 1_000_000, span)
+
+    dirty_cpu = waits(raw.probes, :dirty_cpu, spec.dirty_ms * 1_000_000, span)
+    dirty_io = waits(raw.probes, :dirty_io, spec.dirty_ms * 1_000_000, span)
+    during = Enum.filter(raw.samples, &(&1.at_ns >= started))
+    utilization = during |> edges(raw.ended_ns) |> utilization(raw.facts)
+
+    %{
+      wall_ms: max(0, raw.ended_ns - started) / 1_000_000,
+      ideal_ms: ideal_ms(raw, spec),
+      finished: finished(raw),
+      refused: if(raw.outcome, do: raw.outcome.refused, else: 0),
+      bursts: if(raw.outcome, do: raw.outcome.bursts, else: 1),
+      neighbour_p50_us: us(percentile(neighbours.late, 50)),
+      neighbour_p99_us: us(percentile(neighbours.late, 99)),
+      neighbour_max_us: us(percentile(neighbours.late, 100)),
+      missed_seconds: neighbours.missed_seconds,
+      dirty_cpu_wait_p99_us: us(percentile(dirty_cpu, 99)),
+      dirty_cpu_wait_max_us: us(percentile(dirty_cpu, 100)),
+      dirty_io_wait_max_us: us(percentile(dirty_io, 100)),
+      gc_wait_max_us: us(gc_wait(raw.probes, span)),
+      gc_own_us: us(gc_own(raw.probes, span)),
+      normal_utilization: utilization && mean(utilization.normal),
+      dirty_cpu_utilization: utilization && mean(utilization.dirty_cpu),
+      dirty_io_utilization: utilization && mean(utilization.dirty_io),
+      busy_cores: utilization && utilization |> Map.values() |> List.flatten() |> Enum.sum(),
+      longest_slice_us: us(longest(raw.slices, :longest_ns)),
+      p999_slice_us: us(longest(raw.slices, :p999_ns)),
+      charge_ratio: charge_ratio(raw.slices),
+      long_schedule_events: raw.long_schedules,
+      memory_mb: raw.memory_bytes / 1_000_000,
+      samples: samples(raw.samples, raw.facts, started, spec.sample_ms * 1_000_000)
+    }
+  end
+
+  @doc """
+  How late the neighbours' wake-ups were that fell into the span, in ns, each missed one counted by itself, and the
+  missed seconds of the neighbour that fared worst: whole seconds of each stretch without CPU.
+
+  `wakes` are `{neighbour, planned, woke}`. A neighbour that had not woken when the span ended, or never was
+  heard of, counts with its lateness so far.
+
+      iex> ms = 1_000_000
+      iex> wakes = [{:a, 0, 1}, {:a, 10 * ms, 35 * ms}]
+      iex> Tame.Contention.Figures.neighbours(wakes, 1, 10 * ms, {0, 45 * ms}).late |> Enum.sort()
+      [1, 5 * ms, 5 * ms, 15 * ms, 25 * ms]
+  """
+  @spec neighbours(
+          [{term(), integer(), integer()}],
+          pos_integer(),
+          pos_integer(),
+          {integer(), integer()}
+        ) ::
+          %{late: [non_neg_integer()], missed_seconds: non_neg_integer()}
+  def neighbours(wakes, count, period, {from, to}) do
+    by_neighbour = Enum.group_by(wakes, &elem(&1, 0), fn {_, planned, woke} -> {planned, woke} end)
+    silent = for n <- 1..count//1, n > map_size(by_neighbour), do: [{from, to}]
+
+    stretches =
+      for wakes <- Map.values(by_neighbour) do
+        {planned, woke} = List.last(wakes)
+        {_, next} = :tame_neighbour.late(planned, woke, period)
+        wakes ++ if(next <= to, do: [{next, to}], else: [])
+      end ++ silent
+
+    stretches =
+      for wakes <- stretches do
+        for {planned, woke} <- wakes, woke >= from and planned <= to, do: {planned, woke}
+      end
+
+    late =
+      for wakes <- stretches,
+          {planned, woke} <- wakes,
+          at <- planned..min(woke, to)//period,
+          at >= from do
+        woke - at
+      end
+
+    missed =
+      for wakes <- stretches do
+        wakes
+        |> Enum.map(fn {planned, woke} -> div(woke - max(planned, from), @second_ns) end)
+        |> Enum.sum()
+      end
+
+    %{late: late, missed_seconds: Enum.max(missed, fn -> 0 end)}
+  end
+
+  @doc """
+  How long the asking of one kind waited in the span, in ns. Asking stops while one waits: so those that would have
+  been asked meanwhile count too, each from its own moment. One that waits still counts with its wait so far.
+
+      iex> probes = [{:dirty_cpu, :asked, 0}, {:gc, :asked, 1}, {:dirty_cpu, :got, 25}, {:dirty_cpu, :asked, 40}]
+      iex> Tame.Contention.Figures.waits(probes, :dirty_cpu, 10, {0, 45})
+      [25, 15, 5, 5]
+  """
+  @spec waits([{atom(), :asked | :got, integer()}], atom(), pos_integer(), {integer(), integer()}) ::
+          [non_neg_integer()]
+  def waits(probes, kind, period, {from, to} = span) do
+    for {asked, got} <- asked(probes, kind, to), within?(asked, got, span) do
+      for at <- asked..max(asked, min(got, to))//period,
+          at >= from or at == asked,
+          do: max(got - at, 0)
+    end
+    |> List.flatten()
+  end
+
+  # Beyond what a collection takes when nothing is in its way: the least that was seen before.
+  defp gc_wait(probes, {from, to} = span) do
+    {before, during} = probes |> asked(:gc, to) |> Enum.split_with(fn {_, got} -> got < from end)
+
+    own = before |> Enum.map(fn {asked, got} -> got - asked end) |> Enum.min(fn -> 0 end)
+
+    during
+    |> Enum.filter(fn {asked, got} -> within?(asked, got, span) end)
+    |> Enum.map(fn {asked, got} -> max(0, got - asked - own) end)
+    |> Enum.max(fn -> nil end)
+  end
+
+  defp gc_own(probes, {from, to}) do
+    for({asked, got} <- asked(probes, :gc, to), got < from, do: got - asked)
+    |> Enum.min(fn -> nil end)
+  end
+
+  defp within?(asked, got, {from, to}), do: got >= from and asked <= to
+
+  # Pairs of when it was asked and when it was got, the last one got at `to` unless it was.
+  defp asked(probes, kind, to) do
+    probes
+    |> Enum.filter(&(elem(&1, 0) == kind))
+    |> Enum.map(fn {_, what, ns} -> {what, ns} end)
+    |> pairs(to)
+  end
+
+  defp pairs([{:asked, asked}, {:got, got} | rest], to), do: [{asked, got} | pairs(rest, to)]
+  defp pairs([{:asked, asked}], to), do: [{asked, max(asked, to)}]
+  defp pairs([{:got, _} | rest], to), do: pairs(rest, to)
+  defp pairs([], _to), do: []
+
+  @doc """
+  The value that so many per cent of `values` do not exceed; nil of none.
+
+      iex> Tame.Contention.Figures.percentile(Enum.to_list(1..200), 99)
+      198
+  """
+  @spec percentile([number()], number()) :: nil | number()
+  def percentile([], _percent), do: nil
+
+  def percentile(values, percent) do
+    rank = ceil(length(values) * percent / 100)
+    values |> Enum.sort() |> Enum.at(max(rank, 1) - 1)
+  end
+
+  @doc """
+  How busy each scheduler was between two samples, from 0 to 1, by kind. Counters are 64 bits wide and may have
+  wrapped in between.
+  """
+  @spec utilization({map(), map()} | nil, map()) ::
+          nil | %{normal: [float()], dirty_cpu: [float()], dirty_io: [float()]}
+  def utilization(nil, _facts), do: nil
+
+  def utilization({%{wall: before}, %{wall: later}}, facts) do
+    before = Map.new(before, fn {id, active, total} -> {id, {active, total}} end)
+
+    shares =
+      for {id, active, total} <- Enum.sort(later), Map.has_key?(before, id) do
+        {active_before, total_before} = before[id]
+        {id, share(passed(active_before, active), passed(total_before, total))}
+      end
+
+    last_normal = facts.all_schedulers
+    last_dirty_cpu = last_normal + facts.dirty_cpu_schedulers
+
+    %{
+      normal: for({id, share} <- shares, id <= facts.schedulers, do: share),
+      dirty_cpu: for({id, share} <- shares, id > last_normal and id <= last_dirty_cpu, do: share),
+      dirty_io: for({id, share} <- shares, id > last_dirty_cpu, do: share)
+    }
+  end
+
+  defp passed(before, later) when later >= before, do: later - before
+  defp passed(before, later), do: later - before + (1 <<< 64)
+
+  defp share(_active, 0), do: 0.0
+  defp share(active, total), do: min(active / total, 1.0)
+
+  # The samples at the start and the end of the flood, of which each has one taken for it.
+  defp edges([first | _] = during, ended_ns) do
+    case Enum.find(tl(during), &(&1.at_ns >= ended_ns)) || List.last(during) do
+      ^first -> nil
+      last -> {first, last}
+    end
+  end
+
+  defp edges([], _ended_ns), do: nil
+
+  @doc """
+  The samples as a picture is drawn from them: each with how busy the schedulers were since the one before it.
+  One that came late is a `gap`: what happened meanwhile is not known, so it has no utilisation.
+  """
+  @spec samples([map()], map(), integer(), pos_integer()) :: [map()]
+  def samples(samples, facts, started, period) do
+    for [before, later] <- Enum.chunk_every(samples, 2, 1, :discard) do
+      gap? = later.at_ns - before.at_ns > @late_sample * period
+      {queues, [dirty_cpu_queue, dirty_io_queue]} = Enum.split(later.queues, -2)
+
+      %{
+        at_ms: ms(later.at_ns - started),
+        since_ms: ms(before.at_ns - started),
+        gap: gap?,
+        utilization: if(gap?, do: nil, else: rounded(utilization({before, later}, facts))),
+        run_queues: queues,
+        dirty_cpu_queue: dirty_cpu_queue,
+        dirty_io_queue: dirty_io_queue,
+        finished: later.finished
+      }
+    end
+  end
+
+  defp rounded(utilization) do
+    Map.new(utilization, fn {kind, shares} -> {kind, Enum.map(shares, &Float.round(&1 / 1, 3))} end)
+  end
+
+  defp ideal_ms(raw, spec) do
+    bursts = if raw.outcome, do: raw.outcome.bursts, else: 1
+    at_once = min(raw.facts.schedulers, raw.facts.cores)
+    bursts * spec.jobs * spec.duration_us / 1000 / at_once
+  end
+
+  defp finished(%{outcome: %{finished: finished}}), do: finished
+  defp finished(%{samples: []}), do: 0
+  defp finished(%{samples: samples}), do: List.last(samples).finished
+
+  defp longest(nil, _key), do: nil
+  defp longest(slices, key), do: slices |> Enum.map(& &1[key]) |> Enum.max(fn -> nil end)
+
+  defp charge_ratio(nil), do: nil
+
+  defp charge_ratio(slices) do
+    known = Enum.filter(slices, &is_integer(&1.reductions))
+    used_ns = known |> Enum.map(& &1.total_ns) |> Enum.sum()
+    dirty_ns = known |> Enum.map(& &1.dirty_ns) |> Enum.sum()
+    charged = known |> Enum.map(& &1.reductions) |> Enum.sum()
+
+    if used_ns >= @least_used_ns and used_ns > dirty_ns do
+      charged / @reductions_per_ms / (used_ns / 1_000_000)
+    end
+  end
+
+  defp mean([]), do: nil
+  defp mean(values), do: Enum.sum(values) / length(values)
+
+  defp us(nil), do: nil
+  defp us(ns), do: ns / 1000
+
+  defp ms(ns), do: Float.round(ns / 1_000_000, 1)
+end

@@ -1,0 +1,220 @@
+defmodule Tame.Contention.Format do
+  @moduledoc """
+  A contention result as text for a terminal and as JSON. All pure.
+  """
+
+  alias Tame.{JSON, SystemInfo, TextTable}
+  alias Tame.Contention.{Advice, Plan, Verdict}
+  alias Tame.Report.Number
+
+  @keys ~w(placement duration_us multiplier jobs status wall_ms ideal_ms neighbour_p50_us neighbour_p99_us
+           neighbour_max_us missed_seconds dirty_cpu_wait_p99_us dirty_cpu_wait_max_us dirty_io_wait_max_us
+           gc_wait_max_us normal_utilization dirty_cpu_utilization longest_slice_us charge_ratio
+           long_schedule_events samples)a
+
+  # After the name of the cell: title, and how its figure is written.
+  @figures [
+    {"neighbour p50 ms", :neighbour_p50_us, :ms},
+    {"p99 ms", :neighbour_p99_us, :ms},
+    {"max ms", :neighbour_max_us, :ms},
+    {"missed s", :missed_seconds, :count},
+    {"dirty CPU p99 ms", :dirty_cpu_wait_p99_us, :ms},
+    {"dirty CPU max ms", :dirty_cpu_wait_max_us, :ms},
+    {"dirty I/O max ms", :dirty_io_wait_max_us, :ms},
+    {"gc max ms", :gc_wait_max_us, :ms},
+    {"longest slice µs", :longest_slice_us, :number},
+    {"p99.9 µs", :p999_slice_us, :number},
+    {"charged÷used", :charge_ratio, :ratio},
+    {"normal %", :normal_utilization, :percent},
+    {"dirty CPU %", :dirty_cpu_utilization, :percent},
+    {"wall ms", :wall_ms, :number},
+    {"ideal ms", :ideal_ms, :number},
+    {"jobs done", :finished, :count},
+    {"long_schedule", :long_schedule_events, :count},
+    {"memory MB", :memory_mb, :number}
+  ]
+
+  @ansi %{green: :green, yellow: :yellow, red: :red, none: :normal}
+
+  @doc "The machine block, the tables, every cell's figures, the observers' cost, the advice, the warnings."
+  @spec text(Tame.Contention.result(), boolean()) :: iodata()
+  def text(result, colours? \\ false) do
+    [
+      SystemInfo.text(result.system),
+      ?\n,
+      tables(result, colours?),
+      legend(),
+      ?\n,
+      cells(result),
+      unmeasured(result),
+      observers(result),
+      advice(result),
+      warnings(result)
+    ]
+  end
+
+  @doc "The result as JSON: `tool`, `format`, `system`, `cells`. A cell that did not end well says why, as `reason`."
+  @spec json(Tame.Contention.result()) :: iodata()
+  def json(result) do
+    cells =
+      for cell <- result.cells do
+        reason = if cell.reason, do: [reason: cell.reason], else: []
+        for(key <- @keys, do: {key, value(cell, key)}) ++ reason
+      end
+
+    [
+      JSON.encode(tool: result.tool, format: result.format, system: result.system, cells: cells),
+      ?\n
+    ]
+  end
+
+  defp value(cell, key), do: cell[key]
+
+  @doc "Titles of a cell's figures."
+  @spec figure_titles() :: [String.t()]
+  def figure_titles, do: for({title, _, _} <- @figures, do: title)
+
+  @doc "A cell's figures as texts, in the order of `figure_titles/0`."
+  @spec figures(map()) :: [String.t() | nil]
+  def figures(cell), do: for({_, key, kind} <- @figures, do: figure(cell[key], kind))
+
+  @doc "The cells of one duration by placement: `{duration_us, multipliers, [{placement, [cell | nil]}]}`."
+  @spec grid([map()]) :: [{pos_integer(), [pos_integer()], [{String.t(), [map() | nil]}]}]
+  def grid(cells) do
+    placements = cells |> Enum.map(& &1.placement) |> Enum.uniq()
+
+    for duration_us <- cells |> Enum.map(& &1.duration_us) |> Enum.uniq() do
+      here = Enum.filter(cells, &(&1.duration_us == duration_us))
+      multipliers = here |> Enum.map(& &1.multiplier) |> Enum.uniq() |> Enum.sort()
+
+      rows =
+        for placement <- placements do
+          {placement,
+           for m <- multipliers do
+             Enum.find(here, &(&1.placement == placement and &1.multiplier == m))
+           end}
+        end
+
+      {duration_us, multipliers, rows}
+    end
+  end
+
+  defp figure(nil, _kind), do: nil
+  defp figure(us, :ms), do: Number.short(us / 1000)
+  defp figure(value, :number), do: Number.short(value)
+  defp figure(value, :count), do: Integer.to_string(value)
+  defp figure(value, :percent), do: Integer.to_string(round(100 * value))
+  defp figure(value, :ratio), do: :erlang.float_to_binary(value / 1, decimals: 2)
+
+  # ---- the talk's tables -------------------------------------------------------------------------
+
+  defp tables(result, colours?) do
+    for {duration_us, multipliers, rows} <- grid(result.cells) do
+      columns = ["jobs of #{Plan.duration_text(duration_us)}" | Enum.map(multipliers, &"#{&1}×")]
+      texts = for {placement, cells} <- rows, do: [placement | Enum.map(cells, &text_of/1)]
+      levels = for {_, cells} <- rows, do: Enum.map(cells, &level_of/1)
+      [table(columns, texts, levels, colours?), ?\n]
+    end
+  end
+
+  defp text_of(nil), do: "-"
+  defp text_of(cell), do: Verdict.cell_text(cell)
+
+  defp level_of(nil), do: :none
+
+  # The worse of its two marks.
+  defp level_of(cell) do
+    levels = [Verdict.cell_level(cell), Verdict.dirty_level(cell)]
+    Enum.find([:red, :yellow, :green], :none, &(&1 in levels))
+  end
+
+  # Widths are those of the plain texts, so colours are put in after.
+  defp table(columns, rows, levels, colours?) do
+    widths =
+      [columns | rows]
+      |> Enum.zip_with(fn texts -> texts |> Enum.map(&String.length/1) |> Enum.max() end)
+
+    lines = [{columns, nil} | Enum.zip(rows, levels)]
+    for {texts, levels} <- lines, do: [line(texts, widths, levels, colours?), ?\n]
+  end
+
+  defp line([name | texts], [width | widths], levels, colours?) do
+    levels = levels || Enum.map(texts, fn _ -> :none end)
+
+    cells =
+      [texts, widths, levels]
+      |> Enum.zip_with(fn [text, width, level] ->
+        ["  ", coloured(text, level, colours?), String.duplicate(" ", width - String.length(text))]
+      end)
+
+    [String.pad_trailing(name, width), cells] |> IO.iodata_to_binary() |> String.trim_trailing()
+  end
+
+  defp coloured(text, level, true) when level != :none do
+    [apply(IO.ANSI, @ansi[level], []), text, IO.ANSI.reset()]
+  end
+
+  defp coloured(text, _level, _colours?), do: text
+
+  defp legend do
+    signs =
+      for {level, sign, meaning} <- Verdict.meanings() do
+        sign = if sign == "", do: "no sign", else: sign
+        "  #{sign} (#{level}): #{meaning}\n"
+      end
+
+    [
+      "A cell is the longest time for which a normal process got no CPU, and behind \"dirty\" that for which a trivial dirty\n" <>
+        "CPU NIF waited, where it is longer than 100 ms. … : stopped at the cell's limit.\n",
+      signs
+    ]
+  end
+
+  # ---- figures -----------------------------------------------------------------------------------
+
+  defp cells(result) do
+    rows =
+      for cell <- result.cells, cell.neighbour_max_us do
+        [name(cell) | Enum.map(figures(cell), &(&1 || "-"))]
+      end
+
+    if rows == [], do: [], else: TextTable.format(["cell" | figure_titles()], rows)
+  end
+
+  defp unmeasured(result) do
+    failed =
+      for %{status: "failed"} = cell <- result.cells, do: "#{name(cell)}  failed: #{cell.reason}\n"
+
+    refused =
+      for %{refused: count} = cell when is_integer(count) and count > 0 <- result.cells do
+        "#{name(cell)}  #{count} jobs were refused as {tame, busy}: so many wait for the pool at most\n"
+      end
+
+    failed ++ refused
+  end
+
+  @doc "A cell in words."
+  @spec name(map()) :: String.t()
+  def name(cell),
+    do: "#{cell.placement} #{Plan.duration_text(cell.duration_us)} #{cell.multiplier}×"
+
+  defp observers(%{empty: %{neighbour_max_us: nil}}), do: []
+
+  defp observers(%{empty: empty}) do
+    "\nWithout a flood: neighbours woke #{Number.short(empty.neighbour_p99_us / 1000)} ms late (p99), " <>
+      "#{Number.short(empty.neighbour_max_us / 1000)} ms at most; the dirty CPU NIF waited " <>
+      "#{Number.short((empty.dirty_cpu_wait_max_us || 0) / 1000)} ms at most. The observers kept " <>
+      "#{Number.short(100 * empty.busy_cores)} % of one core busy; the collection of 50 MB, once in each cell, takes " <>
+      "#{Number.short((empty.gc_own_us || 0) / 1000)} ms by itself.\n"
+  end
+
+  defp advice(result) do
+    case Advice.sentences(result) do
+      [] -> []
+      sentences -> [?\n | Enum.map(sentences, &[&1, ?\n])]
+    end
+  end
+
+  defp warnings(%{warnings: []}), do: []
+  defp warnings(%{warnings: warnings}), do: [?\n | Enum.map(warnings, &["warning: ", &1.text, ?\n])]
+end

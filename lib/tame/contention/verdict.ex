@@ -1,0 +1,105 @@
+defmodule Tame.Contention.Verdict do
+  @moduledoc """
+  How bad a wait is, in the talk's three colours, and how a cell of its tables is written.
+
+  Green: nobody waited for longer than 100 ms. Yellow: somebody did. Red: somebody waited for a second or more, which a
+  process that does something each second misses.
+  """
+
+  @type level :: :green | :yellow | :red | :none
+
+  @yellow_us 100_000
+  @red_us 1_000_000
+
+  # What stands behind a wait where there is no colour.
+  @signs %{green: "", yellow: "~", red: "!"}
+
+  @meanings [
+    {:green, "nobody waited for longer than 100 ms"},
+    {:yellow, "somebody waited for longer than 100 ms"},
+    {:red, "somebody waited for a second or more"}
+  ]
+
+  @doc "The levels with what they mean, and the sign of each."
+  @spec meanings() :: [{level(), sign :: String.t(), String.t()}]
+  def meanings, do: for({level, text} <- @meanings, do: {level, @signs[level], text})
+
+  @doc """
+  The level of a wait in µs.
+
+      iex> Enum.map([nil, 5000.0, 100_000, 999_999.9, 1_000_000], &Tame.Contention.Verdict.level/1)
+      [:none, :green, :yellow, :yellow, :red]
+  """
+  @spec level(nil | number()) :: level()
+  def level(nil), do: :none
+  def level(us) when us < @yellow_us, do: :green
+  def level(us) when us < @red_us, do: :yellow
+  def level(_us), do: :red
+
+  @doc """
+  The level of a cell: that of its neighbours, and `:none` of one that was not measured. What dirty work waited is a
+  mark of its own, see `dirty_level/1`.
+  """
+  @spec cell_level(map()) :: level()
+  def cell_level(cell), do: level(cell.neighbour_max_us)
+
+  @doc "The level of what dirty CPU work waited."
+  @spec dirty_level(map()) :: level()
+  def dirty_level(cell), do: level(cell.dirty_cpu_wait_max_us)
+
+  @doc """
+  A cell as the tables show it: how long a neighbour got no CPU, with a plus sign when that is missed seconds; then, where
+  dirty work waited for longer than 100 ms, how long; `…` when the flood was stopped at its limit.
+
+      iex> cell = %{status: "timeout", neighbour_max_us: 2_140_000.0, dirty_cpu_wait_max_us: 310_000.0}
+      iex> Tame.Contention.Verdict.cell_text(cell)
+      "+2.1s! dirty 310ms~ …"
+  """
+  @spec cell_text(map()) :: String.t()
+  def cell_text(%{tried?: false}), do: "not run"
+  def cell_text(%{neighbour_max_us: nil} = cell), do: cell.status
+
+  def cell_text(cell) do
+    [neighbour_text(cell), dirty_text(cell), if(cell.status == "timeout", do: "…")]
+    |> Enum.reject(&is_nil/1)
+    |> Enum.join(" ")
+  end
+
+  @doc "The first part of `cell_text/1`."
+  @spec neighbour_text(map()) :: String.t()
+  def neighbour_text(cell) do
+    plus = if cell_level(cell) == :red, do: "+", else: ""
+    plus <> ms(cell.neighbour_max_us) <> @signs[cell_level(cell)]
+  end
+
+  @doc "The second part of `cell_text/1`, or nil."
+  @spec dirty_text(map()) :: nil | String.t()
+  def dirty_text(cell) do
+    level = dirty_level(cell)
+    if level in [:yellow, :red], do: "dirty #{ms(cell.dirty_cpu_wait_max_us)}#{@signs[level]}"
+  end
+
+  @doc """
+  A time in µs as short as it can be said.
+
+      iex> Enum.map([0.4, 850.0, 12_400.0, 310_000, 2_140_000, 12_000_000], &Tame.Contention.Verdict.ms/1)
+      ["0.0ms", "0.9ms", "12ms", "310ms", "2.1s", "12s"]
+  """
+  @spec ms(nil | number()) :: String.t()
+  def ms(nil), do: "-"
+  def ms(us) when us < 9950, do: decimals(us / 1000, 1) <> "ms"
+  def ms(us) when us < 999_500, do: "#{round(us / 1000)}ms"
+  def ms(us) when us < 9_950_000, do: decimals(us / 1_000_000, 1) <> "s"
+  def ms(us), do: "#{round(us / 1_000_000)}s"
+
+  @doc """
+  The same in a sentence.
+
+      iex> Tame.Contention.Verdict.time(12_400.0)
+      "12 ms"
+  """
+  @spec time(nil | number()) :: String.t()
+  def time(us), do: us |> ms() |> String.replace(~r/(?=m?s$)/, " ", global: false)
+
+  defp decimals(value, count), do: :erlang.float_to_binary(value / 1, decimals: count)
+end

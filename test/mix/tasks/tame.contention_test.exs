@@ -1,0 +1,166 @@
+defmodule Mix.Tasks.Tame.ContentionTest do
+  # Not async: the real run compares what two floods do to their neighbours.
+  use ExUnit.Case
+  import ExUnit.CaptureIO
+  import Tame.Test.OsProcess
+
+  alias Mix.Tasks.Tame.Contention
+  alias Tame.Contention.{Cell, Figures, Plan}
+
+  setup do
+    folder = Path.join(System.tmp_dir!(), "tame_contention_#{System.unique_integer([:positive])}")
+    File.mkdir_p!(folder)
+    on_exit(fn -> File.rm_rf!(folder) end)
+    %{folder: folder}
+  end
+
+  defp json(path) do
+    script = """
+    const r = JSON.parse(require("fs").readFileSync(#{inspect(path)}, "utf8"));
+    for (const c of r.cells) console.log([c.placement, c.status, c.neighbour_p99_us, c.neighbour_max_us, c.missed_seconds,
+      c.longest_slice_us, c.charge_ratio, c.samples.length].join(" "));
+    """
+
+    {lines, 0} = System.cmd("node", ["-e", script])
+
+    for line <- String.split(lines, "\n", trim: true), into: %{} do
+      [placement, status | figures] = String.split(line)
+      {placement, [status | Enum.map(figures, &elem(Float.parse(&1), 0))]}
+    end
+  end
+
+  @tag timeout: 120_000
+  test "inline and cuts starve neighbours where yielding does not", %{folder: folder} do
+    path = Path.join(folder, "out.json")
+
+    text =
+      capture_io(fn ->
+        ~w(--placements yielding,inline,thousand_cuts --durations 10ms --multipliers 100)
+        |> Enum.concat(["--json", path])
+        |> Contention.run()
+      end)
+
+    assert %{
+             "yielding" => [
+               "ok",
+               yielding_p99,
+               yielding_max,
+               _,
+               yielding_slice,
+               yielding_charge,
+               samples
+             ],
+             "inline" => ["ok", inline_p99, inline_max, _, inline_slice, inline_charge, _],
+             "thousand_cuts" => ["ok", cuts_p99, _, _, cuts_slice, cuts_charge, _]
+           } = json(path)
+
+    # An idle machine gives 60 and more; others may be at work beside this test.
+    assert inline_p99 > 5 * yielding_p99
+    assert cuts_p99 > 5 * yielding_p99
+    assert inline_max > 5 * yielding_max
+    assert inline_slice > 5 * yielding_slice
+    assert cuts_slice > 5 * yielding_slice
+    assert inline_charge > 0.5 and yielding_charge > 0.5
+    assert cuts_charge < 0.1
+    assert samples >= 3
+
+    assert text =~ ~r/^jobs of 10 ms +100×$/m
+    assert text =~ "On this machine: for work up to 100 ms use yielding"
+  end
+
+  @tag timeout: 60_000
+  test "a flood that its VM cannot stop is ended by our clock, and what is known of it is there" do
+    spec =
+      Plan.times(1000, :quick)
+      |> Map.merge(%{job: {:tame_spin, :spin_inline, [100_000_000]}, jobs: 50})
+      |> Map.merge(%{duration_us: 100_000_000, limit_ms: 500})
+
+    assert {:ok, %{outcome: nil, slices: nil} = raw} = Cell.run(spec, [])
+    assert gone?(raw.facts.os_pid)
+    assert %{neighbour_max_us: max_us, longest_slice_us: nil} = Figures.figures(raw, spec)
+    assert max_us > 500_000
+  end
+
+  describe "a wrong command line is one line that names the value:" do
+    for {argv, expected} <- [
+          {~w(--placements inline,nope), ~s(unknown placement "nope", expected some of: inline, )},
+          {~w(--durations 0ms), "duration 0ms: expected a whole number above 0"},
+          {~w(--durations 1ms,10), "duration 10: expected a whole number above 0 with us, ms or s"},
+          {~w(--durations 1h), "duration 1h: expected"},
+          {~w(--durations 9999s), "duration 9999s: expected"},
+          {~w(--durations ,), "--durations ,: expected at least one word"},
+          {~w(--multipliers 10x), "multiplier 10x: expected a whole number above 0"},
+          {~w(--multipliers 0), "multiplier 0: expected a whole number above 0"},
+          {~w(--multipliers 1,10000000), "multiplier 10000000: "},
+          {~w(--quick --full), "--quick --full: expected one of the two"},
+          {~w(--collapse --quick), "--quick: goes with cells, not with --collapse"},
+          {["--erl", "+S x"],
+           ~s(the peer node does not start with "+S x": bad amount of schedulers x)},
+          {["--erl", "+Q 7"], ~s(the peer node does not start with "+Q 7": )},
+          {["--erl", ~s(+S "2)], ~s(--erl)},
+          {~w(--json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
+          {~w(--placement inline), "unknown switch --placement, expected one of: --quick, "},
+          {~w(more), ~s(unexpected word "more")}
+        ] do
+      test Enum.join(argv, " ") do
+        error = assert_raise Mix.Error, fn -> Contention.run(unquote(argv)) end
+        assert error.message =~ unquote(expected)
+        refute error.message =~ "\n"
+      end
+    end
+  end
+
+  # Peers that cannot stop by themselves, in a VM that is killed.
+  @starve ~S"""
+  {:ok, peer} = Tame.Contention.Peer.start([])
+  spec = Tame.Contention.Plan.times(1000, :default)
+  spec = Map.merge(spec, %{job: {:tame_spin, :spin_inline, [100_000_000]}, jobs: 50})
+  Tame.Contention.Peer.cast(peer, :tame_contention, :run, [self(), :cell, spec])
+
+  receive do
+    {:tame_contention, :cell, {:flood, _}} -> :ok
+  end
+
+  IO.puts("peer #{peer.os_pid} vm #{System.pid()}")
+  Process.sleep(:infinity)
+  """
+
+  @tag timeout: 60_000
+  test "nothing is left of a starved peer whose lab got SIGKILL" do
+    vm = start_vm(@starve, %{})
+    {peer, vm_pid} = pids(vm)
+    refute gone?(peer)
+    signal(vm_pid, "KILL")
+    await_gone(vm_pid)
+    await_gone(peer)
+  end
+
+  defp pids(vm) do
+    receive do
+      {^vm, {:data, {:eol, "peer " <> line}}} ->
+        [peer, "vm", vm_pid] = String.split(line)
+        {peer, vm_pid}
+
+      {^vm, {:data, _}} ->
+        pids(vm)
+
+      {^vm, {:exit_status, status}} ->
+        flunk("the VM ended with #{status}")
+    after
+      30_000 -> flunk("no peer within 30 s")
+    end
+  end
+
+  test "a cell that fails keeps the others in the JSON and gives its name", %{folder: folder} do
+    path = Path.join(folder, "out.json")
+    result = Tame.ContentionFixture.result()
+    failed = Tame.ContentionFixture.update(result, "thread", %{tried?: true})
+
+    assert Tame.Contention.ok?(result)
+    refute Tame.Contention.ok?(failed)
+    File.write!(path, Tame.Contention.Format.json(failed))
+
+    assert File.read!(path) =~
+             ~s("placement":"thread","duration_us":1000,"multiplier":1,"jobs":2,"status":"failed")
+  end
+end
