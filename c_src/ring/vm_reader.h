@@ -102,7 +102,8 @@ static inline void use_leases(struct ring *ring, const struct ring_reply *reply)
     }
 }
 
-/* The reply in a slot as a term of env. With limits, returns 0 where the work is too much for a
+/* The reply in a slot as a term of env. With limits (bytes_max is
+ * not SIZE_MAX), returns 0 where the work is too much for a
  * scheduler, and nothing has happened. The slot is the host's again, but not free. */
 static inline int read_reply(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id,
                              size_t bytes_max, size_t binary_max, ERL_NIF_TERM *result)
@@ -117,7 +118,7 @@ static inline int read_reply(ErlNifEnv *env, struct ring *ring, uint32_t index, 
         ring_vm_release(&ring->vm, index, use_of(id), NULL);
         return 1;
     }
-    if (reply.size > bytes_max || reply.leases > 64) {
+    if (bytes_max != SIZE_MAX && (reply.size > bytes_max || reply.leases > 64)) {
         uint8_t head[2];
 
         memcpy(head, reply.data, sizeof head);
