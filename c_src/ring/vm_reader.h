@@ -269,16 +269,21 @@ static inline void dismiss_all(struct ring *ring)
     }
 }
 
-static inline void sleep_until_rung(struct ring *ring, uint32_t look)
+/* Returns 0 when nobody rang. */
+static inline int sleep_until_rung(struct ring *ring, uint32_t look)
 {
+    int rung = 1;
+
     __atomic_store_n(&ring->vm.header->vm_sleeps, 1, __ATOMIC_SEQ_CST);
-    if (!anything_marked(ring) && !is_closed(ring) &&
-        !bell_wait(&ring->vm.vm_bell, look, READER_LOOK_MS)) {
+    if (!anything_marked(ring) && !is_closed(ring))
+        rung = bell_wait(&ring->vm.vm_bell, look, READER_LOOK_MS);
+    if (!rung) {
         for (uint32_t i = 0; i < ring->vm.geometry.slots; i++)
             (void)deliver(NULL, ring, i);
         flush_gone(ring);
     }
     __atomic_store_n(&ring->vm.header->vm_sleeps, 0, __ATOMIC_SEQ_CST);
+    return rung;
 }
 
 static inline void *reader(void *arg)
@@ -295,9 +300,9 @@ static inline void *reader(void *arg)
             continue;
         }
         flush_gone(ring);
-        if (++false_alarms > READER_FALSE_ALARMS)
+        if (false_alarms > READER_FALSE_ALARMS)
             (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
-        sleep_until_rung(ring, look);
+        false_alarms = sleep_until_rung(ring, look) ? false_alarms + 1 : 0;
     }
     dismiss_all(ring);
     leases_drop(ring);
