@@ -275,6 +275,7 @@ defmodule Tame.RingTest do
     test "that the host invents do no harm" do
       host = RingHost.start_ring()
       assert {:value, _} = RingHost.call(host, :lease, [<<12345::64>>, make_ref()])
+      assert RingHost.call(host, :many_leases, [:late]) == {:value, :late}
     end
   end
 
