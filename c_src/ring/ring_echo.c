@@ -141,6 +141,11 @@ static enum ring_code call(void *context, uint32_t function, uint64_t id, const 
         (void)ring_reply_put(reply, text, 6 + (size_t)len);
         return RING_VALUE;
     }
+    case 14: /* (Term) -> Term, after 20 ms, with 100 leases that are not ours */
+        wait_ms(20);
+        for (uint64_t lease = 1000; lease < 1100; lease++)
+            (void)ring_reply_lease(reply, lease);
+        return echo_first(args, size, reply);
     default:
         return RING_BADARG;
     }

@@ -102,7 +102,8 @@ static inline void use_leases(struct ring *ring, const struct ring_reply *reply)
     }
 }
 
-/* The reply in a slot as a term of env. With limits, returns 0 where the work is too much for a
+/* The reply in a slot as a term of env. With limits (bytes_max is
+ * not SIZE_MAX), returns 0 where the work is too much for a
  * scheduler, and nothing has happened. The slot is the host's again, but not free. */
 static inline int read_reply(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id,
                              size_t bytes_max, size_t binary_max, ERL_NIF_TERM *result)
@@ -117,7 +118,7 @@ static inline int read_reply(ErlNifEnv *env, struct ring *ring, uint32_t index, 
         ring_vm_release(&ring->vm, index, use_of(id), NULL);
         return 1;
     }
-    if (reply.size > bytes_max || reply.leases > 64) {
+    if (bytes_max != SIZE_MAX && (reply.size > bytes_max || reply.leases > 64)) {
         uint8_t head[2];
 
         memcpy(head, reply.data, sizeof head);
@@ -268,16 +269,21 @@ static inline void dismiss_all(struct ring *ring)
     }
 }
 
-static inline void sleep_until_rung(struct ring *ring, uint32_t look)
+/* Returns 0 when nobody rang. */
+static inline int sleep_until_rung(struct ring *ring, uint32_t look)
 {
+    int rung = 1;
+
     __atomic_store_n(&ring->vm.header->vm_sleeps, 1, __ATOMIC_SEQ_CST);
-    if (!anything_marked(ring) && !is_closed(ring) &&
-        !bell_wait(&ring->vm.vm_bell, look, READER_LOOK_MS)) {
+    if (!anything_marked(ring) && !is_closed(ring))
+        rung = bell_wait(&ring->vm.vm_bell, look, READER_LOOK_MS);
+    if (!rung) {
         for (uint32_t i = 0; i < ring->vm.geometry.slots; i++)
             (void)deliver(NULL, ring, i);
         flush_gone(ring);
     }
     __atomic_store_n(&ring->vm.header->vm_sleeps, 0, __ATOMIC_SEQ_CST);
+    return rung;
 }
 
 static inline void *reader(void *arg)
@@ -294,9 +300,9 @@ static inline void *reader(void *arg)
             continue;
         }
         flush_gone(ring);
-        if (++false_alarms > READER_FALSE_ALARMS)
+        if (false_alarms > READER_FALSE_ALARMS)
             (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
-        sleep_until_rung(ring, look);
+        false_alarms = sleep_until_rung(ring, look) ? false_alarms + 1 : 0;
     }
     dismiss_all(ring);
     leases_drop(ring);

@@ -17,7 +17,8 @@ defmodule Tame.Test.RingHost do
     cancelled: 10,
     dropped: 11,
     reply_pages: 12,
-    counters: 13
+    counters: 13,
+    many_leases: 14
   }
 
   def start(args \\ []) do
