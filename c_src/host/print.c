@@ -88,7 +88,7 @@ static void put_escaped(struct sink *sink, const unsigned char *start, const uns
         put_text(sink, "\\b");
     else if (c == '\v')
         put_text(sink, "\\v");
-    else if (c < ' ')
+    else if (c < ' ' || (c >= 0x80 && c < 0xa0))
         put_format(sink, "\\%03o", c);
     else
         put(sink, (const char *)start, (size_t)(end - start));

@@ -1492,32 +1492,32 @@ CASE(open_gate)
 #define CASES(X)                                                                                   \
     X(echo)                                                                                        \
     X(copy_there_and_back)                                                                         \
-    X(clear_env_and_use_again) X(term_to_binary) X(binary_to_term) X(binary_to_term_safe) X(       \
-        types) X(numbers) X(make_numbers) X(make_double_infinite) X(make_double_nan) X(order)      \
-        X(phash2) X(internal_hash_of_a_copy) X(atoms) X(make_atom_of_binary) X(                    \
-            make_existing_atom) X(atoms_are_words) X(get_string) X(make_string) X(lists)           \
-            X(list_length) X(make_lists_and_tuples) X(tuple_elements) X(inspect) X(                \
-                make_binary_leaves_data_readable) X(realloc_binary) X(release_binary)              \
-                X(sub_binaries) X(make_new_binary) X(maps) X(map_order) X(map_walk) X(             \
-                    map_of_keys) X(map_from_arrays) X(maps_do_not_change) X(badarg)                \
-                    X(raise_reason) X(raise_and_return_another) X(schedule) X(schedule_dirty) X(   \
-                        schedule_garbage) X(resource_make) X(resource_get)                         \
-                        X(resource_terms_are_references) X(                                        \
-                            resource_destructor_is_not_called_inside) X(resource_destructors)      \
-                            X(resource_binary) X(resource_dynamic_call) X(self) X(pids) X(whereis) \
-                                X(send) X(send_from_thread) X(make_refs) X(unique_integers)        \
-                                    X(port_command) X(monitor) X(demonitor) X(threads) X(locks)    \
-                                        X(thread_specific_data) X(thread_types) X(convert_time)    \
-                                            X(clocks) X(clock_of_other_thread) X(print_term)       \
-                                                X(print_formats) X(system_info) X(getenv_)         \
-                                                    X(memory) X(private_data) X(dynamic_libraries) \
-                                                        X(consume_timeslice) X(crash_segv)         \
-                                                            X(crash_fpe) X(crash_abort)            \
-                                                                X(crash_exit) X(crash_stack)       \
-                                                                    X(hang_with_signals_blocked)   \
-                                                                        X(hang_until_cancelled)    \
-                                                                            X(wait_for_gate)       \
-                                                                                X(open_gate)
+    X(clear_env_and_use_again)                                                                     \
+    X(term_to_binary) X(binary_to_term) X(binary_to_term_safe) X(types) X(numbers) X(make_numbers) \
+        X(make_double_infinite) X(make_double_nan) X(order) X(phash2) X(internal_hash_of_a_copy)   \
+            X(atoms) X(make_atom_of_binary) X(make_existing_atom) X(atoms_are_words) X(            \
+                get_string) X(make_string) X(lists) X(list_length) X(make_lists_and_tuples)        \
+                X(tuple_elements) X(inspect) X(make_binary_leaves_data_readable) X(realloc_binary) \
+                    X(release_binary) X(sub_binaries) X(make_new_binary) X(maps) X(map_order) X(   \
+                        map_walk) X(map_of_keys) X(map_from_arrays) X(maps_do_not_change)          \
+                        X(badarg) X(raise_reason) X(raise_and_return_another) X(schedule) X(       \
+                            schedule_dirty) X(schedule_garbage) X(resource_make) X(resource_get)   \
+                            X(resource_terms_are_references) X(                                    \
+                                resource_destructor_is_not_called_inside) X(resource_destructors)  \
+                                X(resource_binary) X(resource_dynamic_call) X(self) X(pids) X(     \
+                                    whereis) X(send) X(send_from_thread) X(make_refs)              \
+                                    X(unique_integers) X(port_command) X(monitor) X(demonitor) X(  \
+                                        threads) X(locks) X(thread_specific_data) X(thread_types)  \
+                                        X(convert_time) X(clocks) X(clock_of_other_thread)         \
+                                            X(print_term) X(print_formats) X(system_info)          \
+                                                X(getenv_) X(memory) X(private_data)               \
+                                                    X(dynamic_libraries) X(consume_timeslice)      \
+                                                        X(crash_segv) X(crash_fpe) X(crash_abort)  \
+                                                            X(crash_exit) X(crash_stack)           \
+                                                                X(hang_with_signals_blocked)       \
+                                                                    X(hang_until_cancelled)        \
+                                                                        X(wait_for_gate)           \
+                                                                            X(open_gate)
 
 static ErlNifFunc functions[] = {
 #define X(name) {#name, 1, name, 0},
