@@ -66,7 +66,7 @@ test-sanitized:
 	    $(MIX) test --only isolation:shared
 	@$(MAKE) --no-print-directory -s -C c_src host-sanitized
 	TAME_TEST_HOST=$(CURDIR)/c_src/build/test/tame_host_sanitized \
-	ASAN_OPTIONS=detect_leaks=0:handle_segv=0:handle_sigfpe=0:handle_abort=0:use_sigaltstack=0 \
+	ASAN_OPTIONS=detect_leaks=0:handle_segv=0:handle_sigfpe=0:handle_abort=0:use_sigaltstack=0:allocator_may_return_null=1 \
 	    $(MIX) test test/c_src/host
 
 # The parsers of the host on random input, for a bounded time (FUZZ_SECONDS each, default 20).

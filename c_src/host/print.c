@@ -174,7 +174,7 @@ static void put_binary(struct sink *sink, const struct box_binary *binary)
     int printable = binary->last_bits == 0 && binary->size > 0;
 
     for (size_t i = 0; i < whole && printable; i++)
-        printable = isascii(binary->data[i]) && is_printable(binary->data[i]);
+        printable = isprint(binary->data[i]);
     put_text(sink, "<<");
     if (printable) {
         put_text(sink, "\"");
