@@ -76,6 +76,14 @@ defmodule Tame.Test.Host do
     await(host, id)
   end
 
+  # {result, leases}: the ids that the reply names for the first time.
+  def call_with_leases(host, name, args) do
+    id = System.unique_integer([:positive])
+    cast(host, id, name, args)
+    {:reply, ^id, result, leases} = wait(host, &match?({:reply, ^id, _, _}, &1))
+    {result, leases}
+  end
+
   def cast(%Host{} = host, id, name, args) do
     function = Map.fetch!(host.functions, {to_string(name), length(args)})
     args = if host.info.wants_caller, do: [self() | args], else: args
@@ -147,7 +155,13 @@ defmodule Tame.Test.Host do
   defp answer(_host, :sync), do: :ok
   defp answer(_host, :make_ref), do: make_ref()
   defp answer(_host, {:unique_integer, options}), do: :erlang.unique_integer(options)
-  defp answer(_host, {:hold, _call, leases}), do: leases
+
+  # A test that lets leases go puts their ids here: the VM has collected them.
+  defp answer(_host, {:hold, _call, leases}) do
+    held = leases -- Process.get({Host, :collected}, [])
+    Process.put({Host, :holds}, Process.get({Host, :holds}, 0) + 1)
+    held
+  end
 
   defp answer(_host, {:whereis, name}) do
     if atom_exists?(name), do: :erlang.whereis(String.to_existing_atom(name)), else: :undefined

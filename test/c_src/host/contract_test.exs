@@ -81,6 +81,11 @@ defmodule Tame.Host.ContractTest do
 
     for term <- [
           ~c"\n\t\r\b\f\v\\\"\d\e",
+          ~c"\t",
+          ~c"\r",
+          ~c"a\nb",
+          ~c"\\",
+          ~c"\"",
           [0xE9],
           "a\"b\\",
           :"it's",
