@@ -163,6 +163,12 @@ defmodule Tame.Host.ContractTest do
     for map <- maps, key <- [:a, 1, 1.0, 32, 200, "k", %{}], do: same(host, :maps, {map, key, :new})
   end
 
+  test "maps_of_another_environment", %{host: host} do
+    for _ <- 1..3,
+        key <- [1, 20, 21, 100, 101, :a],
+        do: same(host, :maps_of_another_environment, key)
+  end
+
   test "map_walk", %{host: host} do
     for len <- [0, 1, 3, 32], do: same(host, :map_walk, Map.new(1..len//1, &{&1, &1}))
     same(host, :map_walk, Map.new(1..100, &{&1, &1}))

@@ -60,6 +60,7 @@ static term boolean(ErlNifEnv *env, int value)
 
 static ErlNifResourceType *plain_type, *counted_type, *down_type, *dyn_type;
 static void *kept_object;
+static term kept_maps[2]; /* of 20 and of 100 pairs, in the private environment */
 static ErlNifMutex *mutex;
 static ErlNifCond *cond;
 static int dtor_count, flag, downs;
@@ -683,6 +684,24 @@ CASE(maps_do_not_change)
         enif_make_map_put(env, versions[i], enif_make_atom(env, "branch"), enif_make_int(env, i),
                           &versions[i]);
     return enif_make_list_from_array(env, versions, 40);
+}
+
+/* Terms of a process-independent environment, looked at in one call after the other. */
+CASE(maps_of_another_environment)
+{
+    struct results r = {.len = 0};
+    term value = IN;
+
+    (void)argc;
+    for (int i = 0; i < 2; i++) {
+        term map = kept_maps[i];
+        add_int(env, &r, enif_get_map_value(env, map, IN, &value) != 0);
+        add(&r, enif_make_copy(env, value));
+        if (i == 0)
+            add(&r, iterate(env, map, ERL_NIF_MAP_ITERATOR_FIRST));
+        add(&r, enif_make_copy(env, map));
+    }
+    return all(env, &r);
 }
 
 /* ---- exceptions ----------------------------------------------------------------------- */
@@ -1551,6 +1570,7 @@ static ErlNifFunc functions[] = {
     ROW(map_of_keys),
     ROW(map_from_arrays),
     ROW(maps_do_not_change),
+    ROW(maps_of_another_environment),
     ROW(badarg),
     ROW(raise_reason),
     ROW(raise_and_return_another),
@@ -1619,6 +1639,12 @@ static int load(ErlNifEnv *env, void **priv_data, term load_info)
     data->env = enif_alloc_env();
     data->info = enif_make_copy(data->env, load_info);
     *priv_data = data;
+    for (int i = 0; i < 2; i++) {
+        kept_maps[i] = enif_make_new_map(data->env);
+        for (int key = i == 0 ? 20 : 100; key > 0; key--)
+            enif_make_map_put(data->env, kept_maps[i], enif_make_int(data->env, key),
+                              enif_make_int(data->env, -key), &kept_maps[i]);
+    }
     mutex = enif_mutex_create(mutex_name);
     cond = enif_cond_create(cond_name);
     plain_type = enif_open_resource_type(env, NULL, "plain", NULL, ERL_NIF_RT_CREATE, &tried);
