@@ -42,7 +42,8 @@ static term new_map(ErlNifEnv *env, size_t len, size_t max, int sorted)
     struct map_store *store = env_alloc(env, sizeof *store);
 
     *store = (struct map_store){.env_id = id_of(env), .len = len, .max = max, .sorted = sorted};
-    store->pairs = env_alloc(env, 2 * max * sizeof(term));
+    if (max > 0)
+        store->pairs = env_alloc(env, 2 * max * sizeof(term));
     *map = (struct box_map){box_header(BOX_MAP, 0), len, store, NULL};
     return make_boxed(map);
 }
@@ -147,7 +148,7 @@ static term append(ErlNifEnv *env, term map, term key, term value)
     }
     if (store->len == store->max) {
         term *old = store->pairs;
-        store->max = store->max < 4 ? 8 : 2 * store->max;
+        store->max = store->max < 2 ? 2 : 2 * store->max;
         store->pairs = env_alloc(env, 2 * store->max * sizeof(term));
         if (store->len > 0)
             memcpy(store->pairs, old, 2 * store->len * sizeof(term));
