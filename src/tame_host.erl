@@ -51,6 +51,8 @@
 -type why() :: #{signal => atom(), exit_status => non_neg_integer(), killed => atom()}.
 
 -define(LEASES, 256).
+%% The most that a ring takes besides its areas: 1024 slots of 64 KiB, and a page.
+-define(SLOTS_BYTES, 1 bsl 27).
 -define(DRAIN_MS, 5000).
 %% A host that was up for so long has shown that it can be.
 -define(STEADY_MS, 1000).
@@ -216,20 +218,13 @@ overdue(GraceMs) ->
 
 open(#{workers := Workers} = Options) ->
     Path = maps:get(host, Options, tame_native:path("tame_host")),
-    Args = ["--workers", integer_to_list(Workers) | ring_args(Options)],
+    Args = ["--workers", integer_to_list(Workers)],
     try
         Settings = [nouse_stdio, {packet, 4}, binary, exit_status, {args, Args}],
         {ok, open_port({spawn_executable, Path}, Settings)}
     catch
         error:Why when is_atom(Why) -> {error, Why}
     end.
-
-ring_args(Options) ->
-    lists:append([
-        ["--" ++ Name, integer_to_list(Value)]
-     || {Key, Name} <- [{slots, "slots"}, {slot_bytes, "slot-bytes"}, {area_bytes, "area-bytes"}],
-        {ok, Value} <- [maps:find(Key, Options)]
-    ]).
 
 cannot_start_text(Why) ->
     io_lib:format("tame_host does not start: ~ts. It is built by `make`, and must be executable", [
@@ -315,17 +310,25 @@ refused(Why, Host) ->
 
 %% ---- frames -------------------------------------------------------------------------------------------
 
-frame({hello, 1, OsPid, #{ring := Fd}}, starting, Host) ->
-    #host{port = Port, spec = #{options := Options} = Spec} = Host,
-    #{path := Path, module := Module, load_info := LoadInfo} = Spec,
-    case tame_ring:open(OsPid, Fd, maps:with([max_waiting, spin_us], Options)) of
+frame({hello, 1, OsPid, _Info}, starting, #host{port = Port, spec = Spec} = Host) ->
+    #{options := #{area_bytes := AreaBytes} = Options} = Spec,
+    Geometry = maps:with([slots, slot_bytes, workers], Options),
+    _ = send(Port, {ring, Geometry#{request_bytes => AreaBytes, reply_bytes => AreaBytes}}),
+    {keep_state, Host#host{os_pid = OsPid}};
+frame({ring, Fd}, starting, #host{port = Port, os_pid = OsPid, spec = Spec} = Host) ->
+    #{path := Path, module := Module, load_info := LoadInfo, options := Options} = Spec,
+    #{area_bytes := AreaBytes} = Options,
+    RingOptions = (maps:with([max_waiting, spin_us], Options))#{max_bytes => 2 * AreaBytes + ?SLOTS_BYTES},
+    case tame_ring:open(OsPid, Fd, RingOptions) of
         {ok, Ring} ->
             _ = send(Port, {leases, tame_ring:leases(Ring, ?LEASES)}),
             _ = send(Port, {load, path_binary(Path), Module, LoadInfo, settings()}),
-            {keep_state, Host#host{os_pid = OsPid, ring = Ring}};
+            {keep_state, Host#host{ring = Ring}};
         {error, Why} ->
-            kill({ring, Why}, Host#host{os_pid = OsPid})
+            refused(#{reason => no_ring, text => io_lib:format("its memory: ~p", [Why])}, Host)
     end;
+frame({ring_refused, Text}, starting, Host) ->
+    refused(#{reason => no_ring, text => Text}, Host);
 frame({loaded, Functions, Info}, starting, Host) ->
     Loaded = #{
         functions => [{binary_to_atom(Name), Arity} || {Name, Arity, _Flags} <- Functions],
@@ -440,7 +443,7 @@ new_atoms(Names, #host{atoms = Atoms, spec = #{options := #{max_atoms := Most}}}
 -spec words() -> [atom()].
 words() ->
     [
-        hello, workers, ring, nif_version, loaded, wants_caller, refused, functions, value, reply,
+        hello, workers, ring, ring_refused, nif_version, loaded, wants_caller, refused, functions, value, reply,
         raise, query, existing_atom, new_atoms, phash2, whereis, alive, port_command, monitor,
         demonitor, leases, hold, sync, make_ref, unique_integer, positive, monotonic, send, log,
         already_loaded, bad_library, cannot_read, load_returned, missing_functions,

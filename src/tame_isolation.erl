@@ -271,9 +271,9 @@ library(Module, _Options, _Known) ->
 
 one_library({error, Text}) ->
     {error, {no_host, Text}};
-one_library({ok, [#{<<"error">> := #{<<"reason">> := Reason, <<"text">> := Text}, <<"path">> := Path} | _]}) ->
+one_library({ok, [#{<<"error">> := #{<<"reason">> := Reason, <<"text">> := Text}, <<"file">> := Path} | _]}) ->
     {error, {binary_to_atom(Reason), text("~ts: ~ts", [Path, Text])}};
-one_library({ok, [#{<<"missing">> := [_ | _] = Missing, <<"path">> := Path} | _]}) ->
+one_library({ok, [#{<<"missing">> := [_ | _] = Missing, <<"file">> := Path} | _]}) ->
     {error, {missing_functions, text("~ts needs what tame_host does not provide: ~ts", [Path, lists:join(", ", Missing)])}};
 one_library({ok, [#{<<"functions">> := Functions} | _]}) ->
     {ok, #{functions => [

@@ -7,7 +7,7 @@
 
 -export_type([entry/0]).
 
-%% As tame_host --probe prints it (c_src/host/README.md): <<"path">>, and <<"module">>, <<"functions">> and
+%% As tame_host --probe prints it (c_src/host/README.md): <<"file">>, and <<"module">>, <<"functions">> and
 %% more, or <<"error">> with <<"reason">> and <<"text">>.
 -type entry() :: #{binary() => tame_json:value()}.
 

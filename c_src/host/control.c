@@ -18,6 +18,7 @@
 #include "monitor.h"
 #include "query.h"
 #include "resource.h"
+#include "ring_door.h"
 #include "worker.h"
 
 /* A pipe's whole content in one read. */
@@ -109,7 +110,7 @@ void control_tell(ErlNifEnv *env, term frame)
     etf_out_free(&out);
 }
 
-void control_hello(int ring_fd)
+void control_hello(void)
 {
     ErlNifEnv env;
     term info;
@@ -118,8 +119,6 @@ void control_hello(int ring_fd)
     info = enif_make_new_map(&env);
     info = map_put(&env, info, atom_make_latin1((unsigned char *)"workers", 7, 1),
                    make_small(host.workers));
-    info =
-        map_put(&env, info, atom_make_latin1((unsigned char *)"ring", 4, 1), make_small(ring_fd));
     info = map_put(
         &env, info, atom_make_latin1((unsigned char *)"nif_version", 11, 1),
         term_tuple(&env, 2,
@@ -277,6 +276,21 @@ static void run_load(struct job *job)
     free(job);
 }
 
+static void run_ring(struct job *job)
+{
+    struct frame_job *frame_job = (struct frame_job *)job;
+    ErlNifEnv env;
+    term settings;
+
+    env_init(&env, ENV_CALLBACK);
+    if (etf_read(&env, frame_job->frame, frame_job->size, ETF_TRUSTED, &settings) == 0 ||
+        !is_kind(settings, BOX_MAP))
+        host_die("a malformed ring request");
+    ring_door_open(&env, settings);
+    env_destroy(&env);
+    free(job);
+}
+
 static void run_stop(struct job *job)
 {
     free(job);
@@ -381,6 +395,8 @@ static void take_frame(const unsigned char *frame, size_t size)
         monitor_down((uint64_t)etf_integer(&cursor));
     } else if (is_name(name, name_size, "load")) {
         take_frame_job(run_load, cursor.at, (size_t)(cursor.end - cursor.at));
+    } else if (is_name(name, name_size, "ring")) {
+        take_frame_job(run_ring, cursor.at, (size_t)(cursor.end - cursor.at));
     } else if (is_name(name, name_size, "node")) {
         name = etf_atom(&cursor, buffer, &name_size);
         int64_t creation = etf_integer(&cursor);

@@ -15,8 +15,7 @@
  * input is empty, standard output is standard error. Returns 0, or -1 with errno. */
 int control_open(void);
 
-/* ring_fd: of the ring's memory. */
-void control_hello(int ring_fd);
+void control_hello(void);
 void control_query(uint64_t id, term what);
 
 /* {Tag, Term ...}: a frame of any kind from terms that need nothing from the VM. */

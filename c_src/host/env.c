@@ -101,6 +101,7 @@ void env_reset(ErlNifEnv *env)
         env->end = first->bytes + first->size;
     }
     env->used_bytes = 0;
+    env->id = 0;
     env->exception = TERM_NONE;
     env->hop = (struct hop){0};
 }

@@ -43,6 +43,7 @@ struct enif_environment_t {
     struct env_chunk *chunks; /* newest first */
     struct env_keep *keeps;
     size_t used_bytes;
+    uint64_t id;    /* 0 until a map is made in it; never used twice, and not after a reset */
     term exception; /* its reason; TERM_NONE: none */
     struct hop hop;
     struct call *call; /* of a NIF; else NULL */

@@ -114,7 +114,7 @@ struct host {
     struct control control;
     struct thread_table threads;
     _Atomic int64_t last_now_us; /* enif_now_time never gives the same twice */
-    _Atomic uint64_t last_call;
+    _Atomic uint64_t last_call, last_env;
 };
 
 extern struct host host;

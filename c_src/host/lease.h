@@ -6,7 +6,8 @@
  * The VM holds each lease itself until it has read the reply or message whose list of leases has
  * it for the first time. A resource that goes out again, and is not an argument of the running
  * call, may have been collected meanwhile: so the VM is asked to hold it ("hold"), and says which
- * it still has; the others get a new lease.
+ * it still has: those are in the list of leases as well, and the others get a new one. The question
+ * names them as references, because a reference that is read while its proxy lives keeps it alive.
  */
 #ifndef TAME_HOST_LEASE_H
 #define TAME_HOST_LEASE_H

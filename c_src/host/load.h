@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "elf.h"
+#include "library_file.h"
 
 /* Why a library was refused; reason is NULL when it was not. */
 struct refusal {

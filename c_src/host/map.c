@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "env.h"
+#include "host.h"
 #include "map.h"
 
 /* Up to this many pairs a search by comparison is as fast as by hash. */
@@ -23,13 +24,26 @@ const term *map_pairs(term map)
     return map_of(map)->store->pairs;
 }
 
+static uint64_t id_of(ErlNifEnv *env)
+{
+    if (env->id == 0)
+        env->id = ++host.last_env;
+    return env->id;
+}
+
+static int owns(ErlNifEnv *env, const struct map_store *store)
+{
+    return env->id == store->env_id;
+}
+
 static term new_map(ErlNifEnv *env, size_t len, size_t max, int sorted)
 {
     struct box_map *map = env_alloc(env, sizeof *map);
     struct map_store *store = env_alloc(env, sizeof *store);
 
-    *store = (struct map_store){.len = len, .max = max, .sorted = sorted};
-    store->pairs = env_alloc(env, 2 * max * sizeof(term));
+    *store = (struct map_store){.env_id = id_of(env), .len = len, .max = max, .sorted = sorted};
+    if (max > 0)
+        store->pairs = env_alloc(env, 2 * max * sizeof(term));
     *map = (struct box_map){box_header(BOX_MAP, 0), len, store, NULL};
     return make_boxed(map);
 }
@@ -79,7 +93,8 @@ static int64_t find_pair(ErlNifEnv *env, term map, term key)
     struct map_store *store = map_of(map)->store;
     size_t len = map_of(map)->len;
 
-    if (len <= MAP_SCAN_LEN) {
+    /* Of another environment, which other threads may be reading: nothing is added to it. */
+    if (len <= MAP_SCAN_LEN || !owns(env, store)) {
         for (size_t i = 0; i < len; i++) {
             if (term_identical(store->pairs[2 * i], key))
                 return (int64_t)i;
@@ -127,13 +142,13 @@ static term append(ErlNifEnv *env, term map, term key, term value)
 {
     struct map_store *store = map_of(map)->store;
 
-    if (map_of(map)->len != store->len) {
+    if (map_of(map)->len != store->len || !owns(env, store)) {
         map = copy_map(env, map, SIZE_MAX);
         store = map_of(map)->store;
     }
     if (store->len == store->max) {
         term *old = store->pairs;
-        store->max = store->max < 4 ? 8 : 2 * store->max;
+        store->max = store->max < 2 ? 2 : 2 * store->max;
         store->pairs = env_alloc(env, 2 * store->max * sizeof(term));
         if (store->len > 0)
             memcpy(store->pairs, old, 2 * store->len * sizeof(term));
@@ -185,6 +200,22 @@ void map_sorted(term map, term *keys, term *values)
     free(pairs);
 }
 
+/* The store of a small map if it is in order, else one that is. */
+static struct map_store *sorted_store(ErlNifEnv *env, const struct box_map *box)
+{
+    size_t len = box->len;
+
+    if (box->store->sorted && box->store->len == len)
+        return box->store;
+    struct map_store *store = env_alloc(env, sizeof *store);
+    *store = (struct map_store){.env_id = id_of(env), .len = len, .max = len, .sorted = 1};
+    store->pairs = env_alloc(env, 2 * len * sizeof(term));
+    if (len > 0)
+        memcpy(store->pairs, box->store->pairs, 2 * len * sizeof(term));
+    qsort(store->pairs, len, sizeof(struct pair), compare_pairs);
+    return store;
+}
+
 int map_normalise(ErlNifEnv *env, term map)
 {
     struct box_map *box = map_of(map);
@@ -198,17 +229,9 @@ int map_normalise(ErlNifEnv *env, term map)
         }
         return 1;
     }
-    if (box->store->sorted && box->store->len == len)
-        return 1;
-    struct map_store *store = env_alloc(env, sizeof *store);
-    *store = (struct map_store){.len = len, .max = len, .sorted = 1};
-    store->pairs = env_alloc(env, 2 * len * sizeof(term));
-    if (len > 0)
-        memcpy(store->pairs, box->store->pairs, 2 * len * sizeof(term));
-    qsort(store->pairs, len, sizeof(struct pair), compare_pairs);
-    box->store = store;
+    box->store = sorted_store(env, box);
     for (size_t i = 1; i < len; i++) {
-        if (term_identical(store->pairs[2 * i - 2], store->pairs[2 * i]))
+        if (term_identical(box->store->pairs[2 * i - 2], box->store->pairs[2 * i]))
             return 0;
     }
     return 1;
@@ -312,7 +335,12 @@ int enif_map_iterator_create(ErlNifEnv *env, ERL_NIF_TERM map, ErlNifMapIterator
 {
     if (!is_map(map))
         return 0;
-    map_normalise(env, map);
+    struct map_store *store = map_of(map)->store;
+    if (map_len(map) <= MAP_FLAT_LEN) {
+        store = sorted_store(env, map_of(map));
+        if (owns(env, map_of(map)->store))
+            map_of(map)->store = store; /* for the next time */
+    }
     *iter = (ErlNifMapIterator){.map = map, .size = map_len(map)};
     if (entry == ERL_NIF_MAP_ITERATOR_FIRST)
         iter->idx = 1;
@@ -320,7 +348,7 @@ int enif_map_iterator_create(ErlNifEnv *env, ERL_NIF_TERM map, ErlNifMapIterator
         iter->idx = iter->size;
     else
         return 0;
-    iter->u.flat.ks = (term *)map_pairs(map);
+    iter->u.flat.ks = store->pairs;
     return 1;
 }
 

@@ -14,6 +14,8 @@
 #define MAP_FLAT_LEN 32
 
 struct map_store {
+    uint64_t
+        env_id; /* whose memory this is: only a function called with that environment may grow it */
     term *pairs;               /* key, value, key, value ... */
     size_t len;                /* pairs in use by the newest version */
     size_t max;                /* pairs that fit */
@@ -45,7 +47,8 @@ term map_put(ErlNifEnv *env, term map, term key, term value);
 /* Fills in keys and their values, ordered by key. */
 void map_sorted(term map, term *keys, term *values);
 
-/* Sorts a map of few pairs for iteration. Returns 0 when a key is there twice. */
+/* Puts a map of env's own, of few pairs, into order. Returns 0 when a key is there twice, in one of
+ * any size. */
 int map_normalise(ErlNifEnv *env, term map);
 
 #endif

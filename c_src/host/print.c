@@ -68,13 +68,13 @@ static int is_lower(unsigned c)
 static int is_name_char(unsigned c)
 {
     return is_lower(c) || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '@' || (c >= 0xc0 && c <= 0xde && c != 0xd7);
+           (c >= 0xc0 && c <= 0xde && c != 0xd7);
 }
 
 static void put_escaped(struct sink *sink, const unsigned char *start, const unsigned char *end,
-                        unsigned c, char quote)
+                        unsigned c)
 {
-    if (c == (unsigned char)quote || c == '\\')
+    if (c == '\'' || c == '\\')
         put_format(sink, "\\%c", (char)c);
     else if (c == '\n')
         put_text(sink, "\\n");
@@ -88,7 +88,7 @@ static void put_escaped(struct sink *sink, const unsigned char *start, const uns
         put_text(sink, "\\b");
     else if (c == '\v')
         put_text(sink, "\\v");
-    else if (c < ' ')
+    else if (c < ' ' || (c >= 0x80 && c < 0xa0))
         put_format(sink, "\\%03o", c);
     else
         put(sink, (const char *)start, (size_t)(end - start));
@@ -110,7 +110,7 @@ static void put_atom(struct sink *sink, term t)
     for (at = atom->name; at < end;) {
         const unsigned char *start = at;
         unsigned c = next_char(&at);
-        put_escaped(sink, start, at, c, '\'');
+        put_escaped(sink, start, at, c);
     }
     put_text(sink, "'");
 }
@@ -145,7 +145,8 @@ static void put_big(struct sink *sink, term t)
 
 static int is_printable(int64_t c)
 {
-    return (c >= ' ' && c <= 0x7e) || (c >= 0xa0 && c <= 0xff) || (c >= '\b' && c <= '\r');
+    return (c >= ' ' && c <= 0x7e) || (c >= 0xa0 && c <= 0xff) || c == '\n' || c == '\t' ||
+           c == '\r';
 }
 
 static int is_string(term list)
@@ -162,8 +163,14 @@ static void put_string(struct sink *sink, term list)
 {
     put_text(sink, "\"");
     for (; is_list_cell(list); list = cell_of(list)[1]) {
-        unsigned char c = (unsigned char)small_value(cell_of(list)[0]);
-        put_escaped(sink, &c, &c + 1, c, '"');
+        char c = (char)small_value(cell_of(list)[0]);
+        /* Nothing else is escaped, as in the VM. */
+        if (c == '\n')
+            put_text(sink, "\\n");
+        else if (c == '"')
+            put_text(sink, "\\\"");
+        else
+            put(sink, &c, 1);
     }
     put_text(sink, "\"");
 }
@@ -174,12 +181,14 @@ static void put_binary(struct sink *sink, const struct box_binary *binary)
     int printable = binary->last_bits == 0 && binary->size > 0;
 
     for (size_t i = 0; i < whole && printable; i++)
-        printable = isascii(binary->data[i]) && is_printable(binary->data[i]);
+        printable = isprint(binary->data[i]);
     put_text(sink, "<<");
     if (printable) {
         put_text(sink, "\"");
         for (size_t i = 0; i < whole; i++)
-            put_escaped(sink, &binary->data[i], &binary->data[i] + 1, binary->data[i], '"');
+            /* A backslash stays as it is, as the VM leaves it. */
+            put(sink, binary->data[i] == '"' ? "\\\"" : (const char *)&binary->data[i],
+                binary->data[i] == '"' ? 2 : 1);
         put_text(sink, "\"");
     } else {
         for (size_t i = 0; i < whole; i++)
@@ -325,13 +334,14 @@ static void put_term(struct sink *sink, term t)
 /* ---- formats -------------------------------------------------------------------------- */
 
 /* One conversion by the C library: its text may be of any length. */
-#define PUT_BY_C(sink, spec, value)                      \
-    do {                                                 \
-        int size_ = snprintf(NULL, 0, spec, value);      \
-        char *text_ = host_malloc((size_t)size_ + 1);    \
-        snprintf(text_, (size_t)size_ + 1, spec, value); \
-        put(sink, text_, (size_t)size_);                 \
-        free(text_);                                     \
+#define PUT_BY_C(sink, spec, value)                              \
+    do {                                                         \
+        __auto_type value_ = (value); /* once: it is a va_arg */ \
+        int size_ = snprintf(NULL, 0, spec, value_);             \
+        char *text_ = host_malloc((size_t)size_ + 1);            \
+        snprintf(text_, (size_t)size_ + 1, spec, value_);        \
+        put(sink, text_, (size_t)size_);                         \
+        free(text_);                                             \
     } while (0)
 
 #pragma GCC diagnostic push

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "api.h"
-#include "elf.h"
+#include "library_file.h"
 #include "host.h"
 #include "load.h"
 #include "probe.h"

@@ -1,5 +1,4 @@
 /* The pool of workers, see worker.h. */
-#include <signal.h>
 #include <string.h>
 
 #include "worker.h"
@@ -33,7 +32,7 @@ static void *worker_main(void *unused)
     return NULL;
 }
 
-void worker_threads(void *(*run)(void *), void *arg)
+void worker_thread(void *(*main)(void *), void *arg)
 {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -41,17 +40,16 @@ void worker_threads(void *(*run)(void *), void *arg)
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, WORKER_STACK_BYTES);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    for (int i = 0; i < host.workers; i++) {
-        int error = pthread_create(&thread, &attributes, run, arg);
-        if (error != 0)
-            host_die("cannot start worker %d of %d: %s", i + 1, host.workers, strerror(error));
-    }
+    int error = pthread_create(&thread, &attributes, main, arg);
     pthread_attr_destroy(&attributes);
+    if (error != 0)
+        host_die("cannot start a worker: %s", strerror(error));
 }
 
 void worker_start(void)
 {
-    worker_threads(worker_main, NULL);
+    for (int i = 0; i < host.workers; i++)
+        worker_thread(worker_main, NULL);
 }
 
 void worker_do(struct job *job)

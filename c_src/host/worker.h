@@ -8,12 +8,11 @@
 /* The stack of a VM's normal scheduler, as it is by default (+sss 128 kilowords). */
 #define WORKER_STACK_BYTES (1024u * 1024)
 
-/* As many threads as host.workers says, with stacks as schedulers have them, each of which runs
- * run(arg). */
-void worker_threads(void *(*run)(void *), void *arg);
-
-/* Starts those that take jobs. */
+/* Starts as many as host.workers says. */
 void worker_start(void);
+
+/* A thread of its own with a worker's stack. */
+void worker_thread(void *(*main)(void *), void *arg);
 
 /* Puts a job in line. It may come from any thread, and belongs to the workers now. */
 void worker_do(struct job *job);

@@ -50,7 +50,7 @@ defmodule Tame.IsolationTest do
       assert {{:error, {:tame, {:failed, %{library: :jiffy, advice: advice}}}, _}, {:ok, [1]}} =
                scenario(peer, :failed, [%{intensity: {2, 60_000}}])
 
-      assert advice =~ "tame:restart/1"
+      assert to_string(advice) =~ "tame:restart/1"
     end
   end
 

@@ -10,7 +10,8 @@ defmodule Tame.Test.Host do
   @reply_ms 20_000
   @leases 32
 
-  def path(name \\ "tame_host"), do: to_string(:tame_native.path(String.to_charlist(name)))
+  # TAME_TEST_HOST names another program: one with sanitizers (make test-sanitized).
+  def path, do: System.get_env("TAME_TEST_HOST", to_string(:tame_native.path('tame_host')))
 
   # A host with nothing loaded. It ends with the calling process, or by stop/1.
   def start(options \\ []) do
@@ -73,6 +74,14 @@ defmodule Tame.Test.Host do
     id = System.unique_integer([:positive])
     cast(host, id, name, args)
     await(host, id)
+  end
+
+  # {result, leases}: the ids that the reply names for the first time.
+  def call_with_leases(host, name, args) do
+    id = System.unique_integer([:positive])
+    cast(host, id, name, args)
+    {:reply, ^id, result, leases} = wait(host, &match?({:reply, ^id, _, _}, &1))
+    {result, leases}
   end
 
   def cast(%Host{} = host, id, name, args) do
@@ -146,9 +155,13 @@ defmodule Tame.Test.Host do
   defp answer(_host, :sync), do: :ok
   defp answer(_host, :make_ref), do: make_ref()
   defp answer(_host, {:unique_integer, options}), do: :erlang.unique_integer(options)
-  # Those of `leases`, which live as long as the test.
+
+  # A test that lets leases go puts their ids here: the VM has collected them.
   defp answer(_host, {:hold, _call, refs}) do
-    for {id, ref} <- List.flatten(Process.get(:leases, [])), ref in refs, do: id
+    lent = for {id, ref} <- List.flatten(Process.get(:leases, [])), ref in refs, do: id
+    held = lent -- Process.get({Host, :collected}, [])
+    Process.put({Host, :holds}, Process.get({Host, :holds}, 0) + 1)
+    held
   end
 
   defp answer(_host, {:whereis, name}) do

@@ -81,6 +81,11 @@ defmodule Tame.Host.ContractTest do
 
     for term <- [
           ~c"\n\t\r\b\f\v\\\"\d\e",
+          ~c"\t",
+          ~c"\r",
+          ~c"a\nb",
+          ~c"\\",
+          ~c"\"",
           [0xE9],
           "a\"b\\",
           :"it's",
@@ -156,6 +161,12 @@ defmodule Tame.Host.ContractTest do
     ]
 
     for map <- maps, key <- [:a, 1, 1.0, 32, 200, "k", %{}], do: same(host, :maps, {map, key, :new})
+  end
+
+  test "maps_of_another_environment", %{host: host} do
+    for _ <- 1..3,
+        key <- [1, 20, 21, 100, 101, :a],
+        do: same(host, :maps_of_another_environment, key)
   end
 
   test "map_walk", %{host: host} do

@@ -232,6 +232,7 @@ defmodule Tame.Host.LifeTest do
           ] do
         library =
           compile(folder, name, """
+          #include <signal.h>
           #include <unistd.h>
           __attribute__((constructor)) static void begin(void) { #{does} }
           void *nif_init(void) { return 0; }
@@ -260,6 +261,31 @@ defmodule Tame.Host.LifeTest do
     {table, 0} = System.cmd(Host.path(), ["--api"])
     page = Path.join(:tame.source_dir(), "docs/reference/host_api.md")
     assert File.read!(page) == table, "run: #{Host.path()} --api > docs/reference/host_api.md"
+  end
+
+  test "a function of a newer header that is not listed fails the build, by its name", %{
+    folder: folder
+  } do
+    include = Path.join([:code.root_dir(), "erts-#{:erlang.system_info(:version)}", "include"])
+    newer = Path.join(folder, "include")
+    File.cp_r!(include, newer)
+    header = Path.join(newer, "erl_nif_api_funcs.h")
+    mark = "/*\n** ADD NEW ENTRIES HERE"
+    text = File.read!(header)
+    assert text =~ mark
+    added = "ERL_NIF_API_FUNC_DECL(int,enif_of_tomorrow,(ErlNifEnv*));\n"
+    File.write!(header, String.replace(text, mark, added <> mark))
+    source = Path.join(:tame.source_dir(), "c_src/host/api.c")
+
+    build = fn folder ->
+      System.cmd("cc", ~w(-std=gnu11 -Wall -fsyntax-only -isystem #{folder} #{source}),
+        stderr_to_stdout: true
+      )
+    end
+
+    assert {"", 0} = build.(include)
+    assert {output, 1} = build.(newer)
+    assert output =~ "LISTED_enif_of_tomorrow"
   end
 
   test "--help says all" do

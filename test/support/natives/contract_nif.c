@@ -59,6 +59,8 @@ static term boolean(ErlNifEnv *env, int value)
 }
 
 static ErlNifResourceType *plain_type, *counted_type, *down_type, *dyn_type;
+static void *kept_object;
+static term kept_maps[2]; /* of 20 and of 100 pairs, in the private environment */
 static ErlNifMutex *mutex;
 static ErlNifCond *cond;
 static int dtor_count, flag, downs;
@@ -684,6 +686,24 @@ CASE(maps_do_not_change)
     return enif_make_list_from_array(env, versions, 40);
 }
 
+/* Terms of a process-independent environment, looked at in one call after the other. */
+CASE(maps_of_another_environment)
+{
+    struct results r = {.len = 0};
+    term value = IN;
+
+    (void)argc;
+    for (int i = 0; i < 2; i++) {
+        term map = kept_maps[i];
+        add_int(env, &r, enif_get_map_value(env, map, IN, &value) != 0);
+        add(&r, enif_make_copy(env, value));
+        if (i == 0)
+            add(&r, iterate(env, map, ERL_NIF_MAP_ITERATOR_FIRST));
+        add(&r, enif_make_copy(env, map));
+    }
+    return all(env, &r);
+}
+
 /* ---- exceptions ----------------------------------------------------------------------- */
 
 /* "Makes a badarg exception to be returned from a NIF"; and "Returns true if a pending exception is
@@ -861,6 +881,25 @@ CASE(resource_destructors)
 {
     (void)argc, (void)argv;
     return enif_make_int(env, __atomic_load_n(&dtor_count, __ATOMIC_SEQ_CST));
+}
+
+/* One whose end is counted; and one that the library keeps for itself and gives out again. */
+CASE(resource_make_counted)
+{
+    void *object = enif_alloc_resource(counted_type, 100);
+    term made = enif_make_resource(env, object);
+
+    (void)argc, (void)argv;
+    enif_release_resource(object);
+    return made;
+}
+
+CASE(resource_kept)
+{
+    (void)argc, (void)argv;
+    if (kept_object == NULL)
+        kept_object = enif_alloc_resource(plain_type, 64);
+    return enif_make_resource(env, kept_object);
 }
 
 /* "Creates a binary term that is memory-managed by a resource object." */
@@ -1317,7 +1356,7 @@ CASE(print_formats)
     add(&r, text(env, b));
     enif_snprintf(b, sizeof b, "%lld %llu", -1ll, 18446744073709551615ull);
     add(&r, text(env, b));
-    enif_snprintf(b, sizeof b, "%f %.2f %e %g", 1.5, 2.555, 1e10, 0.0001);
+    enif_snprintf(b, sizeof b, "%f %.2f %e", 1.5, 2.555, 1e10);
     add(&r, text(env, b));
     enif_snprintf(b, sizeof b, "<%T> and <%T>", IN, enif_make_int(env, 3));
     add(&r, text(env, b));
@@ -1489,41 +1528,99 @@ CASE(open_gate)
 
 /* ---- the table ------------------------------------------------------------------------ */
 
-#define CASES(X)                                                                                   \
-    X(echo)                                                                                        \
-    X(copy_there_and_back)                                                                         \
-    X(clear_env_and_use_again) X(term_to_binary) X(binary_to_term) X(binary_to_term_safe) X(       \
-        types) X(numbers) X(make_numbers) X(make_double_infinite) X(make_double_nan) X(order)      \
-        X(phash2) X(internal_hash_of_a_copy) X(atoms) X(make_atom_of_binary) X(                    \
-            make_existing_atom) X(atoms_are_words) X(get_string) X(make_string) X(lists)           \
-            X(list_length) X(make_lists_and_tuples) X(tuple_elements) X(inspect) X(                \
-                make_binary_leaves_data_readable) X(realloc_binary) X(release_binary)              \
-                X(sub_binaries) X(make_new_binary) X(maps) X(map_order) X(map_walk) X(             \
-                    map_of_keys) X(map_from_arrays) X(maps_do_not_change) X(badarg)                \
-                    X(raise_reason) X(raise_and_return_another) X(schedule) X(schedule_dirty) X(   \
-                        schedule_garbage) X(resource_make) X(resource_get)                         \
-                        X(resource_terms_are_references) X(                                        \
-                            resource_destructor_is_not_called_inside) X(resource_destructors)      \
-                            X(resource_binary) X(resource_dynamic_call) X(self) X(pids) X(whereis) \
-                                X(send) X(send_from_thread) X(make_refs) X(unique_integers)        \
-                                    X(port_command) X(monitor) X(demonitor) X(threads) X(locks)    \
-                                        X(thread_specific_data) X(thread_types) X(convert_time)    \
-                                            X(clocks) X(clock_of_other_thread) X(print_term)       \
-                                                X(print_formats) X(system_info) X(getenv_)         \
-                                                    X(memory) X(private_data) X(dynamic_libraries) \
-                                                        X(consume_timeslice) X(crash_segv)         \
-                                                            X(crash_fpe) X(crash_abort)            \
-                                                                X(crash_exit) X(crash_stack)       \
-                                                                    X(hang_with_signals_blocked)   \
-                                                                        X(hang_until_cancelled)    \
-                                                                            X(wait_for_gate)       \
-                                                                                X(open_gate)
+#define ROW(name)         \
+    {                     \
+#name, 1, name, 0 \
+    }
 
 static ErlNifFunc functions[] = {
-#define X(name) {#name, 1, name, 0},
-    CASES(X)
-#undef X
-        {"thread_types_dirty_cpu", 1, thread_types, ERL_NIF_DIRTY_JOB_CPU_BOUND},
+    ROW(echo),
+    ROW(copy_there_and_back),
+    ROW(clear_env_and_use_again),
+    ROW(term_to_binary),
+    ROW(binary_to_term),
+    ROW(binary_to_term_safe),
+    ROW(types),
+    ROW(numbers),
+    ROW(make_numbers),
+    ROW(make_double_infinite),
+    ROW(make_double_nan),
+    ROW(order),
+    ROW(phash2),
+    ROW(internal_hash_of_a_copy),
+    ROW(atoms),
+    ROW(make_atom_of_binary),
+    ROW(make_existing_atom),
+    ROW(atoms_are_words),
+    ROW(get_string),
+    ROW(make_string),
+    ROW(lists),
+    ROW(list_length),
+    ROW(make_lists_and_tuples),
+    ROW(tuple_elements),
+    ROW(inspect),
+    ROW(make_binary_leaves_data_readable),
+    ROW(realloc_binary),
+    ROW(release_binary),
+    ROW(sub_binaries),
+    ROW(make_new_binary),
+    ROW(maps),
+    ROW(map_order),
+    ROW(map_walk),
+    ROW(map_of_keys),
+    ROW(map_from_arrays),
+    ROW(maps_do_not_change),
+    ROW(maps_of_another_environment),
+    ROW(badarg),
+    ROW(raise_reason),
+    ROW(raise_and_return_another),
+    ROW(schedule),
+    ROW(schedule_dirty),
+    ROW(schedule_garbage),
+    ROW(resource_make),
+    ROW(resource_get),
+    ROW(resource_terms_are_references),
+    ROW(resource_destructor_is_not_called_inside),
+    ROW(resource_destructors),
+    ROW(resource_binary),
+    ROW(resource_dynamic_call),
+    ROW(self),
+    ROW(pids),
+    ROW(whereis),
+    ROW(send),
+    ROW(send_from_thread),
+    ROW(make_refs),
+    ROW(unique_integers),
+    ROW(port_command),
+    ROW(monitor),
+    ROW(demonitor),
+    ROW(threads),
+    ROW(locks),
+    ROW(thread_specific_data),
+    ROW(thread_types),
+    ROW(convert_time),
+    ROW(clocks),
+    ROW(clock_of_other_thread),
+    ROW(print_term),
+    ROW(print_formats),
+    ROW(system_info),
+    ROW(getenv_),
+    ROW(memory),
+    ROW(private_data),
+    ROW(dynamic_libraries),
+    ROW(consume_timeslice),
+    ROW(crash_segv),
+    ROW(crash_fpe),
+    ROW(crash_abort),
+    ROW(crash_exit),
+    ROW(crash_stack),
+    ROW(hang_with_signals_blocked),
+    ROW(hang_until_cancelled),
+    ROW(wait_for_gate),
+    ROW(open_gate),
+    ROW(resource_make_counted),
+    ROW(resource_kept),
+    {"thread_types_dirty_cpu", 1, thread_types, ERL_NIF_DIRTY_JOB_CPU_BOUND},
     {"thread_types_dirty_io", 1, thread_types, ERL_NIF_DIRTY_JOB_IO_BOUND},
 };
 
@@ -1542,6 +1639,12 @@ static int load(ErlNifEnv *env, void **priv_data, term load_info)
     data->env = enif_alloc_env();
     data->info = enif_make_copy(data->env, load_info);
     *priv_data = data;
+    for (int i = 0; i < 2; i++) {
+        kept_maps[i] = enif_make_new_map(data->env);
+        for (int key = i == 0 ? 20 : 100; key > 0; key--)
+            enif_make_map_put(data->env, kept_maps[i], enif_make_int(data->env, key),
+                              enif_make_int(data->env, -key), &kept_maps[i]);
+    }
     mutex = enif_mutex_create(mutex_name);
     cond = enif_cond_create(cond_name);
     plain_type = enif_open_resource_type(env, NULL, "plain", NULL, ERL_NIF_RT_CREATE, &tried);

@@ -1,4 +1,4 @@
-/* Reading an ELF file's imports, see elf.h. 64 bits, the byte order of this machine. */
+/* Reading an ELF file's imports, see library_file.h. 64 bits, the byte order of this machine. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "elf.h"
+#include "library_file.h"
 #include "env.h"
 
 #if defined(__x86_64__)

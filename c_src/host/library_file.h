@@ -1,6 +1,6 @@
 /* What an ELF file asks for, read without running any of its code. */
-#ifndef TAME_HOST_ELF_H
-#define TAME_HOST_ELF_H
+#ifndef TAME_HOST_LIBRARY_FILE_H
+#define TAME_HOST_LIBRARY_FILE_H
 
 #include <stddef.h>
 
