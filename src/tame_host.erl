@@ -74,6 +74,7 @@
     %% When it crashed, in ms, newest first, no older than the intensity looks back; and in a row.
     crashes = [] :: [integer()],
     row = 0 :: non_neg_integer(),
+    start_at = 0 :: integer(),
     up_since = 0 :: integer(),
     killed = none :: atom()
 }).
@@ -121,7 +122,8 @@ handle_event(enter, _From, starting, #host{spec = #{options := Options}} = Host)
     case open(Options) of
         {ok, Port} ->
             #{start_ms := StartMs} = Options,
-            {keep_state, Host#host{port = Port, killed = none}, {state_timeout, StartMs, late}};
+            {keep_state, Host#host{port = Port, killed = none, start_at = now_ms()},
+                {state_timeout, StartMs, late}};
         {error, Why} ->
             {keep_state, Host, {state_timeout, 0, {cannot_start, Why}}}
     end;
@@ -145,7 +147,9 @@ handle_event(info, {'EXIT', Port, _}, State, #host{port = Port} = Host) ->
 handle_event(enter, _From, up, Host) ->
     #host{ring = Ring, loaded = Loaded, spec = #{options := #{grace_ms := GraceMs}}} = Host,
     tell({up, Ring, Loaded}, Host),
-    {keep_state, Host#host{up_since = now_ms()}, overdue(GraceMs)};
+    Now = now_ms(),
+    event(up, #{start_ms => Now - Host#host.start_at}, #{}, Host),
+    {keep_state, Host#host{up_since = Now}, overdue(GraceMs)};
 handle_event({timeout, overdue}, look, up, Host) ->
     #host{ring = Ring, spec = #{options := #{grace_ms := GraceMs}}} = Host,
     case tame_ring:abandoned(Ring, GraceMs) of
@@ -254,9 +258,17 @@ why(Status, #host{killed = none}) ->
 why(_Status, #host{killed = Why}) ->
     #{killed => Why}.
 
+%% Tells telemetry.
+event(Name, Measurements, Metadata, #host{os_pid = OsPid, spec = #{module := Module}}) ->
+    tame_telemetry:execute([tame, host, Name], Measurements, Metadata#{
+        library => Module, os_pid => OsPid
+    }).
+
 down(draining, Why, Host) ->
     {stop, normal, ended(Host, Why)};
 down(State, Why, Host0) when State =:= starting; State =:= up ->
+    UpMs = if State =:= up -> now_ms() - Host0#host.up_since; true -> 0 end,
+    event(down, #{up_ms => UpMs}, #{why => Why}, Host0),
     Host = crash(State, ended(Host0, Why)),
     case is_failed(Host) of
         true -> {next_state, failed, Host};

@@ -148,9 +148,11 @@ handle_event({call, {Caller, _} = From}, {ring, Timeout}, _Empty, Pool) ->
             {keep_state, Pool#pool{waiting = queue:in({Monitor, From}, Waiting)},
                 {{timeout, Monitor}, min(Timeout, WaitMs), expired}};
         false ->
+            refused(busy, Pool),
             {keep_state_and_data, {reply, From, {error, busy}}}
     end;
 handle_event({timeout, Monitor}, expired, _State, Pool) when is_reference(Monitor) ->
+    refused(deadline, Pool),
     {keep_state, leave(Monitor, {error, deadline}, Pool)};
 handle_event(info, {'DOWN', Monitor, process, _, _}, _State, Pool) ->
     {keep_state, leave(Monitor, dead, Pool), {{timeout, Monitor}, cancel}};
@@ -285,6 +287,12 @@ load_error(#{reason := Reason, text := Text}) -> {Reason, to_string(Text)}.
 
 to_string(Text) ->
     lists:flatten(io_lib:format("~ts", [Text])).
+
+%% Tells telemetry.
+refused(Reason, #pool{module = Module, waiting = Waiting}) ->
+    tame_telemetry:execute([tame, pool, refused], #{waiting => queue:len(Waiting)}, #{
+        library => Module, reason => Reason
+    }).
 
 %% ---- the line -------------------------------------------------------------------------------------------
 

@@ -128,6 +128,16 @@ defmodule Tame.IsolationTest do
     assert answer == {:ok, [1]}
   end
 
+  test "telemetry is told where it is", %{peer: peer} do
+    events = scenario(peer, :telemetry, [])
+
+    assert [
+             {[:tame, :host, :up], %{start_ms: _}, %{library: :jiffy, os_pid: os_pid}},
+             {[:tame, :host, :down], %{up_ms: _}, %{os_pid: os_pid, why: %{signal: :sigkill}}},
+             {[:tame, :host, :up], _, _} | _
+           ] = events
+  end
+
   describe "no orphans:" do
     for {how, signal} <- [{"SIGKILL", "KILL"}, {"SIGTERM", "TERM"}] do
       test "a VM that dies of #{how} takes its hosts along", %{peer: peer} do

@@ -189,6 +189,30 @@ defmodule Tame.IsolationScenarios do
     {before, later}
   end
 
+  @doc "What a module telemetry, made here, is told of a host that is killed."
+  def telemetry do
+    Process.register(self(), :telemetry_test)
+
+    forms =
+      for form <- [
+            "-module(telemetry).",
+            "-export([execute/3]).",
+            "execute(Event, Measurements, Metadata) ->
+               telemetry_test ! {event, {Event, Measurements, Metadata}}, ok."
+          ] do
+        {:ok, tokens, _} = :erl_scan.string(String.to_charlist(form))
+        {:ok, parsed} = :erl_parse.parse_form(tokens)
+        parsed
+      end
+
+    {:ok, :telemetry, beam} = :compile.forms(forms)
+    {:module, :telemetry} = :code.load_binary(:telemetry, ~c"telemetry.erl", beam)
+
+    start(:jiffy, %{})
+    kill_host(:jiffy)
+    for _ <- 1..3, do: receive(do: ({:event, event} -> event))
+  end
+
   @doc "The OS processes of a library's hosts and their guards."
   def os_pids(module) do
     for %{os_pid: os_pid} <- :tame.info()[module].hosts, do: os_pid
