@@ -22,7 +22,7 @@ MIX := mix
 report: deps-report build
 	$(MIX) tame.report $(REPORT_FLAGS)
 
-test: deps-test build check test-c test-beam test-sanitized test-rebar3 test-examples
+test: deps-test build check test-c test-beam test-sanitized test-fuzz test-rebar3 test-examples
 
 deps-report:
 	@tools/install-missing report
@@ -66,6 +66,14 @@ test-sanitized:
 	TAME_NATIVE_DIR=$(SANITIZED) ASAN_OPTIONS=detect_leaks=0 ERL_FLAGS="+Mea min" \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 	    $(MIX) test --only isolation:shared
+	@$(MAKE) --no-print-directory -s -C c_src host-sanitized
+	TAME_TEST_HOST=$(CURDIR)/c_src/build/test/tame_host_sanitized \
+	ASAN_OPTIONS=detect_leaks=0:handle_segv=0:handle_sigfpe=0:handle_abort=0:use_sigaltstack=0:allocator_may_return_null=1 \
+	    $(MIX) test test/c_src/host
+
+# The parsers of the host on random input, for a bounded time (FUZZ_SECONDS each, default 20).
+test-fuzz:
+	@$(MAKE) --no-print-directory -s -C c_src fuzz
 
 # The package as a rebar3 user gets it: src/ alone, compiled by rebar3, checked by Dialyzer.
 test-rebar3:
@@ -113,5 +121,5 @@ clean:
 	rm -rf _build priv/report report tmp assets/node_modules
 	for example in examples/*/; do $(MAKE) -C $$example clean; done
 
-.PHONY: report test deps-report deps-test build natives assets check test-c test-beam test-sanitized test-rebar3 \
-        test-examples test-version matrix matrix-27 matrix-29 docs docs-here bench clean
+.PHONY: report test deps-report deps-test build natives assets check test-c test-beam test-sanitized test-fuzz \
+        test-rebar3 test-examples test-version matrix matrix-27 matrix-29 docs docs-here bench clean

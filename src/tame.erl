@@ -7,6 +7,11 @@
 -export([cancel/1]).
 -export([with/2]).
 -export([calibration/0]).
+-export([isolate/1]).
+-export([isolate/2]).
+-export([restore/1]).
+-export([restart/1]).
+-export([info/0]).
 -export([value/3]).
 -export([include_dir/0]).
 -export([version/0]).
@@ -124,6 +129,49 @@ calibration() ->
     case tame_reports:runs() of
         true -> tame_calibration:measure();
         false -> raise({tame, not_started}, {?MODULE, calibration, 0, []})
+    end.
+
+%% From now on the NIFs of a module run in an OS process of their own (c_src/host), behind the same module:
+%% same functions, same results, same exceptions. What crashes there raises {tame, {crashed, Info}} here,
+%% and the next call is answered by a new process.
+%%
+%%     1> tame:isolate(jiffy).
+%%     ok
+%%     2> jiffy:decode(<<"[1]">>).
+%%     [1]
+%%
+%% {error, {Reason, Sentence}}: it is not, and works as before; the sentence says why and what to do.
+%% Raises {tame, not_started} unless the application tame runs.
+-spec isolate(module()) -> ok | tame_isolation:refusal().
+isolate(Module) ->
+    isolate(Module, #{}).
+
+%% As isolate/1, with options: tame_isolation:options() lists them.
+-spec isolate(module(), tame_isolation:options()) -> ok | tame_isolation:refusal().
+isolate(Module, Options) ->
+    isolation(fun() -> tame_isolation:isolate(Module, Options) end, {?MODULE, isolate, 2, []}).
+
+%% Undoes isolate: the module binds its library in this VM again. Native resources of before are unknown
+%% to it, as they were to the host.
+-spec restore(module()) -> ok | tame_isolation:refusal().
+restore(Module) ->
+    isolation(fun() -> tame_isolation:restore(Module) end, {?MODULE, restore, 1, []}).
+
+%% Hosts that have crashed too often, and are left alone since, are started again.
+-spec restart(module()) -> ok | tame_isolation:refusal().
+restart(Module) ->
+    isolation(fun() -> tame_isolation:restart(Module) end, {?MODULE, restart, 1, []}).
+
+%% What is isolated, and how it does: for each module its state, callers that wait, restarts, and for each
+%% host its state, OS process, memory (rss_bytes), and the counters of its ring.
+-spec info() -> #{module() => map()}.
+info() ->
+    isolation(fun() -> tame_isolation:info() end, {?MODULE, info, 0, []}).
+
+isolation(Fun, Call) ->
+    case tame_isolation:runs() of
+        true -> Fun();
+        false -> raise({tame, not_started}, Call)
     end.
 
 %% Where tame.h lies, for the C compiler's -I.

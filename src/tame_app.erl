@@ -1,4 +1,8 @@
-%% The application tame: starts tame_sup, and nothing else.
+%% The application tame: starts tame_sup, and isolates the modules that its configuration names:
+%%
+%%     {tame, [{isolate, [jiffy, {fast_yaml, #{hosts => 2, deadline_ms => 5000}}]}]}
+%%
+%% One that cannot be isolated is logged, and works as without tame.
 -module(tame_app).
 -behaviour(application).
 
@@ -7,7 +11,17 @@
 
 -spec start(application:start_type(), term()) -> supervisor:startlink_ret().
 start(_Type, _Args) ->
-    tame_sup:start_link().
+    Started = tame_sup:start_link(),
+    lists:foreach(fun isolate/1, application:get_env(tame, isolate, [])),
+    Started.
+
+isolate({Module, Options}) ->
+    case tame_isolation:isolate(Module, Options) of
+        ok -> ok;
+        {error, {_, Text}} -> logger:error("tame: ~p is not isolated: ~ts", [Module, Text])
+    end;
+isolate(Module) ->
+    isolate({Module, #{}}).
 
 -spec stop(term()) -> ok.
 stop(_State) ->

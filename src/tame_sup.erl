@@ -14,4 +14,9 @@ start_link() ->
 
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
-    {ok, {#{strategy => one_for_one}, [#{id => tame_reports, start => {tame_reports, start_link, []}}]}}.
+    Children = [
+        #{id => tame_reports, start => {tame_reports, start_link, []}},
+        %% Hosts are drained when it ends, each for 5 s at most, all at once.
+        #{id => tame_isolation, start => {tame_isolation, start_link, []}, shutdown => 15000}
+    ],
+    {ok, {#{strategy => one_for_one}, Children}}.

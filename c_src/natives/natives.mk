@@ -3,7 +3,11 @@
 
 NATIVES := $(HERE)natives/
 
-TARGETS += $(OUT)/tame_echo_nif.so $(OUT)/tame_echo_drv.so
+TARGETS += $(OUT)/tame_echo_nif.so $(OUT)/tame_echo_isolated.so $(OUT)/tame_echo_drv.so
+
+$(OUT)/tame_echo_isolated.so: $(NATIVES)echo/echo_isolated_nif.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<
 
 $(OUT)/tame_echo_nif.so: $(NATIVES)echo/echo_nif.c $(NATIVES)echo/queue.h
 	$(Q)mkdir -p $(@D)

@@ -45,6 +45,7 @@ defmodule Tame.Latency.Colours do
     "driver_control" => {@blue, @mixed},
     "driver_outputv" => {@indigo, @solid},
     "driver_async" => {@olive, @dashed},
+    "isolated" => {@amber, @solid},
     "port" => {@vermillion, @solid},
     "socket_unix" => {@amber, @dashed},
     "socket_tcp" => {@vermillion, @dotted},

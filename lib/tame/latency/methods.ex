@@ -22,6 +22,7 @@ defmodule Tame.Latency.Methods do
     Methods.DriverControl,
     Methods.DriverOutputv,
     Methods.DriverAsync,
+    Methods.Isolated,
     Methods.Port,
     Methods.SocketUnix,
     Methods.SocketTCP,

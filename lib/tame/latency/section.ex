@@ -30,7 +30,11 @@ defmodule Tame.Latency.Section do
     {"threads", "NIFs: a new thread, a thread queue, dirty CPU",
      ~w(nif_thread_new nif_thread_queue nif_dirty_cpu),
      "Threads of one's own against the VM's dirty ones. A thread per call pays for its start each time; " <>
-       "the workers of a queue are there already, and both answer by message."}
+       "the workers of a queue are there already, and both answer by message."},
+    {"isolation", "Isolation against latency: NIF, dirty NIF, isolated NIF, port",
+     ~w(nif_normal nif_dirty_cpu isolated port),
+     "What it costs to keep a crash of native code out of the VM. An isolated NIF library runs unmodified in an OS " <>
+       "process as a port does, and is reached by memory that the two share."}
   ]
 
   @full_columns [

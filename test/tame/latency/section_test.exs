@@ -86,7 +86,7 @@ defmodule Tame.Latency.SectionTest do
 
     test "lists all methods, the others last with their reason" do
       table = figure(section(), "overview").table
-      assert length(table.rows) == 18
+      assert length(table.rows) == 19
       assert length(table.columns) == 12
 
       assert [
@@ -244,7 +244,7 @@ defmodule Tame.Latency.SectionTest do
 
   test "each method has its own pair of colour and dash" do
     lines = for id <- Colours.ids(), do: Colours.line(id, "none")
-    assert length(lines) == 18
+    assert length(lines) == 19
     assert lines == Enum.uniq(lines)
   end
 end

@@ -1,0 +1,228 @@
+/* The functions of the API on binaries. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "binary.h"
+#include "env.h"
+#include "etf.h"
+
+static void release(struct shared *shared)
+{
+    free(shared);
+}
+
+/* NULL: no memory. */
+static struct binary *try_new(size_t size)
+{
+    struct binary *binary = size > PTRDIFF_MAX / 2 ? NULL : malloc(sizeof *binary + size);
+
+    if (binary != NULL) {
+        binary->shared.refs = 1;
+        binary->shared.release = release;
+        binary->size = size;
+    }
+    return binary;
+}
+
+struct binary *binary_new(size_t size)
+{
+    struct binary *binary = host_malloc(sizeof *binary + size);
+
+    binary->shared.refs = 1;
+    binary->shared.release = release;
+    binary->size = size;
+    return binary;
+}
+
+/* The binary, or NULL: it is none, or its last byte is incomplete. */
+static struct box_binary *whole_binary(term t)
+{
+    struct box_binary *binary = is_kind(t, BOX_BINARY) ? box_of(t) : NULL;
+
+    return binary == NULL || binary->last_bits != 0 ? NULL : binary;
+}
+
+int enif_is_binary(ErlNifEnv *env, ERL_NIF_TERM t)
+{
+    (void)env;
+    return whole_binary(t) != NULL;
+}
+
+int enif_inspect_binary(ErlNifEnv *env, ERL_NIF_TERM t, ErlNifBinary *bin)
+{
+    struct box_binary *binary = whole_binary(t);
+
+    (void)env;
+    if (binary == NULL)
+        return 0;
+    *bin = (ErlNifBinary){.data = (unsigned char *)binary->data, .size = binary->size};
+    return 1;
+}
+
+int enif_alloc_binary(size_t size, ErlNifBinary *bin)
+{
+    struct binary *binary = try_new(size);
+
+    if (binary == NULL)
+        return 0;
+    *bin = (ErlNifBinary){.data = binary->data, .size = size, .ref_bin = binary};
+    return 1;
+}
+
+int enif_realloc_binary(ErlNifBinary *bin, size_t size)
+{
+    ErlNifBinary old = *bin;
+
+    /* Somebody else may read it by now (enif_ioq_enq_binary, enif_make_binary took it over). */
+    if (old.ref_bin != NULL && ((struct binary *)old.ref_bin)->shared.refs == 1) {
+        struct binary *binary =
+            size > PTRDIFF_MAX / 2 ? NULL : realloc(old.ref_bin, sizeof *binary + size);
+        if (binary == NULL)
+            return 0;
+        binary->size = size;
+        *bin = (ErlNifBinary){.data = binary->data, .size = size, .ref_bin = binary};
+        return 1;
+    }
+    if (!enif_alloc_binary(size, bin))
+        return 0;
+    if (old.size > 0 && size > 0)
+        memcpy(bin->data, old.data, old.size < size ? old.size : size);
+    enif_release_binary(&old);
+    return 1;
+}
+
+void enif_release_binary(ErlNifBinary *bin)
+{
+    /* One that was only looked at belongs to its term. */
+    shared_drop(bin->ref_bin);
+    bin->ref_bin = NULL;
+}
+
+ERL_NIF_TERM enif_make_binary(ErlNifEnv *env, ErlNifBinary *bin)
+{
+    struct binary *binary = bin->ref_bin;
+
+    if (binary == NULL) {
+        term made;
+        unsigned char *data = enif_make_new_binary(env, bin->size, &made);
+        if (bin->size > 0)
+            memcpy(data, bin->data, bin->size);
+        return made;
+    }
+    /* The term's environment owns it now; data and size may still be read. */
+    term made = term_binary(env, bin->data, bin->size, 0, &binary->shared);
+    shared_drop(&binary->shared);
+    bin->ref_bin = NULL;
+    return made;
+}
+
+unsigned char *enif_make_new_binary(ErlNifEnv *env, size_t size, ERL_NIF_TERM *made)
+{
+    if (size <= BINARY_SHARE_BYTES) {
+        unsigned char *data = env_alloc(env, size);
+        *made = term_binary(env, data, size, 0, NULL);
+        return data;
+    }
+    struct binary *binary = try_new(size);
+    if (binary == NULL)
+        return NULL;
+    *made = term_binary(env, binary->data, size, 0, &binary->shared);
+    shared_drop(&binary->shared);
+    return binary->data;
+}
+
+ERL_NIF_TERM enif_make_sub_binary(ErlNifEnv *env, ERL_NIF_TERM t, size_t pos, size_t size)
+{
+    struct box_binary *binary = whole_binary(t);
+
+    if (binary == NULL || pos > binary->size || size > binary->size - pos)
+        return enif_make_badarg(env);
+    return term_binary(env, binary->data + pos, size, 0, binary->owner);
+}
+
+/* ---- iolists -------------------------------------------------------------------------- */
+
+/* Goes over an iolist. out NULL: only counts. Returns 0 when it is none. */
+static int walk_iolist(term list, unsigned char *out, size_t *size)
+{
+    struct work work;
+    int ok = 1;
+
+    *size = 0;
+    work_init(&work, sizeof(term));
+    *(term *)work_push(&work) = list;
+    while (ok && work.len > 0) {
+        term t = *(term *)work_top(&work);
+        work_pop(&work);
+
+        for (;;) {
+            struct box_binary *binary = whole_binary(t);
+            if (binary != NULL) {
+                if (out != NULL && binary->size > 0)
+                    memcpy(out + *size, binary->data, binary->size);
+                *size += binary->size;
+                break;
+            }
+            if (t == TERM_NIL)
+                break;
+            if (!is_list_cell(t)) {
+                ok = 0;
+                break;
+            }
+            term head = cell_of(t)[0];
+            t = cell_of(t)[1];
+            if (is_small(head)) {
+                ok = small_value(head) >= 0 && small_value(head) <= 255;
+                if (out != NULL)
+                    out[*size] = (unsigned char)small_value(head);
+                ++*size;
+            } else {
+                *(term *)work_push(&work) = t;
+                t = head;
+            }
+        }
+    }
+    work_free(&work);
+    return ok;
+}
+
+int enif_inspect_iolist_as_binary(ErlNifEnv *env, ERL_NIF_TERM t, ErlNifBinary *bin)
+{
+    size_t size;
+
+    if (enif_inspect_binary(env, t, bin))
+        return 1;
+    if ((t != TERM_NIL && !is_list_cell(t)) || !walk_iolist(t, NULL, &size))
+        return 0;
+    *bin = (ErlNifBinary){.data = env_alloc(env, size), .size = size};
+    return walk_iolist(t, bin->data, &size);
+}
+
+/* ---- external format ------------------------------------------------------------------ */
+
+int enif_term_to_binary(ErlNifEnv *env, ERL_NIF_TERM t, ErlNifBinary *bin)
+{
+    struct etf_out out;
+    int ok;
+
+    (void)env;
+    etf_out_init(&out);
+    etf_size(t, ETF_COMPARABLE, &out);
+    ok = enif_alloc_binary(out.size + 1, bin);
+    if (ok) {
+        bin->data[0] = ETF_VERSION;
+        etf_write(t, bin->data + 1);
+    }
+    etf_out_free(&out);
+    return ok;
+}
+
+size_t enif_binary_to_term(ErlNifEnv *env, const unsigned char *data, size_t size,
+                           ERL_NIF_TERM *made, unsigned options)
+{
+    int flags = options & ERL_NIF_BIN2TERM_SAFE ? ETF_SAFE : 0;
+
+    if ((options & ~(unsigned)ERL_NIF_BIN2TERM_SAFE) != 0)
+        return 0;
+    return etf_read(env, data, size, flags, made);
+}

@@ -1,0 +1,92 @@
+/* The external term format, in and out, without recursion: terms nest as deep as memory allows. */
+#ifndef TAME_HOST_ETF_H
+#define TAME_HOST_ETF_H
+
+#include "term.h"
+
+#define ETF_VERSION 131
+
+enum etf_tag {
+    ETF_NEW_FLOAT = 70,
+    ETF_BIT_BINARY = 77,
+    ETF_COMPRESSED = 80,
+    ETF_NEW_PID = 88,
+    ETF_NEW_PORT = 89,
+    ETF_NEWER_REFERENCE = 90,
+    ETF_SMALL_INTEGER = 97,
+    ETF_INTEGER = 98,
+    ETF_FLOAT = 99,
+    ETF_ATOM = 100,
+    ETF_REFERENCE = 101,
+    ETF_PORT = 102,
+    ETF_PID = 103,
+    ETF_SMALL_TUPLE = 104,
+    ETF_LARGE_TUPLE = 105,
+    ETF_NIL = 106,
+    ETF_STRING = 107,
+    ETF_LIST = 108,
+    ETF_BINARY = 109,
+    ETF_SMALL_BIG = 110,
+    ETF_LARGE_BIG = 111,
+    ETF_NEW_FUN = 112,
+    ETF_EXPORT = 113,
+    ETF_NEW_REFERENCE = 114,
+    ETF_SMALL_ATOM = 115,
+    ETF_MAP = 116,
+    ETF_FUN = 117,
+    ETF_ATOM_UTF8 = 118,
+    ETF_SMALL_ATOM_UTF8 = 119,
+    ETF_V4_PORT = 120
+};
+
+enum etf_flags {
+    ETF_BORROW = 1,    /* reading: binaries point into the bytes, which outlive the environment */
+    ETF_TRUSTED = 2,   /* reading: from the VM; its atoms exist there, its small maps are sorted */
+    ETF_SAFE = 4,      /* reading: no new atoms */
+    ETF_COMPARABLE = 8 /* writing: for the library, byte for byte as the VM writes it */
+};
+
+/* Reads one term, with or without the version byte before it unless flags say otherwise. Returns
+ * how many bytes it took, 0: not a term. */
+size_t etf_read(ErlNifEnv *env, const unsigned char *bytes, size_t size, int flags, term *out);
+
+/* What a term needs before it can go out; see etf_size. Its arrays are on the heap. */
+struct etf_out {
+    size_t size;        /* without the version byte */
+    struct work atoms;  /* term: atoms that the VM does not know of yet */
+    struct work leases; /* uint64_t: leases that go out for the first time */
+    struct work resent; /* struct resource *: known to the VM, which may have forgotten them */
+};
+
+void etf_out_init(struct etf_out *out);
+void etf_out_free(struct etf_out *out);
+
+/* Writing is done in two steps, so that it can be done in place. The first counts, gives resources
+ * their leases (lease.h) and notes what the VM must be asked. No version byte is counted or
+ * written. */
+void etf_size(term t, int flags, struct etf_out *out);
+unsigned char *etf_write(term t, unsigned char *to);
+
+/* ---- for reading frames piece by piece ------------------------------------------------- */
+
+/* A place in bytes; bad once something was not as expected, and then stays so. */
+struct etf_cursor {
+    const unsigned char *at, *end;
+    int bad;
+};
+
+uint64_t etf_u8(struct etf_cursor *cursor);
+uint64_t etf_u16(struct etf_cursor *cursor);
+uint64_t etf_u32(struct etf_cursor *cursor);
+uint64_t etf_u64(struct etf_cursor *cursor);
+const unsigned char *etf_bytes(struct etf_cursor *cursor, size_t size); /* NULL when bad */
+
+/* An atom as UTF-8, in buffer of ATOM_BYTES_MAX bytes or in place. */
+const unsigned char *etf_atom(struct etf_cursor *cursor, unsigned char *buffer, size_t *size);
+size_t etf_tuple(struct etf_cursor *cursor); /* arity */
+int64_t etf_integer(struct etf_cursor *cursor);
+
+/* The bytes of one whole term, passed over. NULL when bad. */
+const unsigned char *etf_skip(struct etf_cursor *cursor, size_t *size);
+
+#endif

@@ -1,0 +1,55 @@
+# tame_host: runs a NIF library outside the VM. Everything but the API is hidden, so that no name of
+# ours takes the place of one of the library's (-rdynamic exports what is visible).
+
+HOST := $(HERE)host/
+HOST_SOURCES := $(wildcard $(HOST)*.c)
+# The ring's end in the host, where it is there.
+HOST_RING := $(wildcard $(HERE)ring/ring_host.c)
+HOST_HEADERS := $(wildcard $(HOST)*.h) $(HOST)enif_api.def $(wildcard $(HERE)ring/*.h)
+# _GNU_SOURCE: ppoll, pipe2, sigabbrev_np.
+HOST_FLAGS := -D_GNU_SOURCE -fvisibility=hidden -iquote $(HOST) -isystem $(ERTS_INCLUDE) -pthread
+HOST_LIBRARIES := -rdynamic -ldl -lm
+
+TARGETS += $(OUT)/tame_host
+
+HOST_BUILD := $(OUT)/.host/
+HOST_OBJECTS := $(patsubst $(HOST)%.c,$(HOST_BUILD)%.o,$(HOST_SOURCES))
+
+$(HOST_BUILD)%.o: $(HOST)%.c $(HOST_HEADERS)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) $(HOST_FLAGS) -c -o $@ $<
+
+$(OUT)/tame_host: $(HOST_OBJECTS) $(HOST_RING)
+	$(Q)$(C) $(HOST_FLAGS) -o $@ $^ $(HOST_LIBRARIES)
+
+# The same under sanitizers, for the tests: TAME_NATIVE_DIR names its folder.
+HOST_SANITIZED := $(TEST_BUILD)/tame_host_sanitized
+$(HOST_SANITIZED): $(HOST_SOURCES) $(HOST_RING) $(HOST_HEADERS)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) -O1 $(SANITIZE) $(HOST_FLAGS) -o $@ $(HOST_SOURCES) $(HOST_RING) $(HOST_LIBRARIES)
+
+host-sanitized: $(HOST_SANITIZED)
+
+# The parsers under libFuzzer, for FUZZ_SECONDS each, from the corpus that is kept. What is found is
+# put into the folder of the build; a finding that is corrected joins the corpus.
+FUZZ_SECONDS ?= 20
+FUZZ := $(HERE)../test/c/fuzz/
+CLANG := $(shell command -v clang)
+FUZZERS := $(addprefix $(TEST_BUILD)/,etf_fuzz elf_fuzz)
+
+$(TEST_BUILD)/%_fuzz: $(FUZZ)%_fuzz.c $(HOST_SOURCES) $(HOST_RING) $(HOST_HEADERS)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined \
+	    -fno-sanitize-recover=all $(HOST_FLAGS) -o $@ $< $(filter-out $(HOST)main.c,$(HOST_SOURCES)) $(HOST_RING) $(HOST_LIBRARIES)
+
+ifeq ($(CLANG),)
+fuzz:
+	@echo "fuzz: skipped, there is no clang"
+else
+fuzz: $(FUZZERS)
+	$(Q)set -e; for f in etf elf; do mkdir -p $(TEST_BUILD)/found_$$f; echo "== fuzz $$f"; \
+	    $(TEST_BUILD)/$${f}_fuzz -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -verbosity=0 \
+	    -artifact_prefix=$(TEST_BUILD)/found_ $(TEST_BUILD)/found_$$f $(FUZZ)corpus/$$f; done
+endif
+
+.PHONY: fuzz host-sanitized

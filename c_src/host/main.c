@@ -1,0 +1,94 @@
+/* tame_host: runs a NIF library outside the VM. See usage below, and README.md for the frames. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api.h"
+#include "control.h"
+#include "guard.h"
+#include "host.h"
+#include "probe.h"
+#include "worker.h"
+
+#define WORKERS_DEFAULT 2
+#define WORKERS_MAX 1024
+
+static const char usage[] =
+    "tame_host runs an unmodified NIF library in an OS process of its own.\n"
+    "\n"
+    "    tame_host --probe FILE...    prints each library's entry as a line of JSON, and exits 0\n"
+    "    tame_host --api              prints which functions of erl_nif it provides, as Markdown\n"
+    "    tame_host --help             prints this\n"
+    "    tame_host [--workers N]      serves the VM that started it, by frames on descriptors 3 "
+    "and 4\n"
+    "                                 (a port with nouse_stdio and {packet, 4}); ends when they "
+    "close\n"
+    "\n"
+    "    --workers N                  how many calls of the control port may run at once, 1 to "
+    "1024\n"
+    "                                 (default: 2)\n"
+    "\n"
+    "Exit status: 0 asked to stop, or the VM is gone; 2 wrong command line; 70 something that must "
+    "not\n"
+    "be, said in one line on standard error; 128 + N the library died of signal N.\n";
+
+static int wrong_usage(const char *what, const char *value)
+{
+    fprintf(stderr, "tame_host: %s: %s\n\n%s", what, value, usage);
+    return 2;
+}
+
+static int probe_all(int count, char **paths)
+{
+    if (count == 0)
+        return wrong_usage("expected a file after", "--probe");
+    for (int i = 0; i < count; i++)
+        probe_print(paths[i]);
+    return ferror(stdout) ? 1 : 0;
+}
+
+static int serve(void)
+{
+    if (control_open() < 0) {
+        fprintf(stderr,
+                "tame_host: cannot use descriptors 3 and 4: %s. It is started by a VM; see %s\n",
+                strerror(errno), "tame_host --help");
+        return 2;
+    }
+    signal(SIGPIPE, SIG_IGN); /* a VM that is gone is a return value of write() */
+    guard_split(host.control.in, host.control.out);
+    worker_start();
+    control_hello();
+    control_read();
+}
+
+int main(int argc, char **argv)
+{
+    host_init();
+    host.workers = WORKERS_DEFAULT;
+    if (argc > 1 && strcmp(argv[1], "--probe") == 0)
+        return probe_all(argc - 2, argv + 2);
+    if (argc == 2 && strcmp(argv[1], "--api") == 0) {
+        api_print_markdown(stdout);
+        return 0;
+    }
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    for (int i = 1; i < argc; i++) {
+        char *end;
+        if (strcmp(argv[i], "--workers") != 0)
+            return wrong_usage("unknown argument", argv[i]);
+        if (++i == argc)
+            return wrong_usage("expected a number after", "--workers");
+        long workers = strtol(argv[i], &end, 10);
+        if (end == argv[i] || *end != '\0' || workers < 1 || workers > WORKERS_MAX)
+            return wrong_usage("--workers takes a number from 1 to 1024, not", argv[i]);
+        host.workers = (int)workers;
+    }
+    return serve();
+}

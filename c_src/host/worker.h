@@ -1,0 +1,26 @@
+/* Threads that run the library's code: calls that came by the control port, destructors, callbacks.
+ */
+#ifndef TAME_HOST_WORKER_H
+#define TAME_HOST_WORKER_H
+
+#include "host.h"
+
+/* The stack of a VM's normal scheduler, as it is by default (+sss 128 kilowords). */
+#define WORKER_STACK_BYTES (1024u * 1024)
+
+/* Starts as many as host.workers says. */
+void worker_start(void);
+
+/* A thread of its own with a worker's stack. */
+void worker_thread(void *(*main)(void *), void *arg);
+
+/* Puts a job in line. It may come from any thread, and belongs to the workers now. */
+void worker_do(struct job *job);
+
+/* The same, but not before the running call of this thread, if there is one, has ended. */
+void worker_do_after_call(struct job *job);
+
+/* The running call has ended. */
+void worker_call_ended(void);
+
+#endif

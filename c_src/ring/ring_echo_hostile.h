@@ -1,0 +1,216 @@
+/* ring_echo_hostile.h - a host that lies. For the tests of what the VM endures; never returns.
+ *
+ * One thread answers every request with a reply that is wrong in a random way, or right. Another
+ * writes random values into random fields, all the time; but for the slots' states, which the first
+ * one first fills with nonsense and then sets right, so that a million calls come to an end. */
+#ifndef TAME_RING_ECHO_HOSTILE_H
+#define TAME_RING_ECHO_HOSTILE_H
+
+struct hostile {
+    uint8_t *base;
+    struct ring_geometry geometry;
+    uint64_t seed;
+};
+
+/* xorshift64: the same seed, the same lies. */
+static uint64_t hostile_random(uint64_t *seed)
+{
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    return *seed;
+}
+
+/* A number that may be small, huge, or next to a bound. */
+static uint64_t hostile_number(uint64_t *seed)
+{
+    const uint64_t any = hostile_random(seed);
+
+    switch (any % 8) {
+    case 0:
+        return any >> 8;
+    case 1:
+        return (any >> 8) % 16384;
+    case 2:
+        return UINT64_MAX - (any >> 8) % 64;
+    case 3:
+        return (UINT64_C(1) << (any >> 8) % 64) - (any >> 16) % 3 + 1;
+    default:
+        return (any >> 8) % 300;
+    }
+}
+
+static void hostile_bytes(uint8_t *place, size_t size, uint64_t *seed)
+{
+    for (size_t i = 0; i < size; i++)
+        place[i] = (uint8_t)hostile_random(seed);
+}
+
+/* External format, right or nearly. Returns its size. */
+static size_t hostile_term(uint8_t *place, uint64_t *seed)
+{
+    static const uint8_t terms[][40] = {
+        {3, 131, 97, 7},
+        {6, 131, 109, 0, 0, 0, 0},
+        {9, 131, 109, 0, 0, 0, 200, 1, 2, 3},
+        {6, 131, 108, 255, 255, 255, 255},
+        {7, 131, 108, 127, 255, 255, 255, 106},
+        {6, 131, 105, 255, 255, 255, 255},
+        {6, 131, 116, 255, 255, 255, 255},
+        {13, 131, 80, 255, 255, 255, 255, 120, 156, 3, 0, 0, 0, 1},
+        {7, 131, 119, 4, 'h', 'o', 's', 't'},
+        {6, 131, 111, 255, 255, 255, 255},
+        {7, 131, 110, 255, 0, 1, 2, 3},
+        {8, 131, 77, 0, 0, 0, 1, 9, 255},
+        {10, 131, 70, 127, 240, 0, 0, 0, 0, 0, 0},
+        {10, 131, 112, 0, 0, 0, 20, 3, 1, 2, 3},
+        {16, 131, 90, 0, 5, 119, 1, 'x', 0, 0, 0, 1, 0, 0, 0, 2, 0},
+        {8, 131, 88, 119, 1, 'x', 0, 0, 0},
+        {4, 131, 107, 255, 255},
+        {3, 131, 131, 131},
+        {2, 131, 106},
+        {8, 131, 104, 2, 97, 1, 104, 1, 97},
+    };
+    const uint8_t *term = terms[hostile_random(seed) % (sizeof terms / sizeof terms[0])];
+    const size_t size = term[0];
+
+    memcpy(place, term + 1, size);
+    if (hostile_random(seed) % 4 == 0)
+        place[hostile_random(seed) % size] = (uint8_t)hostile_random(seed);
+    return size;
+}
+
+static void hostile_reply(struct hostile *hostile, uint32_t index)
+{
+    struct ring_slot *slot = ring_slot_at(hostile->base, &hostile->geometry, index);
+    struct ring_header *header = (struct ring_header *)(void *)hostile->base;
+    const uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
+    const uint32_t use = state & ~(uint32_t)(RING_USE - 1);
+    uint64_t *seed = &hostile->seed;
+    uint64_t kind = hostile_random(seed);
+    size_t size;
+
+    for (uint64_t i = hostile_random(seed) % 4; i > 0; i--)
+        __atomic_store_n(&slot->state, (uint32_t)hostile_random(seed), __ATOMIC_RELEASE);
+    if (kind % 3 == 0) {
+        size = hostile_random(seed) % 1000;
+        hostile_bytes(slot->payload, size, seed);
+        slot->payload[0] = 131;
+    } else {
+        size = hostile_term(slot->payload, seed);
+    }
+    slot->code = kind % 5 == 0 ? (uint32_t)hostile_number(seed) : 1 + (uint32_t)kind % 5;
+    slot->size = kind % 7 == 0 ? hostile_number(seed) : size;
+    slot->leases = kind % 11 == 0 ? (uint32_t)hostile_number(seed) : 0;
+    slot->region = 0;
+    if (kind % 13 == 0)
+        slot->region = (uint32_t)hostile_number(seed);
+    if (kind % 17 == 0) {
+        const uint64_t first = ring_replies_at(&hostile->geometry) / RING_PAGE;
+        const uint64_t pages = hostile->geometry.reply_bytes / RING_PAGE;
+
+        slot->region = (uint32_t)(first - 2 + hostile_random(seed) % (pages + 4));
+    }
+    __atomic_store_n(&slot->state, use | RING_REPLY | (hostile_random(seed) & RING_WAIT),
+                     __ATOMIC_RELEASE);
+    __atomic_fetch_or(&header->done[index / 64], UINT64_C(1) << index % 64, __ATOMIC_SEQ_CST);
+    bell_ring(&(struct bell){BELL_DEFAULT, &header->vm_bell, -1, -1});
+}
+
+static void *hostile_answer(void *arg)
+{
+    struct hostile *hostile = arg;
+
+    for (;;)
+        for (uint32_t i = 0; i < hostile->geometry.slots; i++) {
+            struct ring_slot *slot = ring_slot_at(hostile->base, &hostile->geometry, i);
+            const uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
+
+            if ((state & (RING_REQUEST | RING_REPLY)) == RING_REQUEST)
+                hostile_reply(hostile, i);
+        }
+    return NULL;
+}
+
+static void hostile_scribble(struct hostile *hostile)
+{
+    uint64_t *seed = &hostile->seed;
+    struct ring_header *header = (struct ring_header *)(void *)hostile->base;
+
+    for (uint64_t round = 0;; round++) {
+        const uint64_t value = hostile_number(seed);
+        struct ring_slot *slot =
+            ring_slot_at(hostile->base, &hostile->geometry,
+                         (uint32_t)(hostile_random(seed) % hostile->geometry.slots));
+
+        switch (hostile_random(seed) % 12) {
+        case 0:
+            slot->code = (uint32_t)value;
+            break;
+        case 1:
+            slot->size = value;
+            break;
+        case 2:
+            slot->region = (uint32_t)value;
+            break;
+        case 3:
+            slot->leases = (uint32_t)value;
+            break;
+        case 4:
+            slot->id = value;
+            break;
+        case 5:
+            hostile_bytes(slot->payload, 64, seed);
+            break;
+        case 6:
+            header->done[value % 16] = hostile_random(seed);
+            break;
+        case 7:
+            header->queue[value % RING_SLOTS_MAX] = hostile_random(seed);
+            break;
+        case 8:
+            header->vm_bell = (uint32_t)value;
+            header->host_bell = (uint32_t)value;
+            break;
+        case 9:
+            header->vm_sleeps = (uint32_t)value;
+            header->host_sleepers = (uint32_t)value;
+            header->host_spinning = (uint32_t)value;
+            break;
+        case 10:
+            header->gone_head = value;
+            header->gone_tail = hostile_number(seed);
+            header->gone[value % RING_GONE_LEN] = value;
+            break;
+        case 11:
+            header->geometry =
+                (struct ring_geometry){(uint32_t)value, (uint32_t)value, value, value};
+            header->magic = value;
+            break;
+        }
+        if (round % 64 == 0)
+            wait_ms(0);
+        if (round % 100000 == 0) /* pages go and come back as zeros */
+            (void)madvise(hostile->base, ring_bytes(&hostile->geometry), MADV_DONTNEED);
+    }
+}
+
+static void be_hostile(int fd, const struct ring_geometry *geometry, uint64_t seed)
+{
+    static struct hostile answering, scribbling;
+    pthread_t thread;
+
+    scribbling.base = mmap(NULL, ring_bytes(geometry), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (scribbling.base == MAP_FAILED)
+        _exit(1);
+    scribbling.geometry = *geometry;
+    scribbling.seed = seed;
+    answering = scribbling;
+    answering.seed = seed * 7 + 1;
+    if (pthread_create(&thread, NULL, hostile_answer, &answering) != 0)
+        _exit(1);
+    wait_ms(100); /* the VM opens the ring before its header is spoilt */
+    hostile_scribble(&scribbling);
+}
+
+#endif

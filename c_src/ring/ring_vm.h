@@ -1,0 +1,322 @@
+/* ring_vm.h - the VM's side of a ring, without Erlang: opening the file, regions, submitting,
+ * reading replies. Plain C; the NIF in tame_ring_nif.c and the unit tests stand on it.
+ *
+ * Everything here mistrusts the shared memory (see ring.h): words of the host are read once, with
+ * an atomic load so that the compiler does not read them again, and checked before use. */
+#ifndef TAME_RING_VM_H
+#define TAME_RING_VM_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "bell.h"
+#include "extents.h"
+#include "ring.h"
+#include "spin.h"
+
+struct ring_vm {
+    uint8_t *base;
+    uint64_t bytes;
+    struct ring_header *header;
+    struct ring_geometry geometry; /* our copy; the one in the header is not looked at again */
+    struct bell host_bell;
+    struct bell vm_bell; /* ours */
+    uint64_t tail;       /* requests ever submitted */
+    uint64_t gone_tail;
+    struct extents requests; /* guarded by whoever uses it */
+};
+
+/* ---- opening ----------------------------------------------------------------------------------
+ */
+
+/* Opens what a process has open as fd, if it is of this type: S_IFREG or S_IFIFO. Looks before it
+ * opens, because opening a device may do something. */
+static inline int ring_vm_reopen(int64_t os_pid, int64_t fd, mode_t type, int flags)
+{
+    char path[64];
+    struct stat status;
+    int place, opened = -1;
+
+    snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)os_pid, (long long)fd);
+    place = open(path, O_PATH | O_CLOEXEC);
+    if (place < 0)
+        return -1;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", place);
+    if (fstat(place, &status) == 0 && (status.st_mode & S_IFMT) == type)
+        opened = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    close(place);
+    return opened;
+}
+
+#define RING_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define RING_TMPFS                                                                 \
+    0x01021994 /* TMPFS_MAGIC: memory, so that reading it cannot fail as on a disk \
+                */
+
+/* Takes a mapped ring over. NULL, or what is wrong with it. */
+static inline const char *ring_vm_attach(struct ring_vm *vm, uint8_t *base, uint64_t bytes)
+{
+    struct ring_header *header = (struct ring_header *)(void *)base;
+    struct extent area;
+
+    vm->base = base;
+    vm->bytes = bytes;
+    vm->header = header;
+    if (bytes < RING_HEADER_BYTES ||
+        __atomic_load_n(&header->magic, __ATOMIC_ACQUIRE) != RING_MAGIC)
+        return "not_a_ring";
+    if (__atomic_load_n(&header->version, __ATOMIC_RELAXED) != RING_VERSION)
+        return "other_version";
+    vm->geometry.slots = __atomic_load_n(&header->geometry.slots, __ATOMIC_RELAXED);
+    vm->geometry.slot_bytes = __atomic_load_n(&header->geometry.slot_bytes, __ATOMIC_RELAXED);
+    vm->geometry.request_bytes = __atomic_load_n(&header->geometry.request_bytes, __ATOMIC_RELAXED);
+    vm->geometry.reply_bytes = __atomic_load_n(&header->geometry.reply_bytes, __ATOMIC_RELAXED);
+    if (ring_geometry_wrong(&vm->geometry) != NULL || ring_bytes(&vm->geometry) != bytes)
+        return "bad_geometry";
+    area = (struct extent){(uint32_t)(ring_requests_at(&vm->geometry) / RING_PAGE),
+                           (uint32_t)(vm->geometry.request_bytes / RING_PAGE)};
+    if (!extents_open(&vm->requests, area))
+        return "enomem";
+    vm->host_bell = (struct bell){BELL_DEFAULT, &header->host_bell, -1, -1};
+    vm->vm_bell = (struct bell){BELL_DEFAULT, &header->vm_bell, -1, -1};
+    return NULL;
+}
+
+static inline const char *ring_vm_open_bells(struct ring_vm *vm, int64_t os_pid)
+{
+    const uint32_t kind = __atomic_load_n(&vm->header->bell, __ATOMIC_RELAXED);
+    const int32_t host_pipe = __atomic_load_n(&vm->header->host_pipe, __ATOMIC_RELAXED);
+    const int32_t vm_pipe = __atomic_load_n(&vm->header->vm_pipe, __ATOMIC_RELAXED);
+
+    if (kind == BELL_DEFAULT && kind != BELL_PIPE)
+        return NULL;
+    if (kind != BELL_PIPE)
+        return "unknown_bell";
+    vm->host_bell.kind = BELL_PIPE;
+    vm->vm_bell.kind = BELL_PIPE;
+    vm->host_bell.write_fd = ring_vm_reopen(os_pid, host_pipe, S_IFIFO, O_WRONLY);
+    vm->vm_bell.write_fd = ring_vm_reopen(os_pid, vm_pipe, S_IFIFO, O_WRONLY);
+    vm->vm_bell.read_fd = ring_vm_reopen(os_pid, vm_pipe, S_IFIFO, O_RDONLY);
+    if (vm->host_bell.write_fd < 0 || vm->vm_bell.write_fd < 0 || vm->vm_bell.read_fd < 0)
+        return "bad_bell";
+    return NULL;
+}
+
+/* May be called on a ring_vm that is all zero, or whose opening failed. */
+static inline void ring_vm_close(struct ring_vm *vm)
+{
+    extents_close(&vm->requests);
+    if (vm->base != NULL && vm->host_bell.kind == BELL_PIPE) {
+        const int fds[] = {vm->host_bell.write_fd, vm->vm_bell.write_fd, vm->vm_bell.read_fd};
+
+        for (int i = 0; i < 3; i++)
+            if (fds[i] >= 0)
+                close(fds[i]);
+    }
+    if (vm->base != NULL)
+        munmap(vm->base, vm->bytes);
+    *vm = (struct ring_vm){0};
+}
+
+/* Opens the ring that the process os_pid has open as fd. NULL, or the reason as a word; *vm is
+ * closed then. The VM keeps no fd of the file. */
+static inline const char *ring_vm_open(struct ring_vm *vm, int64_t os_pid, int64_t fd)
+{
+    const int file = ring_vm_reopen(os_pid, fd, S_IFREG, O_RDWR);
+    const char *wrong = NULL;
+    struct stat status;
+    struct statfs system;
+    void *base = MAP_FAILED;
+    int seals;
+
+    *vm = (struct ring_vm){0};
+    if (file < 0)
+        return "no_such_ring";
+    seals = fcntl(file, F_GET_SEALS);
+    if (seals < 0 || (seals & RING_SEALS) != RING_SEALS || fstatfs(file, &system) != 0 ||
+        system.f_type != RING_TMPFS)
+        wrong = "not_sealed";
+    else if (fstat(file, &status) != 0 || status.st_size < RING_HEADER_BYTES)
+        wrong = "not_a_ring";
+    else if ((uint64_t)status.st_size > 3 * RING_AREA_BYTES_MAX)
+        wrong = "bad_geometry";
+    else if ((base = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_NORESERVE, file, 0)) == MAP_FAILED)
+        wrong = "enomem";
+    close(file);
+    if (wrong != NULL)
+        return wrong;
+    wrong = ring_vm_attach(vm, base, (uint64_t)status.st_size);
+    if (wrong == NULL)
+        wrong = ring_vm_open_bells(vm, os_pid);
+    if (wrong != NULL)
+        ring_vm_close(vm);
+    return wrong;
+}
+
+/* ---- calls
+ * --------------------------------------------------------------------------------------- */
+
+static inline struct ring_slot *ring_vm_slot(struct ring_vm *vm, uint32_t slot)
+{
+    return ring_slot_at(vm->base, &vm->geometry, slot);
+}
+
+/* Where a request's payload is to be written. */
+static inline uint8_t *ring_vm_region(struct ring_vm *vm, struct extent region)
+{
+    return vm->base + (uint64_t)region.at * RING_PAGE + RING_REQUEST_SKEW;
+}
+
+/* Hands a request, whose payload is written, to the host. `use` is this use of the slot, a multiple
+ * of RING_USE; `wait` is RING_WAIT or 0. */
+static inline void ring_vm_submit(struct ring_vm *vm, uint32_t index, uint32_t use, uint32_t wait,
+                                  uint32_t function, uint64_t id, uint64_t size,
+                                  struct extent region)
+{
+    struct ring_slot *slot = ring_vm_slot(vm, index);
+    struct ring_header *header = vm->header;
+    uint64_t place;
+
+    slot->code = function;
+    slot->id = id;
+    slot->size = size;
+    slot->region = region.pages > 0 ? region.at : 0;
+    slot->leases = 0;
+    __atomic_store_n(&slot->state, use | RING_REQUEST | wait, __ATOMIC_RELEASE);
+
+    place = __atomic_fetch_add(&vm->tail, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&header->queue[place % RING_SLOTS_MAX], (place + 1) << 16 | index,
+                     __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&header->host_sleepers, __ATOMIC_SEQ_CST) > 0 &&
+        !__atomic_load_n(&header->host_spinning, __ATOMIC_SEQ_CST))
+        bell_ring(&vm->host_bell);
+}
+
+/* Whether the reply to this use of the slot is there. */
+static inline int ring_vm_replied(struct ring_vm *vm, uint32_t index, uint32_t use)
+{
+    const uint32_t state = __atomic_load_n(&ring_vm_slot(vm, index)->state, __ATOMIC_ACQUIRE);
+
+    return (state & ~(uint32_t)(RING_WAIT | RING_CANCEL)) == (use | RING_REPLY);
+}
+
+/* Whether a worker of the host has the call. Its word, so a hint. */
+static inline int ring_vm_taken(struct ring_vm *vm, uint32_t index)
+{
+    return (__atomic_load_n(&ring_vm_slot(vm, index)->state, __ATOMIC_ACQUIRE) & RING_TAKEN) != 0;
+}
+
+/* Asks to be rung for the reply. Returns 1 when it is there already. */
+static inline int ring_vm_wait(struct ring_vm *vm, uint32_t index, uint32_t use)
+{
+    (void)__atomic_fetch_or(&ring_vm_slot(vm, index)->state, RING_WAIT, __ATOMIC_SEQ_CST);
+    return ring_vm_replied(vm, index, use);
+}
+
+static inline void ring_vm_cancel(struct ring_vm *vm, uint32_t index)
+{
+    (void)__atomic_fetch_or(&ring_vm_slot(vm, index)->state, RING_CANCEL, __ATOMIC_SEQ_CST);
+}
+
+/* A reply whose bounds have been checked. The bytes may still change under our eyes: copy, then
+ * look. */
+struct ring_reply {
+    enum ring_code code;
+    const uint8_t *data;
+    uint64_t size;
+    uint32_t leases; /* ids at data + size */
+    int in_region;
+};
+
+/* Reads the words of a reply. Returns NULL, or what is wrong with it. */
+static inline const char *ring_vm_reply(struct ring_vm *vm, uint32_t index,
+                                        struct ring_reply *reply)
+{
+    struct ring_slot *slot = ring_vm_slot(vm, index);
+    const uint32_t code = __atomic_load_n(&slot->code, __ATOMIC_RELAXED);
+    const uint64_t size = __atomic_load_n(&slot->size, __ATOMIC_RELAXED);
+    const uint32_t region = __atomic_load_n(&slot->region, __ATOMIC_RELAXED);
+    const uint32_t leases = __atomic_load_n(&slot->leases, __ATOMIC_RELAXED);
+    const uint64_t replies_at = ring_replies_at(&vm->geometry);
+    uint64_t at, room;
+
+    if (code < RING_VALUE || code > RING_TOO_LARGE)
+        return "code";
+    if (leases > RING_LEASES_MAX)
+        return "leases";
+    if (region == 0) {
+        at = (uint64_t)((const uint8_t *)slot->payload - vm->base);
+        room = ring_payload_max(&vm->geometry);
+    } else {
+        at = (uint64_t)region * RING_PAGE + RING_REPLY_SKEW;
+        if (at < replies_at || at >= vm->bytes)
+            return "region";
+        room = vm->bytes - at;
+    }
+    if (size > room || leases * sizeof(uint64_t) > room - size)
+        return "size";
+    *reply = (struct ring_reply){(enum ring_code)code, vm->base + at, size, leases, region != 0};
+    return NULL;
+}
+
+/* The reply has been read: its place is the host's again. A host that sleeps is told when that is
+ * worth it. */
+static inline void ring_vm_release(struct ring_vm *vm, uint32_t index, uint32_t use,
+                                   const struct ring_reply *reply)
+{
+    __atomic_store_n(&ring_vm_slot(vm, index)->state, use, __ATOMIC_SEQ_CST);
+    if (reply != NULL && reply->in_region && reply->size > RING_HOT_BYTES / 8 &&
+        __atomic_load_n(&vm->header->host_sleepers, __ATOMIC_SEQ_CST) > 0)
+        bell_ring(&vm->host_bell);
+}
+
+/* Tells the host of collected proxies. Returns how many found room. One thread at a time. */
+static inline size_t ring_vm_gone(struct ring_vm *vm, const uint64_t *ids, size_t len)
+{
+    struct ring_header *header = vm->header;
+    /* What the host claims to have taken; a lie costs it ids. */
+    const uint64_t head = __atomic_load_n(&header->gone_head, __ATOMIC_ACQUIRE);
+    const uint64_t waiting = vm->gone_tail - head;
+    size_t room = waiting > RING_GONE_LEN ? 0 : RING_GONE_LEN - (size_t)waiting;
+
+    if (len > room)
+        len = room;
+    for (size_t i = 0; i < len; i++)
+        header->gone[vm->gone_tail++ % RING_GONE_LEN] = ids[i];
+    __atomic_store_n(&header->gone_tail, vm->gone_tail, __ATOMIC_SEQ_CST);
+    if (len > 0 && __atomic_load_n(&header->host_sleepers, __ATOMIC_SEQ_CST) > 0)
+        bell_ring(&vm->host_bell);
+    return len;
+}
+
+/* What lies behind the hot start of a region of ours goes back to the system. Not on a scheduler:
+ * takes a millisecond for some 10 MB. */
+static inline void ring_vm_purge(struct ring_vm *vm, struct extent region)
+{
+    const uint64_t hot_end = ring_requests_at(&vm->geometry) + RING_HOT_BYTES;
+    const uint64_t end = ((uint64_t)region.at + region.pages) * RING_PAGE;
+    uint64_t start = (uint64_t)region.at * RING_PAGE;
+
+    if (start < hot_end)
+        start = hot_end;
+    if (end > start)
+        (void)madvise(vm->base + start, end - start, MADV_REMOVE);
+}
+
+/* Whether freeing the region needs ring_vm_purge first. */
+static inline int ring_vm_cold(struct ring_vm *vm, struct extent region)
+{
+    return ((uint64_t)region.at + region.pages) * RING_PAGE >
+           ring_requests_at(&vm->geometry) + RING_HOT_BYTES;
+}
+
+#endif

@@ -1,0 +1,34 @@
+defmodule Tame do
+  @moduledoc """
+  The door for Elixir to what `:tame` does: the same words, with keyword lists for options.
+
+      Tame.isolate(:jiffy, hosts: 2)
+
+  In the configuration, applied before the module is first used:
+
+      config :tame, isolate: [jiffy: [hosts: 2, deadline_ms: 5000]]
+  """
+
+  @typedoc "A reason, and a sentence that says what to do."
+  @type refusal :: {:error, {atom(), charlist()}}
+
+  @doc """
+  From now on the NIFs of `module` run in OS processes of their own, behind the same module.
+
+  Options are those of `:tame_isolation.options/0`: `hosts`, `workers`, `deadline_ms` and more.
+  """
+  @spec isolate(module(), keyword() | map()) :: :ok | refusal()
+  def isolate(module, options \\ []), do: :tame.isolate(module, options)
+
+  @doc "Undoes `isolate/2`: the module binds its library in this VM again."
+  @spec restore(module()) :: :ok | refusal()
+  def restore(module), do: :tame.restore(module)
+
+  @doc "Starts hosts again that crashed too often and were left alone since."
+  @spec restart(module()) :: :ok | refusal()
+  def restart(module), do: :tame.restart(module)
+
+  @doc "What is isolated, and how it does."
+  @spec info() :: %{module() => map()}
+  def info, do: :tame.info()
+end

@@ -1,0 +1,290 @@
+defmodule Tame.Host.ContractTest do
+  # Every function of erl_nif that enif_api.def calls FULL, here and in a host: the same library, the
+  # same arguments, the same results. The cases and the clauses of the manual that they check are in
+  # test/support/natives/contract_nif.c.
+  use ExUnit.Case, async: false
+
+  alias Tame.{Await, Property}
+  alias Tame.Test.{CLibrary, Contract, Host, Terms}
+
+  @load_info {:load_info, [1, 2.5, "three"], %{four: 5}}
+
+  setup_all do
+    System.put_env("TAME_CONTRACT", "a value")
+    library = Contract.build(CLibrary.tmp_dir!())
+    host = Host.load!(Host.start(), library, :contract_nif, @load_info)
+    Contract.load_here(library, host.info.table, @load_info)
+    Host.stop(host)
+    %{library: library}
+  end
+
+  setup %{library: library} do
+    host = Host.load!(Host.start(), library, :contract_nif, @load_info)
+    on_exit(fn -> Host.stop(host) end)
+    %{host: host}
+  end
+
+  defp same(host, name, arg) do
+    here = Contract.here(:contract_nif, name, [arg])
+    there = Contract.there(host, name, [arg])
+
+    assert there === here,
+           "#{name}(#{inspect(arg)})\n  in the VM:   #{inspect(here)}\n  in the host: #{inspect(there)}"
+
+    here
+  end
+
+  # Cases whose result depends on nothing.
+  for name <- ~w(make_numbers make_double_infinite make_double_nan atoms_are_words make_string
+                 make_binary_leaves_data_readable make_new_binary maps_do_not_change badarg
+                 schedule_dirty resource_terms_are_references resource_destructor_is_not_called_inside
+                 resource_binary resource_dynamic_call make_refs unique_integers threads locks
+                 thread_specific_data thread_types thread_types_dirty_cpu thread_types_dirty_io
+                 convert_time clock_of_other_thread system_info getenv_ memory private_data
+                 dynamic_libraries consume_timeslice)a do
+    test "#{name}", %{host: host} do
+      same(host, unquote(name), [])
+    end
+  end
+
+  # Cases of one term, any.
+  for name <-
+        ~w(echo copy_there_and_back clear_env_and_use_again types numbers atoms get_string lists
+                 list_length make_lists_and_tuples tuple_elements inspect raise_reason
+                 raise_and_return_another phash2 internal_hash_of_a_copy map_order)a do
+    test "#{name}", %{host: host} do
+      terms = Terms.hard() -- [:erlang.list_to_atom(List.duplicate(0x10FFFF, 255))]
+      for term <- terms, small_enough?(unquote(name), term), do: same(host, unquote(name), term)
+
+      Property.check(Terms.generator(), fn term ->
+        if small_enough?(unquote(name), term), do: same(host, unquote(name), term)
+        true
+      end)
+    end
+  end
+
+  # A map of more than 32 pairs that came from the VM is in the VM's order; one nested in it was
+  # made by the VM too. Results of many copies of a large term take long to compare.
+  defp small_enough?(:make_lists_and_tuples, term), do: :erts_debug.flat_size(term) < 50_000
+  defp small_enough?(_, _), do: true
+
+  test "print_term", %{host: host} do
+    for term <- Terms.hard(),
+        :erts_debug.flat_size(term) < 5000,
+        printable?(term),
+        do: same(host, :print_term, term)
+
+    Property.check(Terms.generator(), fn term ->
+      if printable?(term), do: same(host, :print_term, term)
+      true
+    end)
+
+    for term <- [
+          ~c"\n\t\r\b\f\v\\\"\d\e",
+          ~c"\t",
+          ~c"\r",
+          ~c"a\nb",
+          ~c"\\",
+          ~c"\"",
+          [0xE9],
+          "a\"b\\",
+          :"it's",
+          :Upper,
+          :_x,
+          :a@b,
+          :aÀ,
+          <<127>>,
+          ~c"~"
+        ],
+        do: same(host, :print_term, term)
+
+    same(host, :print_formats, {:a, [1, 2]})
+  end
+
+  # The note in enif_api.def: funs, foreign identifiers and large maps are printed in another way.
+  # Beyond 100,000 parts the VM writes three dots.
+  defp printable?(term) when is_function(term), do: false
+  defp printable?(term) when is_bitstring(term) and bit_size(term) > 80_000, do: false
+  defp printable?(term) when is_map(term) and map_size(term) > 32, do: false
+
+  defp printable?(term) when is_map(term),
+    do: Enum.all?(term, fn {k, v} -> printable?(k) and printable?(v) end)
+
+  defp printable?([head | tail]), do: printable?(head) and printable?(tail)
+  defp printable?(term) when is_tuple(term), do: printable?(Tuple.to_list(term))
+
+  defp printable?(term) when is_pid(term) or is_reference(term) or is_port(term),
+    do: node(term) == node()
+
+  defp printable?(_), do: true
+
+  test "make_atom_of_binary, make_existing_atom", %{host: host} do
+    for size <- [0, 1, 254, 255, 256, 1000],
+        do: same(host, :make_atom_of_binary, String.duplicate("q", size))
+
+    same(host, :make_atom_of_binary, <<0xE9, 0xFF>>)
+    # An atom that the host made first must exist in the VM when its reply is read.
+    name = "made_by_the_host_#{System.unique_integer([:positive])}"
+    assert {:value, atom} = Host.call(host, :make_atom_of_binary, [name])
+    assert Atom.to_string(atom) == name
+
+    for name <- ["true", "undefined", "", "no atom of this name anywhere"],
+        do: same(host, :make_existing_atom, name)
+
+    assert {:value, {0, 0}} = Host.call(host, :make_existing_atom, ["nor of this"])
+    assert_raise ArgumentError, fn -> String.to_existing_atom("nor of" <> " this") end
+    late = "later_#{System.unique_integer([:positive])}"
+    assert {:value, {0, 0}} = Host.call(host, :make_existing_atom, [late])
+    atom = String.to_atom(late)
+    assert {:value, {1, ^atom}} = Host.call(host, :make_existing_atom, [late])
+  end
+
+  test "binary_to_term refuses new atoms when it is to be safe", %{host: host} do
+    same(host, :binary_to_term_safe, :erlang.term_to_binary({true, [:undefined]}))
+    same(host, :binary_to_term_safe, <<131, 100, 5::16, "zz" <> "zzq">>)
+  end
+
+  test "realloc_binary, release_binary, sub_binaries", %{host: host} do
+    for size <- [0, 1, 63, 64, 65, 1000],
+        name <- [:realloc_binary, :release_binary, :sub_binaries],
+        do: same(host, name, :binary.copy("b", size))
+  end
+
+  test "maps: get, put, update, remove", %{host: host} do
+    maps = [
+      %{},
+      %{a: 1},
+      Map.new(1..31, &{&1, &1}),
+      Map.new(1..32, &{&1, 0}),
+      Map.new(1..200, &{&1, 0}),
+      :no_map
+    ]
+
+    for map <- maps, key <- [:a, 1, 1.0, 32, 200, "k", %{}], do: same(host, :maps, {map, key, :new})
+  end
+
+  test "maps_of_another_environment", %{host: host} do
+    for _ <- 1..3,
+        key <- [1, 20, 21, 100, 101, :a],
+        do: same(host, :maps_of_another_environment, key)
+  end
+
+  test "map_walk", %{host: host} do
+    for len <- [0, 1, 3, 32], do: same(host, :map_walk, Map.new(1..len//1, &{&1, &1}))
+    same(host, :map_walk, Map.new(1..100, &{&1, &1}))
+  end
+
+  test "the order of large maps", %{host: host} do
+    for len <- [33, 100, 5000],
+        key <- [& &1, &"#{&1}", &{&1, :k}, &(&1 * 1.5)],
+        do: same(host, :map_order, Map.new(1..len, &{key.(&1), &1}))
+  end
+
+  test "map_of_keys, map_from_arrays", %{host: host} do
+    keys = [
+      [],
+      [1],
+      [b: 1, a: 2],
+      [1, 1.0, 1],
+      Enum.to_list(32..1),
+      Enum.to_list(100..1),
+      [:b, :a, "b", "a", {}, [], 2, 1.5, self()]
+    ]
+
+    for list <- keys, name <- [:map_of_keys, :map_from_arrays], do: same(host, name, list)
+    same(host, :map_from_arrays, Enum.to_list(1..100) ++ [50])
+
+    Property.check(:proper_types.list(Terms.small()), fn list ->
+      same(host, :map_of_keys, list)
+      same(host, :map_from_arrays, Enum.take(list, 32))
+      true
+    end)
+  end
+
+  test "schedule: chains of hops", %{host: host} do
+    for hops <- [0, 1, 10, 1000], do: same(host, :schedule, hops)
+    same(host, :schedule_garbage, 50)
+  end
+
+  test "resources: made, got, forgotten", %{host: host} do
+    assert {:value, ref} = Host.call(host, :resource_make, [[]])
+    assert is_reference(ref)
+    assert {:value, [1, 33, 64, 1, 0]} = Host.call(host, :resource_get, [ref])
+    assert {:value, [1, 34, 64, 1, 0]} = Host.call(host, :resource_get, [ref])
+    assert {:value, ^ref} = Host.call(host, :echo, [ref])
+    assert {:value, {1, 0, 1, 10}} = Host.call(host, :resource_terms_are_references, [[]])
+    assert {:value, [0, 0]} = Host.call(host, :resource_get, [make_ref()])
+    assert {:value, [0, 0]} = Host.call(host, :resource_get, [:no_ref])
+    assert {:value, true} = Host.call(host, :resource_destructor_is_not_called_inside, [[]])
+
+    assert Await.until(fn -> Host.call(host, :resource_destructors, [[]]) == {:value, 1} end)
+  end
+
+  test "self, pids, whereis", %{host: host} do
+    dead = spawn(fn -> :ok end)
+    assert Await.until(fn -> not Process.alive?(dead) end)
+    same(host, :self, [])
+
+    for term <- [self(), dead, hd(Port.list()), :none] ++ Enum.filter(Terms.hard(), &is_pid/1),
+        do: same(host, :pids, term)
+
+    for name <- [:init, :kernel_sup, :no_such_name_here, :undefined, 17, "init"],
+        do: same(host, :whereis, name)
+  end
+
+  test "send: from a call, and from a thread", %{host: host} do
+    for name <- [:send, :send_from_thread] do
+      message = {:message, [1.5, "bin", self()], %{a: make_ref()}}
+      assert {:value, true} = same(host, name, {self(), message})
+      assert messages() |> Enum.frequencies() |> Map.values() |> Enum.all?(&(rem(&1, 2) == 0))
+    end
+  end
+
+  defp messages do
+    receive do
+      message -> [message | messages()]
+    after
+      0 -> []
+    end
+  end
+
+  test "port_command", %{host: host} do
+    port = Port.open({:spawn, "cat"}, [:binary])
+    assert {:value, 1} = Host.call(host, :port_command, [{port, ["written", " by a NIF"]}])
+    assert_receive {^port, {:data, "written by a NIF"}}, 5000
+    Port.close(port)
+    assert {:value, 0} = Host.call(host, :port_command, [{port, "x"}])
+  end
+
+  test "monitors: a process ends, a monitor is cancelled", %{host: host} do
+    watched = spawn(fn -> receive do: (:end -> :ok) end)
+    assert {:value, {0, 1, handle}} = Host.call(host, :monitor, [{watched, self()}])
+    Process.exit(watched, :kill)
+    assert_receive {:DOWN, ref, :process, ^watched, :killed}, 5000
+    Host.tell_down(host, ref)
+    assert {:value, _} = Host.call(host, :echo, [handle])
+    assert Await.until(fn -> Host.call(host, :echo, [1]) && received?({:down, watched, 0}) end)
+    assert {:value, {1, 1}} = Host.call(host, :demonitor, [handle])
+
+    assert {:value, {0, 1, handle}} = Host.call(host, :monitor, [{self(), self()}])
+    assert {:value, {0, 1}} = Host.call(host, :demonitor, [handle])
+    assert {:value, {1, 1, _}} = Host.call(host, :monitor, [{watched, self()}])
+  end
+
+  defp received?(message) do
+    receive do
+      ^message -> true
+    after
+      0 -> false
+    end
+  end
+
+  test "clocks run as the VM's", %{host: host} do
+    for _ <- 1..20 do
+      before = :erlang.monotonic_time(:millisecond)
+      assert {:value, {now, offset, 1}} = Host.call(host, :clocks, [[]])
+      assert now in (before - 2)..(:erlang.monotonic_time(:millisecond) + 2)
+      assert abs(offset - :erlang.time_offset(:millisecond)) < 2000
+    end
+  end
+end

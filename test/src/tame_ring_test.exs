@@ -1,0 +1,463 @@
+defmodule Tame.RingTest do
+  use ExUnit.Case, async: true
+
+  alias Tame.{Await, Property}
+  alias Tame.Test.{OsProcess, RingHost}
+
+  import Bitwise
+  import :proper_types, only: [any: 0]
+
+  @moduletag isolation: :shared
+  @moduletag timeout: 180_000
+
+  # Natives built with sanitizers run slower; and hostile time is what the machine gives.
+  @sanitized System.get_env("TAME_NATIVE_DIR") != nil
+
+  describe "a term" do
+    test "comes back as it went" do
+      host = RingHost.start_ring()
+
+      Property.check(
+        any(),
+        fn term ->
+          RingHost.call(host, :echo, [term]) == {:value, term} and
+            RingHost.call(host, :echo_list, [term, term]) == {:value, [term, term]}
+        end,
+        numtests: 500
+      )
+    end
+
+    test "of every kind comes back as it went" do
+      host = RingHost.start_ring()
+
+      for term <- terms() do
+        assert {term, RingHost.call(host, :echo, [term])} == {term, {:value, term}}
+        assert RingHost.call(host, :echo_list, [term]) == {:value, [term]}
+      end
+    end
+
+    test "is encoded as term_to_binary/1 does, keys of maps in its order" do
+      for size <- [0, 1, 31, 32, 33, 100, 1000] do
+        map = Map.new(1..size//1, &{&1 * 7919, -&1})
+        assert :tame_ring_nif.encode(map) == :erlang.term_to_binary(map)
+      end
+
+      for term <- terms(), encoded = :tame_ring_nif.encode(term), encoded != :encode do
+        assert {term, :erlang.binary_to_term(encoded)} == {term, term}
+      end
+    end
+
+    test "that is not for the NIF is left to term_to_binary/1" do
+      deep = Enum.reduce(1..1000, :end, fn _, inner -> [inner] end)
+      long = Enum.to_list(1..5000)
+
+      for term <- [deep, long, fn -> 1 end, <<1::3>>, Integer.pow(2, 70)] do
+        assert :tame_ring_nif.encode(term) == :encode
+      end
+    end
+  end
+
+  test "payloads of 0 B to 100 MB" do
+    host = RingHost.start_ring()
+    sizes = [0, 1, 63, 64, 65, 16_000, 16_320, 16_384, 65_536, 262_130, 262_144, 1_000_000]
+    large = if @sanitized, do: [10_000_000], else: [10_000_000, 100_000_000]
+
+    for size <- sizes ++ large do
+      binary = :binary.copy(<<0xA5>>, size)
+      assert {size, RingHost.call(host, :echo, [binary]) == {:value, binary}} == {size, true}
+      assert {size, RingHost.call(host, :echo, [{binary}]) == {:value, {binary}}} == {size, true}
+    end
+
+    # Regions are given back on both sides: the host's when it goes to sleep.
+    assert Await.until(fn -> :tame_ring.info(host.ring).region_bytes == 0 end)
+    assert Await.until(fn -> RingHost.call(host, :reply_pages, []) == {:value, 0} end)
+  end
+
+  test "what a reply is, is what the host says" do
+    host = RingHost.start_ring()
+    assert RingHost.call(host, :raise, [:reason]) == {:raise, :reason}
+    assert RingHost.call(host, :badarg, []) == :badarg
+    assert RingHost.call(host, :nonsense, []) == {:error, {:bad_reply, :payload}}
+    assert RingHost.call(host, :echo, [:still_here]) == {:value, :still_here}
+  end
+
+  test "what is larger than its area is refused, and the ring goes on" do
+    host = RingHost.start_ring(~w(request_bytes=1048576 reply_bytes=262144))
+    assert RingHost.call(host, :echo, [:binary.copy("x", 2_000_000)]) == {:error, :too_large}
+    assert RingHost.call(host, :echo, [:binary.copy("x", 500_000)]) == {:error, :too_large}
+    assert {:value, <<"x", _::binary>>} = RingHost.call(host, :echo, [:binary.copy("x", 200_000)])
+  end
+
+  for {name, args} <- [futex: [], pipe: ["bell=pipe"]] do
+    describe "with a #{name} for a doorbell" do
+      test "64 callers at once all get their own replies, and none starves" do
+        host = RingHost.start_ring(["workers=3", "slots=16" | unquote(args)])
+        counts = storm(host, 64, 500)
+        assert Enum.all?(counts, &match?({:ok, _}, &1))
+        assert idle?(host)
+      end
+
+      test "a caller that sleeps is woken" do
+        host = RingHost.start_ring(unquote(args), %{spin_us: 0})
+        for number <- 1..200, do: assert(RingHost.call(host, :echo, [number]) == {:value, number})
+        assert RingHost.call(host, :slow_echo, [:late]) == {:value, :late}
+        assert %{spins: 0, waits: waits} = :tame_ring.info(host.ring)
+        assert waits > 0
+      end
+    end
+  end
+
+  test "a full ring lets wait in line, first come first served, and says busy beyond" do
+    host = RingHost.start_ring(~w(slots=1), %{max_waiting: 3})
+    parent = self()
+
+    callers =
+      for number <- 1..5 do
+        caller =
+          spawn_link(fn ->
+            send(parent, {self(), RingHost.call(host, :slow_echo, [number]), now()})
+          end)
+
+        # In its place before the next one comes: in the slot, in line, or refused.
+        assert Await.until(fn ->
+                 info = :tame_ring.info(host.ring)
+                 info.slots_in_use + info.in_line + info.busy == number
+               end)
+
+        caller
+      end
+
+    replies = for pid <- callers, do: receive(do: ({^pid, reply, at} -> {reply, at}))
+    assert Enum.map(replies, &elem(&1, 0)) == for(n <- 1..4, do: {:value, n}) ++ [{:error, :busy}]
+    times = replies |> Enum.take(4) |> Enum.map(&elem(&1, 1))
+    assert times == Enum.sort(times)
+  end
+
+  describe "a deadline" do
+    test "is kept, tells the running call, and leaves no message" do
+      host = RingHost.start_ring(["workers=2"])
+      assert RingHost.call(host, :until_cancelled, [], 30) == {:error, :deadline}
+      assert Await.until(fn -> RingHost.call(host, :cancelled, []) == {:value, 1} end)
+      assert idle?(host)
+      refute_received _
+    end
+
+    test "of a call in line takes it out of the line" do
+      host = RingHost.start_ring(~w(slots=1))
+      task = Task.async(fn -> RingHost.call(host, :until_cancelled, [], 500) end)
+      assert Await.until(fn -> :tame_ring.info(host.ring).slots_in_use == 1 end)
+      assert RingHost.call(host, :echo, [1], 20) == {:error, :deadline}
+      assert :tame_ring.info(host.ring).in_line == 0
+      assert Task.await(task) == {:error, :deadline}
+      assert RingHost.call(host, :echo, [2]) == {:value, 2}
+    end
+
+    test "drops a request that has not been taken" do
+      host = RingHost.start_ring(~w(workers=1))
+      task = Task.async(fn -> RingHost.call(host, :until_cancelled, [], 300) end)
+      assert Await.until(fn -> :tame_ring.info(host.ring).slots_in_use == 1 end)
+      assert RingHost.call(host, :echo, [1], 20) == {:error, :deadline}
+      assert Task.await(task) == {:error, :deadline}
+      assert Await.until(fn -> RingHost.call(host, :dropped, []) == {:value, 1} end)
+    end
+  end
+
+  test "killed callers leave nothing behind: in a slot, in line, at any moment" do
+    host = RingHost.start_ring(~w(slots=4 workers=2))
+
+    for round <- 1..200 do
+      callers =
+        for number <- 1..10 do
+          spawn(fn -> RingHost.call(host, Enum.random([:echo, :slow_echo]), [number]) end)
+        end
+
+      if rem(round, 2) == 0, do: Process.sleep(:rand.uniform(3))
+      Enum.each(callers, &Process.exit(&1, :kill))
+    end
+
+    assert idle?(host)
+    assert RingHost.call(host, :echo, [:last]) == {:value, :last}
+  end
+
+  test "a host that dies: callers in flight are told by close/2, later ones too" do
+    Process.flag(:trap_exit, true)
+    host = RingHost.start_ring(~w(slots=4 workers=4))
+    tasks = for n <- 1..20, do: Task.async(fn -> RingHost.call(host, :until_cancelled, [n]) end)
+
+    assert Await.until(fn ->
+             info = :tame_ring.info(host.ring)
+             info.slots_in_use + info.in_line == 20
+           end)
+
+    OsProcess.signal(host.os_pid, "KILL")
+    %{port: port} = host
+    assert_receive {^port, {:exit_status, _}}, 5_000
+    :ok = :tame_ring.close(host.ring, {:signal, :sigkill})
+
+    for task <- tasks do
+      assert Task.await(task) == {:error, {:host_down, {:signal, :sigkill}}}
+    end
+
+    assert RingHost.call(host, :echo, [1]) == {:error, :closed}
+  end
+
+  test "a host that dies under callers at full speed" do
+    host = RingHost.start_ring(~w(slots=8 workers=2))
+    tasks = for _ <- 1..16, do: Task.async(fn -> call_until_down(host, 0) end)
+    Process.sleep(100)
+    OsProcess.signal(host.os_pid, "KILL")
+    %{port: port} = host
+    assert_receive {^port, {:exit_status, _}}, 5_000
+    :ok = :tame_ring.close(host.ring, :killed)
+    for task <- tasks, do: assert({{:error, {:host_down, :killed}}, _} = Task.await(task, 10_000))
+  end
+
+  test "two rings at once do not mix" do
+    hosts = for _ <- 1..2, do: RingHost.start_ring(~w(slots=4 workers=2))
+
+    tasks =
+      for host <- hosts, _ <- 1..4 do
+        Task.async(fn ->
+          for n <- 1..1000 do
+            term = {host.os_pid, self(), n}
+            {:value, ^term} = RingHost.call(host, :echo, [term])
+          end
+        end)
+      end
+
+    Enum.each(tasks, &Task.await(&1, 60_000))
+  end
+
+  describe "leases" do
+    test "live until the host has used them and nobody holds the reference; then the host is told" do
+      host = RingHost.start_ring()
+      leases = :tame_ring.leases(host.ring, 10)
+      assert Enum.map(leases, &elem(&1, 0)) |> Enum.sort() == Enum.to_list(1..10)
+      assert %{leases_unused: 10} = :tame_ring.info(host.ring)
+
+      {id, ref} = List.keyfind(leases, 3, 0)
+      assert {:value, ^ref} = RingHost.call(host, :lease, [<<id::64>>, ref])
+      assert %{leases_unused: 9} = :tame_ring.info(host.ring)
+      assert RingHost.call(host, :gone, []) == {:value, 0}
+      # Nobody but the assertion below knows the reference from here on.
+      assert is_reference(ref)
+
+      for id <- 4..10 do
+        in_a_process(fn ->
+          {^id, ref} = List.keyfind(leases, id, 0)
+          {:value, ^ref} = RingHost.call(host, :lease, [<<id::64>>, ref])
+        end)
+      end
+    end
+
+    test "that are collected are reported, beyond what the ring holds at a time" do
+      host = RingHost.start_ring()
+
+      in_a_process(fn ->
+        for _ <- 1..5 do
+          for {id, ref} <- :tame_ring.leases(host.ring, 1000) do
+            {:value, ^ref} = RingHost.call(host, :lease, [<<id::64>>, ref])
+          end
+        end
+      end)
+
+      assert Await.until(fn -> RingHost.call(host, :gone, []) == {:value, 5000} end)
+    end
+
+    test "of a reference that came another way are dropped by used/2" do
+      host = RingHost.start_ring()
+      in_a_process(fn -> :tame_ring.leases(host.ring, 3) end)
+      :ok = :tame_ring.used(host.ring, [2, 3, 3, 77])
+      assert Await.until(fn -> RingHost.call(host, :gone, []) == {:value, 2} end)
+      assert %{leases_unused: 1} = :tame_ring.info(host.ring)
+    end
+
+    test "that the host invents do no harm" do
+      host = RingHost.start_ring()
+      assert {:value, _} = RingHost.call(host, :lease, [<<12345::64>>, make_ref()])
+      assert RingHost.call(host, :many_leases, [:late]) == {:value, :late}
+    end
+  end
+
+  describe "opening" do
+    test "refuses what is no ring" do
+      host = RingHost.start()
+      assert :tame_ring.open(host.os_pid, 999, %{}) == {:error, :no_such_ring}
+      assert :tame_ring.open(999_999_999, 3, %{}) == {:error, :no_such_ring}
+      assert :tame_ring.open(host.os_pid, 0, %{}) == {:error, :no_such_ring}
+      path = Path.join(System.tmp_dir!(), "tame_ring_#{System.pid()}")
+      File.write!(path, :binary.copy("x", 100_000))
+      {:ok, file} = :prim_file.open(path, [:read, :write, :raw])
+      fd = open_fd(path)
+      assert :tame_ring.open(String.to_integer(System.pid()), fd, %{}) == {:error, :not_sealed}
+      :prim_file.close(file)
+      File.rm!(path)
+    end
+
+    test "refuses a ring larger than allowed, and wrong options" do
+      host = RingHost.start()
+      open = &:tame_ring.open(host.os_pid, host.fd, &1)
+      assert open.(%{max_bytes: 1_000_000}) == {:error, :too_large}
+      assert open.(%{spin: 1}) == {:error, {:bad_option, :spin, 1}}
+      assert open.(%{spin_us: -1}) == {:error, {:bad_option, :spin_us, -1}}
+    end
+
+    test "and closing leaves no descriptor, thread or file" do
+      host = RingHost.start()
+      pipe_host = RingHost.start(["bell=pipe"])
+      in_a_process(fn -> open_and_drop(host, 10) end)
+      before = {fds(), threads(), File.ls!("/dev/shm")}
+      in_a_process(fn -> open_and_drop(host, if(@sanitized, do: 100, else: 1000)) end)
+      in_a_process(fn -> open_and_drop(pipe_host, 100) end)
+
+      assert Await.until(fn ->
+               # Ended readers are joined at the next opening.
+               in_a_process(fn -> open_and_drop(host, 1) end)
+               near?(before, {fds(), threads(), File.ls!("/dev/shm")})
+             end)
+    end
+  end
+
+  test "a hostile host does not crash, hang or leak this emulator" do
+    seconds = 20
+    host = RingHost.start_ring(~w(slots=16 reply_bytes=1048576 hostile=#{:rand.uniform(1 <<< 32)}))
+    :ok = endure(host, 20_000)
+    :erlang.garbage_collect()
+    {memory, atoms} = {memory(), :erlang.system_info(:atom_count)}
+    until = now() + seconds * 1000
+
+    tasks = for _ <- 1..4, do: Task.async(fn -> endure_until(host, until, 0) end)
+    calls = tasks |> Task.await_many(120_000) |> Enum.sum()
+
+    assert calls > 10_000
+    Enum.each(Process.list(), &:erlang.garbage_collect/1)
+    assert memory() - memory < 30_000_000
+    assert :erlang.system_info(:atom_count) - atoms < 1000
+    :ok = :tame_ring.close(host.ring, :hostile)
+    assert RingHost.call(host, :echo, [1]) == {:error, :closed}
+  end
+
+  # With +Mea min, as sanitizers want it, the emulator does not know.
+  defp memory, do: if(@sanitized, do: 0, else: :erlang.memory(:total))
+
+  # As many calls as fit; a proxy now and then, so that those are told of too.
+  defp endure_until(host, until, calls) do
+    if now() > until do
+      calls
+    else
+      :ok = endure(host, 100)
+      endure_until(host, until, calls + 100)
+    end
+  end
+
+  defp endure(_host, 0), do: :ok
+
+  defp endure(host, calls) do
+    argument = if rem(calls, 50) == 0, do: :binary.copy("x", 100_000), else: calls
+    _ = RingHost.call(host, :echo, [argument], 100)
+    if rem(calls, 100) == 0, do: :tame_ring.leases(host.ring, 1)
+    endure(host, calls - 1)
+  end
+
+  defp terms do
+    [
+      [],
+      0,
+      255,
+      256,
+      -1,
+      (1 <<< 31) - 1,
+      1 <<< 31,
+      -(1 <<< 31),
+      -(1 <<< 31) - 1,
+      1 <<< 59,
+      (1 <<< 63) - 1,
+      -(1 <<< 63),
+      (1 <<< 64) - 1,
+      1 <<< 64,
+      1 <<< 2000,
+      1.5,
+      -0.0,
+      :atom,
+      :ä,
+      :Ω,
+      :"",
+      "",
+      "binary",
+      :binary.copy("x", 100),
+      <<1::1>>,
+      <<1, 2::7>>,
+      'string',
+      [1, 2, 3 | :improper],
+      [1, 2, :no_byte],
+      [256],
+      {},
+      {1, {2, [3]}},
+      List.to_tuple(Enum.to_list(1..300)),
+      %{},
+      %{a: 1, b: %{1.0 => 2}},
+      Map.new(1..100, &{&1, &1}),
+      self(),
+      make_ref(),
+      hd(Port.list()),
+      &is_atom/1,
+      Enum.to_list(1..10_000),
+      List.duplicate(7, 70_000)
+    ]
+  end
+
+  defp storm(host, callers, calls) do
+    1..callers
+    |> Enum.map(fn caller ->
+      Task.async(fn ->
+        for n <- 1..calls, do: {:value, {^caller, ^n}} = RingHost.call(host, :echo, [{caller, n}])
+        {:ok, now()}
+      end)
+    end)
+    |> Task.await_many(100_000)
+  end
+
+  defp call_until_down(host, calls) do
+    case RingHost.call(host, :echo, [calls]) do
+      {:value, ^calls} -> call_until_down(host, calls + 1)
+      down -> {down, calls}
+    end
+  end
+
+  defp idle?(host) do
+    Await.until(fn ->
+      info = :tame_ring.info(host.ring)
+      {info.slots_in_use, info.in_line, info.region_bytes} == {0, 0, 0}
+    end)
+  end
+
+  defp open_and_drop(_host, 0), do: :ok
+
+  defp open_and_drop(host, count) do
+    {:ok, ring} = :tame_ring.open(host.os_pid, host.fd, %{})
+    if rem(count, 2) == 0, do: :tame_ring.close(ring, :test)
+    if rem(count, 10) == 0, do: :erlang.garbage_collect()
+    open_and_drop(host, count - 1)
+  end
+
+  # What a process held is collected with it.
+  defp in_a_process(function) do
+    {pid, monitor} = spawn_monitor(function)
+    assert_receive {:DOWN, ^monitor, :process, ^pid, :normal}, 60_000
+  end
+
+  defp open_fd(path) do
+    Enum.find_value(File.ls!("/proc/self/fd"), fn fd ->
+      match?({:ok, ^path}, File.read_link("/proc/self/fd/#{fd}")) && String.to_integer(fd)
+    end)
+  end
+
+  # Other tests run beside this one; what would leak here leaks by the hundred.
+  defp near?({fds, threads, shm}, {fds_now, threads_now, shm_now}) do
+    fds_now - fds < 50 and threads_now - threads < 50 and shm_now -- shm == []
+  end
+
+  defp fds, do: length(File.ls!("/proc/self/fd"))
+  defp threads, do: length(File.ls!("/proc/self/task"))
+  defp now, do: System.monotonic_time(:millisecond)
+end

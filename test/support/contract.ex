@@ -1,0 +1,62 @@
+defmodule Tame.Test.Contract do
+  @moduledoc false
+  # The contract library (natives/contract_nif.c) twice: in this VM, behind the module :contract_nif
+  # that is made here from what the host says the library has, and in a host.
+
+  alias Tame.Test.Host
+
+  @flags ~w(-std=gnu11 -Wall -Wextra -Werror -O1 -g -fPIC -shared)
+
+  # The library's path.
+  def build(folder) do
+    source = Path.join(:tame.source_dir(), "test/support/natives/contract_nif.c")
+    include = Path.join([:code.root_dir(), "erts-#{:erlang.system_info(:version)}", "include"])
+    library = Path.join(folder, "contract_nif.so")
+    args = @flags ++ ["-I#{include}", "-o", library, source]
+    {output, status} = System.cmd("cc", args, stderr_to_stdout: true)
+    if status != 0, do: raise("the contract library does not build:\n" <> output)
+    library
+  end
+
+  # Loads the library into this VM, once.
+  def load_here(library, functions, load_info) do
+    if not Code.ensure_loaded?(:contract_nif) do
+      {:module, :contract_nif} = load_stubs(:contract_nif, functions)
+      path = to_charlist(Path.rootname(library))
+      :ok = apply(:contract_nif, :tame_test_load, [path, load_info])
+    end
+  end
+
+  # A module of stubs for {name, arity, flags}, with a function that binds the library.
+  def load_stubs(module, functions) do
+    stubs =
+      for {name, arity, _flags} <- functions do
+        args = for i <- 1..arity//1, do: {:var, 1, :"_#{i}"}
+        body = {:call, 1, {:remote, 1, {:atom, 1, :erlang}, {:atom, 1, :nif_error}}, [{nil, 1}]}
+        {:function, 1, String.to_atom(name), arity, [{:clause, 1, args, [], [body]}]}
+      end
+
+    load =
+      {:function, 1, :tame_test_load, 2,
+       [
+         {:clause, 1, [{:var, 1, :P}, {:var, 1, :I}], [],
+          [
+            {:call, 1, {:remote, 1, {:atom, 1, :erlang}, {:atom, 1, :load_nif}},
+             [{:var, 1, :P}, {:var, 1, :I}]}
+          ]}
+       ]}
+
+    forms = [{:attribute, 1, :module, module}, load | stubs]
+    {:ok, ^module, beam} = :compile.forms(forms, [:export_all, :nowarn_export_all])
+    :code.load_binary(module, 'tame_test_stubs', beam)
+  end
+
+  # What a call gives here, in the form that Host.call/3 gives it.
+  def here(module, name, args) do
+    {:value, apply(module, name, args)}
+  catch
+    :error, reason -> {:raise, reason}
+  end
+
+  def there(host, name, args), do: Host.call(host, name, args)
+end

@@ -1,0 +1,247 @@
+defmodule Tame.IsolationScenarios do
+  @moduledoc "What a test does with isolated libraries, in a throw-away emulator."
+
+  alias Tame.IsolationCalls
+
+  @doc """
+  Makes the calls in the VM, isolates, makes them again, restores, makes them a third time. Returns how many
+  there were and those that came to something else, at most three.
+  """
+  def compare(library, count, seed) do
+    {:ok, _} = Application.ensure_all_started(:tame)
+    modules = IsolationCalls.libraries()[library]
+    Enum.each(modules, &({:module, _} = Code.ensure_loaded(&1)))
+    calls = IsolationCalls.calls(library, count, seed)
+    in_vm = Enum.map(calls, &outcome/1)
+
+    for module <- modules, do: :ok = :tame.isolate(module)
+    isolated = Enum.map(calls, &outcome/1)
+
+    served =
+      :tame.info()
+      |> Map.values()
+      |> Enum.flat_map(& &1.hosts)
+      |> Enum.map(& &1.ring.calls)
+      |> Enum.sum()
+
+    for module <- modules, do: :ok = :tame.restore(module)
+    restored = Enum.map(calls, &outcome/1)
+
+    %{
+      count: count,
+      served: served,
+      isolated: differences(in_vm, isolated),
+      restored: differences(in_vm, restored)
+    }
+  end
+
+  # Funs and references made anew by each call are equal to nothing else.
+  defp outcome(call), do: IsolationCalls.outcome(call)
+
+  defp differences(expected, got) do
+    Enum.zip(expected, got) |> Enum.reject(fn {a, b} -> a === b end) |> Enum.take(3)
+  end
+
+  @doc """
+  Isolates jiffy and makes it divide by zero: what the call raises, and how long the next one takes, in ms, for
+  each of so many crashes.
+  """
+  def crashes(count, options) do
+    start(:jiffy, options)
+    json = "[" <> Enum.map_join(1..20_000, ",", &Integer.to_string/1) <> "]"
+
+    rounds =
+      for _ <- 1..count do
+        raised =
+          try do
+            :jiffy.decode(json, bytes_per_iter: 200)
+          catch
+            :error, reason -> {reason, hd(__STACKTRACE__)}
+          end
+
+        {us, answer} = :timer.tc(fn -> outcome(fn -> :jiffy.decode("[1]") end) end)
+        {raised, answer, us / 1000}
+      end
+
+    {rounds, :tame.info().jiffy}
+  end
+
+  @doc "One call of tame_spin, isolated under these options, for so many ms: what it raises and when, in ms."
+  def spin(function, ms, options) do
+    start(:tame_spin, options)
+    timed(fn -> outcome(fn -> apply(:tame_spin, function, [ms * 1000]) end) end)
+  end
+
+  @doc """
+  A call longer than its deadline, which goes on without end: what the caller gets and when, and how long
+  until the host that had it is replaced, in ms. What the next call comes to.
+  """
+  def overdue(options) do
+    start(:tame_spin, options)
+    [%{os_pid: before}] = :tame.info().tame_spin.hosts
+    {raised, ms} = timed(fn -> outcome(fn -> :tame_spin.spin_inline(600_000_000) end) end)
+
+    {replaced, until_ms} =
+      timed(fn -> Tame.Await.until(fn -> other_host?(:tame_spin, before) end, 10_000) end)
+
+    {{raised, ms}, {replaced, until_ms}, outcome(fn -> :tame_spin.spin_inline(10) end)}
+  end
+
+  @doc "As overdue/1, for a caller that is killed."
+  def killed_caller(options) do
+    start(:tame_spin, options)
+    [%{os_pid: before}] = :tame.info().tame_spin.hosts
+    caller = spawn(fn -> :tame_spin.spin_inline(600_000_000) end)
+    true = Tame.Await.until(fn -> ring(:tame_spin).slots_in_use == 1 end)
+    Process.exit(caller, :kill)
+
+    {replaced, ms} =
+      timed(fn -> Tame.Await.until(fn -> other_host?(:tame_spin, before) end, 10_000) end)
+
+    {replaced, ms, outcome(fn -> :tame_spin.spin_inline(10) end)}
+  end
+
+  @doc "Kills the host so often that it is left alone: what calls raise, then what after restart/1."
+  def failed(options) do
+    start(:jiffy, options)
+
+    for _ <- 1..4 do
+      kill_host(:jiffy)
+      Process.sleep(20)
+    end
+
+    true = Tame.Await.until(fn -> :tame.info().jiffy.state == :failed end)
+    failed = outcome(fn -> :jiffy.decode("[1]") end)
+    :ok = :tame.restart(:jiffy)
+    {failed, outcome(fn -> :jiffy.decode("[1]") end)}
+  end
+
+  @doc "More callers at once than a host takes, under these options. Returns how their calls ended, counted."
+  def crowd(callers, ms, options) do
+    start(:tame_spin, options)
+
+    tasks =
+      for _ <- 1..callers do
+        Task.async(fn -> outcome(fn -> :tame_spin.spin_inline(ms * 1000) end) end)
+      end
+
+    most = most_hosts(:tame_spin, tasks)
+    ends = tasks |> Task.await_many(60_000) |> Enum.frequencies_by(&kind/1)
+    {ends, most}
+  end
+
+  defp kind({:ok, _}), do: :ok
+  defp kind({:error, reason, _}), do: reason
+
+  # The most hosts there were while the tasks ran.
+  defp most_hosts(module, tasks, most \\ 0) do
+    now = length(:tame.info()[module].hosts)
+
+    if Enum.any?(tasks, &Process.alive?(&1.pid)) do
+      Process.sleep(20)
+      most_hosts(module, tasks, max(now, most))
+    else
+      max(now, most)
+    end
+  end
+
+  @doc "How many hosts there are once nobody calls."
+  def idle(ms) do
+    Process.sleep(ms)
+    length(:tame.info().tame_spin.hosts)
+  end
+
+  @doc "Refusals of isolate/2, each a reason and a sentence; and that the module works as before."
+  def refusals(cases) do
+    {:ok, _} = Application.ensure_all_started(:tame)
+    refused = for {module, options} <- cases, do: :tame.isolate(module, options)
+    {refused, outcome(fn -> :jiffy.decode("[1]") end)}
+  end
+
+  @doc "Pids, references and resources of before and after this node has got a name."
+  def rename(options) do
+    start(:tame_echo, options)
+    start(:crypto, options)
+    ref = make_ref()
+    state = :crypto.hash_init(:sha256)
+    before = {:tame_echo.echo({self(), ref}), self(), ref}
+    {:ok, _} = Tame.Latency.Distribution.join()
+    true = node() != :nonode@nohost
+    {{pid, same_ref}, _, _} = before
+    later = :tame_echo.echo({self(), ref, pid, same_ref})
+    hash = :crypto.hash_final(:crypto.hash_update(state, "abc"))
+    Tame.Latency.Distribution.leave()
+
+    {pid == self() and same_ref == ref, later == {self(), ref, self(), ref},
+     hash == :crypto.hash(:sha256, "abc")}
+  end
+
+  @doc "Native resources made and let go of, so many: those that the host still has at the end, about."
+  def resources(count) do
+    start(:crypto, %{})
+    for _ <- 1..count, do: :crypto.hash_init(:sha256)
+    :erlang.garbage_collect()
+    [%{rss_bytes: before}] = :tame.info().crypto.hosts
+    for _ <- 1..count, do: :crypto.hash_init(:sha256)
+    :erlang.garbage_collect()
+    :crypto.hash(:sha256, "")
+    [%{rss_bytes: later}] = :tame.info().crypto.hosts
+    {before, later}
+  end
+
+  @doc "What a module telemetry, made here, is told of a host that is killed."
+  def telemetry do
+    Process.register(self(), :telemetry_test)
+
+    forms =
+      for form <- [
+            "-module(telemetry).",
+            "-export([execute/3]).",
+            "execute(Event, Measurements, Metadata) ->
+               telemetry_test ! {event, {Event, Measurements, Metadata}}, ok."
+          ] do
+        {:ok, tokens, _} = :erl_scan.string(String.to_charlist(form))
+        {:ok, parsed} = :erl_parse.parse_form(tokens)
+        parsed
+      end
+
+    {:ok, :telemetry, beam} = :compile.forms(forms)
+    {:module, :telemetry} = :code.load_binary(:telemetry, ~c"telemetry.erl", beam)
+
+    start(:jiffy, %{})
+    kill_host(:jiffy)
+    for _ <- 1..3, do: receive(do: ({:event, event} -> event))
+  end
+
+  @doc "The OS processes of a library's hosts and their guards."
+  def os_pids(module) do
+    for %{os_pid: os_pid} <- :tame.info()[module].hosts, do: os_pid
+  end
+
+  def start(module, options) do
+    {:ok, _} = Application.ensure_all_started(:tame)
+    :ok = :tame.isolate(module, options)
+  end
+
+  defp timed(fun) do
+    {us, value} = :timer.tc(fun)
+    {value, us / 1000}
+  end
+
+  defp ring(module), do: hd(:tame.info()[module].hosts).ring
+
+  defp other_host?(module, before) do
+    Enum.all?(:tame.info()[module].hosts, &(&1.state == :up and &1.os_pid != before))
+  end
+
+  defp kill_host(module) do
+    true =
+      Tame.Await.until(fn ->
+        Enum.any?(:tame.info()[module].hosts, &(&1.state == :up)) or
+          :tame.info()[module].state == :failed
+      end)
+
+    for %{os_pid: os_pid, state: :up} <- :tame.info()[module].hosts,
+        do: System.cmd("kill", ["-KILL", "#{os_pid}"])
+  end
+end

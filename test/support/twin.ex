@@ -1,0 +1,55 @@
+defmodule Tame.Test.Twin do
+  @moduledoc false
+  # The same internal NIFs in another VM and in a host. The other VM has modules of stubs in place of the
+  # library's own, so that every NIF can be called, and nothing here is replaced.
+
+  alias Tame.Test.{Contract, Host}
+
+  defstruct [:peer, :host, :module]
+
+  # `file` is the test's own, whose funs run there too: a test module lies in no beam file, so it is
+  # compiled there once more.
+  def start(library, module, load_info, file) do
+    host = Host.load!(Host.start(), library, module, load_info)
+    ebins = for path <- :code.get_path(), do: path
+    {:ok, peer, _} = :peer.start_link(%{connection: :standard_io, args: ['-pa' | ebins]})
+    {:ok, _} = peer_call(peer, :application, :ensure_all_started, [:ex_unit])
+    _ = peer_call(peer, Code, :compile_file, [file])
+    {:module, _} = peer_call(peer, Contract, :load_stubs, [module, host.info.table])
+    :ok = peer_call(peer, module, :tame_test_load, [to_charlist(Path.rootname(library)), load_info])
+    %__MODULE__{peer: peer, host: host, module: module}
+  end
+
+  def stop(twin) do
+    Host.stop(twin.host)
+    :peer.stop(twin.peer)
+  end
+
+  # Runs `fun` with a function that calls a NIF: here in the host, there in the VM. {in_vm, in_host}.
+  def both(twin, fun) do
+    in_vm = peer_call(twin.peer, __MODULE__, :run, [twin.module, fun])
+    {in_vm, run_in_host(twin.host, fun)}
+  end
+
+  def run(module, fun), do: attempt(fn -> fun.(&apply(module, &1, &2)) end)
+
+  defp run_in_host(host, fun) do
+    attempt(fn ->
+      fun.(fn name, args ->
+        case Host.call(host, name, args) do
+          {:value, value} -> value
+          {:raise, reason} -> :erlang.error(reason)
+          ended -> throw(ended)
+        end
+      end)
+    end)
+  end
+
+  defp attempt(fun) do
+    {:value, fun.()}
+  catch
+    :error, reason -> {:raise, reason}
+  end
+
+  defp peer_call(peer, module, name, args), do: :peer.call(peer, module, name, args, 60_000)
+end
