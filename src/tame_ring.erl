@@ -140,7 +140,7 @@ hold(Ring, Refs) ->
 abandoned(Ring, Ms) ->
     tame_ring_nif:abandoned(Ring, Ms).
 
-%% Counters: calls, spins, spins_paid, waits (calls that waited in receive), lined (that stood in line), busy,
+%% Counters: calls, spins, spins_paid, looks_paid (after spinning, in turns with other processes), waits (calls that waited in receive), lined (that stood in line), busy,
 %% bad_replies; and what is now: slots_in_use, in_line, region_bytes (of requests), leases_unused;
 %% and the geometry.
 -spec info(ring()) -> #{atom() => non_neg_integer()}.

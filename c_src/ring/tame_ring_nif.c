@@ -128,7 +128,6 @@ static ERL_NIF_TERM begin_wait(ErlNifEnv *env, struct ring *ring, uint32_t index
     struct slot *slot = &ring->slots[index];
     const ERL_NIF_TERM ref = waiter_open(env, ring, &slot->waiter);
 
-    counted(&ring->waits);
     __atomic_store_n(&slot->word, word_of(id, WAITING), __ATOMIC_SEQ_CST);
     return enif_make_tuple3(env, ring->library->am_wait, ref, enif_make_uint64(env, id));
 }
@@ -162,28 +161,94 @@ static ERL_NIF_TERM take_reply(ErlNifEnv *env, struct ring *ring, uint32_t index
     return result;
 }
 
-static ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id,
-                          uint32_t function, size_t size)
+/* The caller's wait, which has begun, goes on in receive: the host is to ring for it. */
+static ERL_NIF_TERM wait_in_receive(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id,
+                                    ERL_NIF_TERM wait)
+{
+    const int replied = ring_vm_wait(&ring->vm, index, use_of(id));
+
+    if ((replied || is_closed(ring)) && end_wait(env, ring, index, id))
+        return replied ? take_reply(env, ring, index, id) : make_host_down(env, ring);
+    counted(&ring->waits);
+    return wait;
+}
+
+/* A caller that has stopped spinning looks again, for so long in all, each time that its scheduler
+ * has nobody else to run: to be woken from receive costs two threads a wake-up, 20 to 60 us, which
+ * is more than most calls take. */
+#define LOOK_NS 200000
+
+/* So many calls of a function in a row that took longer, and it does not look any more; one in
+ * PROBE_PERIOD tries. */
+#define LOOK_FAILURES 3
+
+static ERL_NIF_TERM look(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Ring, Wait, Index, Id, Function, StartNs) -> Reply | Wait */
+    struct ring *ring;
+    uint32_t index, function;
+    ErlNifUInt64 id, start_ns;
+
+    if (!get_ring(env, argv[0], &ring) || !enif_get_uint(env, argv[2], &index) ||
+        !enif_get_uint64(env, argv[3], &id) || !enif_get_uint(env, argv[4], &function) ||
+        !enif_get_uint64(env, argv[5], &start_ns))
+        return enif_make_badarg(env);
+
+    uint8_t *const failures = &ring->look_failures[function % PREDICTIONS];
+
+    if (ring_vm_replied(&ring->vm, index, use_of(id))) {
+        __atomic_store_n(failures, 0, __ATOMIC_RELAXED);
+        counted(&ring->looks_paid);
+        return end_wait(env, ring, index, id) ? take_reply(env, ring, index, id) : argv[1];
+    }
+    if (ring_now_ns() - start_ns > LOOK_NS || is_closed(ring)) {
+        if (__atomic_load_n(failures, __ATOMIC_RELAXED) < LOOK_FAILURES)
+            __atomic_fetch_add(failures, 1, __ATOMIC_RELAXED);
+        return wait_in_receive(env, ring, index, id, argv[1]);
+    }
+    /* All of its timeslice, so that others really come first. */
+    (void)enif_consume_timeslice(env, 100);
+    return enif_schedule_nif(env, "look", 0, look, argc, argv);
+}
+
+static int is_worth_a_look(struct ring *ring, uint32_t function)
+{
+    return ring->spin_ns > 0 &&
+           (__atomic_load_n(&ring->look_failures[function % PREDICTIONS], __ATOMIC_RELAXED) <
+                LOOK_FAILURES ||
+            __atomic_add_fetch(&ring->probes, 1, __ATOMIC_RELAXED) % PROBE_PERIOD == 0);
+}
+
+static ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term, uint32_t index,
+                          uint64_t id, uint32_t function, size_t size)
 {
     ERL_NIF_TERM wait;
-    int replied;
 
     counted(&ring->calls);
     if (spin(env, ring, index, id, function, size))
         return take_reply(env, ring, index, id);
     wait = begin_wait(env, ring, index, id);
-    replied = ring_vm_wait(&ring->vm, index, use_of(id));
-    if ((replied || is_closed(ring)) && end_wait(env, ring, index, id))
-        return replied ? take_reply(env, ring, index, id) : make_host_down(env, ring);
-    return wait;
+    if (is_worth_a_look(ring, function)) {
+        const ERL_NIF_TERM next[] = {ring_term,
+                                     wait,
+                                     enif_make_uint(env, index),
+                                     enif_make_uint64(env, id),
+                                     enif_make_uint(env, function),
+                                     enif_make_uint64(env, ring_now_ns())};
+
+        (void)enif_consume_timeslice(env, 100);
+        return enif_schedule_nif(env, "look", 0, look, 6, next);
+    }
+    return wait_in_receive(env, ring, index, id, wait);
 }
 
-static ERL_NIF_TERM submit(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id,
-                           uint32_t function, size_t size, struct extent region)
+static ERL_NIF_TERM submit(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term,
+                           uint32_t index, uint64_t id, uint32_t function, size_t size,
+                           struct extent region)
 {
     ring->slots[index].region = region;
     ring_vm_submit(&ring->vm, index, use_of(id), 0, function, id, size, region);
-    return await(env, ring, index, id, function, size);
+    return await(env, ring, ring_term, index, id, function, size);
 }
 
 static ERL_NIF_TERM busy(ErlNifEnv *env, struct ring *ring)
@@ -242,15 +307,15 @@ static ERL_NIF_TERM no_region(ErlNifEnv *env, struct ring *ring, size_t size)
 }
 
 /* Arguments that are in a region already. */
-static ERL_NIF_TERM submit_region(ErlNifEnv *env, struct ring *ring, uint32_t function, size_t size,
-                                  struct extent region)
+static ERL_NIF_TERM submit_region(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term,
+                                  uint32_t function, size_t size, struct extent region)
 {
     const uint64_t id = new_id(ring);
     const int index = claim_slot(ring, id);
 
     if (index < 0)
         return stand_in_line(env, ring, id, function, NULL, size, region);
-    return submit(env, ring, (uint32_t)index, id, function, size, region);
+    return submit(env, ring, ring_term, (uint32_t)index, id, function, size, region);
 }
 
 /* ---- calls
@@ -258,8 +323,8 @@ static ERL_NIF_TERM submit_region(ErlNifEnv *env, struct ring *ring, uint32_t fu
  */
 
 /* The arguments did not fit into the slot; the size is what they need. */
-static ERL_NIF_TERM call_by_region(ErlNifEnv *env, struct ring *ring, uint32_t function,
-                                   ERL_NIF_TERM args, size_t size)
+static ERL_NIF_TERM call_by_region(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term,
+                                   uint32_t function, ERL_NIF_TERM args, size_t size)
 {
     struct extent region;
 
@@ -272,7 +337,7 @@ static ERL_NIF_TERM call_by_region(ErlNifEnv *env, struct ring *ring, uint32_t f
         give_request_region(ring, region); /* cannot be: terms do not change */
         return ring->library->am_encode;
     }
-    return submit_region(env, ring, function, size, region);
+    return submit_region(env, ring, ring_term, function, size, region);
 }
 
 static ERL_NIF_TERM call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -299,9 +364,9 @@ static ERL_NIF_TERM call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         const size_t size = etf_write(env, argv[2], payload, room);
 
         if (size > 0 && size <= room)
-            return submit(env, ring, (uint32_t)index, id, function, size, none);
+            return submit(env, ring, argv[0], (uint32_t)index, id, function, size, none);
         free_slot(ring, (uint32_t)index);
-        return call_by_region(env, ring, function, argv[2], size);
+        return call_by_region(env, ring, argv[0], function, argv[2], size);
     }
 
     uint8_t *data = enif_alloc(room);
@@ -312,7 +377,7 @@ static ERL_NIF_TERM call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     const size_t size = etf_write(env, argv[2], data, room);
 
     result = size > 0 && size <= room ? stand_in_line(env, ring, id, function, data, size, none)
-                                      : call_by_region(env, ring, function, argv[2], size);
+                                      : call_by_region(env, ring, argv[0], function, argv[2], size);
     enif_free(data);
     return result;
 }
@@ -351,7 +416,7 @@ static ERL_NIF_TERM copy_slice(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
         return make_closed(env, ring);
     region = copy->region;
     copy->region = (struct extent){0, 0}; /* the call's now */
-    return submit_region(env, ring, function, bytes.size, region);
+    return submit_region(env, ring, argv[0], function, bytes.size, region);
 }
 
 static ERL_NIF_TERM call_encoded(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -439,6 +504,8 @@ static void caller_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMoni
             waiter_close(env, ring, &slot->waiter);
             slot->abandoned_ns = ring_now_ns();
             ring_vm_cancel(&ring->vm, i);
+            /* It may have died while it looked: now the host is to ring. */
+            (void)ring_vm_wait(&ring->vm, i, use_of(word >> 3));
             __atomic_store_n(&slot->word, word_of(word >> 3, ABANDONED), __ATOMIC_SEQ_CST);
             (void)deliver(env, ring, i);
         }
@@ -758,6 +825,7 @@ static ERL_NIF_TERM info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         {"calls", __atomic_load_n(&ring->calls, __ATOMIC_RELAXED)},
         {"spins", __atomic_load_n(&ring->spins, __ATOMIC_RELAXED)},
         {"spins_paid", __atomic_load_n(&ring->spins_paid, __ATOMIC_RELAXED)},
+        {"looks_paid", __atomic_load_n(&ring->looks_paid, __ATOMIC_RELAXED)},
         {"waits", __atomic_load_n(&ring->waits, __ATOMIC_RELAXED)},
         {"lined", __atomic_load_n(&ring->lined, __ATOMIC_RELAXED)},
         {"busy", __atomic_load_n(&ring->busy, __ATOMIC_RELAXED)},

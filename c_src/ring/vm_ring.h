@@ -81,6 +81,7 @@ struct ring {
     RING_LINE uint32_t line_len; /* written under lock */
     uint32_t closed;
     uint32_t predicted_ns[PREDICTIONS]; /* from submit to reply */
+    uint8_t look_failures[PREDICTIONS]; /* calls in a row that took longer than looks last */
     uint32_t probes;
 
     RING_LINE ErlNifMutex *lock; /* guards what follows */
@@ -99,7 +100,7 @@ struct ring {
     ErlNifTid reader;
     uint32_t reader_done;
 
-    RING_LINE uint64_t calls, spins, spins_paid, waits, lined, busy, bad_replies;
+    RING_LINE uint64_t calls, spins, spins_paid, waits, lined, busy, bad_replies, looks_paid;
 };
 
 struct ring_handle {
