@@ -93,6 +93,8 @@ defmodule Tame.IsolationScenarios do
     [%{os_pid: before}] = :tame.info().tame_spin.hosts
     caller = spawn(fn -> :tame_spin.spin_inline(600_000_000) end)
     true = Tame.Await.until(fn -> ring(:tame_spin).slots_in_use == 1 end)
+    # Nothing announces that the host has begun; one that has not drops the call.
+    Process.sleep(200)
     Process.exit(caller, :kill)
 
     {replaced, ms} =

@@ -32,6 +32,8 @@ defmodule Tame.LatencyFixture do
     {"driver_outputv", "shared", "external term format", "answer by message", nil, 0},
     {"driver_async", "shared", "external term format",
      "thread of the async pool, answer by message", {14.8, 21.9, 52.0, 148.0, 3050.0, 17.2}, 421},
+    {"isolated", "process", "Erlang term", "OS process, shared memory",
+     {0.71, 0.92, 3.6, 57.0, 640.0, 1.1}, 2},
     {"port", "process", "external term format", "OS process, two pipes",
      {180.0, 226.0, 391.0, 1190.0, 12_345.0, 192.0}, 812},
     {"socket_unix", "process", "external term format", "OS process, local socket",

@@ -7,7 +7,7 @@ defmodule Tame.Latency.MethodsTest do
 
   @ids ~w(beam_call beam_process nif_normal nif_yielding nif_dirty_cpu nif_dirty_io
           nif_yielding_dirty nif_thread_new nif_thread_queue driver_call driver_control
-          driver_outputv driver_async port socket_unix socket_tcp c_node java_node)a
+          driver_outputv driver_async isolated port socket_unix socket_tcp c_node java_node)a
 
   # A term of each kind, sizes on both sides of what the VM and the programs treat differently.
   defp terms do

@@ -4,7 +4,7 @@ defmodule Tame.Latency.SectionTest do
   alias Tame.Latency.{Colours, Section}
   alias Tame.LatencyFixture, as: Fixture
 
-  @pictures ~w(kinds drivers nifs threads)
+  @pictures ~w(kinds drivers nifs threads isolation)
 
   defp section(result \\ Fixture.result()), do: Section.from_result(result)
 
@@ -27,7 +27,7 @@ defmodule Tame.Latency.SectionTest do
   end
 
   describe "from_result/1" do
-    test "has the overview, the four pictures and the percentiles" do
+    test "has the overview, the five pictures and the percentiles" do
       assert ids(section()) == ["overview"] ++ @pictures ++ ["percentiles"]
     end
 
@@ -74,7 +74,7 @@ defmodule Tame.Latency.SectionTest do
       overview = figure(section(), "overview")
       p50s = for row <- values(overview), do: row.us
 
-      assert length(p50s) == 16
+      assert length(p50s) == 17
       assert p50s == Enum.sort(p50s)
     end
 
@@ -157,7 +157,7 @@ defmodule Tame.Latency.SectionTest do
     end
 
     test "is left out when none of its methods was measured" do
-      assert Fixture.result() |> Fixture.only(~w(port driver_outputv)) |> section() |> ids() ==
+      assert Fixture.result() |> Fixture.only(~w(c_node driver_outputv)) |> section() |> ids() ==
                ~w(overview kinds percentiles)
     end
 
