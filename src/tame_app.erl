@@ -9,11 +9,15 @@
 -export([start/2]).
 -export([stop/1]).
 
--spec start(application:start_type(), term()) -> supervisor:startlink_ret().
+-spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
 start(_Type, _Args) ->
-    Started = tame_sup:start_link(),
-    lists:foreach(fun isolate/1, application:get_env(tame, isolate, [])),
-    Started.
+    case tame_sup:start_link() of
+        {ok, Sup} ->
+            lists:foreach(fun isolate/1, application:get_env(tame, isolate, [])),
+            {ok, Sup};
+        {error, Reason} ->
+            {error, Reason}
+    end.
 
 isolate({Module, Options}) ->
     case tame_isolation:isolate(Module, Options) of

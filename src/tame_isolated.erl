@@ -82,6 +82,7 @@ ring(Pool, Timeout) ->
 left_ms(infinity, _Began) -> infinity;
 left_ms(Ms, Began) -> max(0, Ms - (erlang:monotonic_time(millisecond) - Began)).
 
+-spec raise(tame_ring:reply() | {error, term()}, library(), atom(), [term()]) -> no_return().
 %% As if the function itself had raised it: the module may look at the head of the stack trace.
 raise({raise, Reason}, Library, Name, Args) ->
     raise(Reason, Library, {Name, Args});
@@ -91,6 +92,7 @@ raise(badarg, Library, Name, Args) ->
 raise({error, Error}, #library{module = Module} = Library, Name, Args) ->
     raise({tame, reason(Error, Module, {Name, length(Args)})}, Library, {Name, length(Args)}).
 
+-spec raise(term(), library(), {atom(), arity() | [term()]}) -> no_return().
 raise(Reason, #library{module = Module}, {Name, Args}) ->
     {current_stacktrace, Frames} = process_info(self(), current_stacktrace),
     Callers = lists:dropwhile(fun({M, _, _, _}) -> M =:= ?MODULE end, tl(Frames)),

@@ -65,7 +65,7 @@ handle_cast({watch, Watcher, Caller}, #{watched := Watched} = State) ->
 
 -spec handle_info(term(), state()) -> {noreply, state()}.
 handle_info({'$tame', progress, Caller, Done, Total}, #{watched := Watched} = State) ->
-    case Watched of
+    _ = case Watched of
         #{Caller := Watcher} -> Watcher ! {?MODULE, progress, Done, Total};
         #{} -> ok
     end,

@@ -8,9 +8,12 @@
 %% Internal.
 -export([init/1]).
 
--spec start_link() -> supervisor:startlink_ret().
+-spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() ->
-    supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+    case supervisor:start_link({local, ?MODULE}, ?MODULE, []) of
+        {ok, Sup} -> {ok, Sup};
+        {error, Reason} -> {error, Reason}
+    end.
 
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
