@@ -172,7 +172,10 @@ static int walk_iolist(term list, unsigned char *out, size_t *size)
             term head = cell_of(t)[0];
             t = cell_of(t)[1];
             if (is_small(head)) {
-                ok = small_value(head) >= 0 && small_value(head) <= 255;
+                if (small_value(head) < 0 || small_value(head) > 255) {
+                    ok = 0;
+                    break;
+                }
                 if (out != NULL)
                     out[*size] = (unsigned char)small_value(head);
                 ++*size;

@@ -190,7 +190,8 @@ void map_sorted(term map, term *keys, term *values)
     size_t len = map_len(map);
     struct pair *pairs = host_malloc(len * sizeof *pairs + 1);
 
-    memcpy(pairs, map_pairs(map), len * sizeof *pairs);
+    if (len > 0) /* an empty map may have no pairs at all */
+        memcpy(pairs, map_pairs(map), len * sizeof *pairs);
     if (!map_of(map)->store->sorted || len > MAP_FLAT_LEN)
         qsort(pairs, len, sizeof *pairs, compare_pairs);
     for (size_t i = 0; i < len; i++) {
