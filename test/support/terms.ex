@@ -9,6 +9,10 @@ defmodule Tame.Test.Terms do
 
   def hard do
     [
+      # Lists that are nearly iolists.
+      [-1, 0],
+      [0, 256, 1],
+      [[1 | "tail"], -1],
       0,
       1,
       -1,
