@@ -2,11 +2,20 @@
 [
   main: "readme",
   source_url: nil,
-  extras: ["README.md" | Path.wildcard("docs/guide/*.md")] ++
-    Path.wildcard("docs/reference/*.md") ++ ["docs/architecture.md", "CONTRIBUTING.md", "CHANGELOG.md"],
+  extras:
+    ~w(README.md docs/guide/well_behaved_nif.md docs/guide/isolate.md docs/guide/pool.md
+       docs/reference/tame_h.md docs/reference/host_api.md docs/architecture.md CONTRIBUTING.md CHANGELOG.md),
   groups_for_extras: [Guides: ~r"docs/guide", Reference: ~r"docs/reference"],
   groups_for_modules: [
     "Write once, choose where it runs": [:tame, :tame_exor, :tame_spin, :tame_echo],
+    "Isolate what you do not trust": [
+      Tame,
+      :tame_isolation,
+      :tame_pool,
+      :tame_host,
+      :tame_ring,
+      :tame_probe
+    ],
     "Measure in Erlang": ~r"^:?tame_(histogram|hgrm|meter|slices|neighbour|calibration)",
     "The labs": ~r"^Tame\."
   ],

@@ -401,7 +401,7 @@ static unsigned char *write_one(unsigned char *to, term t, struct work *work)
         return put(to, host_creation(), 4);
     }
     if (is_local_port(t)) {
-        int wide = t >> 4 > 0xfffffff;
+        int wide = t >> 4 > 0xfffffff || host.otp_release >= 26;
         *to++ = wide ? ETF_V4_PORT : ETF_NEW_PORT;
         to = write_atom(to, host_node_atom());
         to = put(to, t >> 4, wide ? 8 : 4);

@@ -153,6 +153,20 @@ int load_open(const char *path, struct refusal *refusal)
     return 0;
 }
 
+#if ERL_NIF_MINOR_VERSION >= 17
+/* A variadic function, whose third argument depends on the option: nothing of it is needed. */
+int enif_set_option(ErlNifEnv *env, ErlNifOption option, ...)
+{
+    (void)env;
+    if (!host.library.loading)
+        return EINVAL;
+    return option == ERL_NIF_OPT_DELAY_HALT || option == ERL_NIF_OPT_ON_HALT ||
+                   option == ERL_NIF_OPT_ON_UNLOAD_THREAD
+               ? 0
+               : EINVAL;
+}
+#endif
+
 void load_unload(void)
 {
     ErlNifEnv env;

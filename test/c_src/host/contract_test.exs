@@ -194,11 +194,15 @@ defmodule Tame.Host.ContractTest do
     for list <- keys, name <- [:map_of_keys, :map_from_arrays], do: same(host, name, list)
     same(host, :map_from_arrays, Enum.to_list(1..100) ++ [50])
 
-    Property.check(:proper_types.list(Terms.small()), fn list ->
-      same(host, :map_of_keys, list)
-      same(host, :map_from_arrays, Enum.take(list, 32))
-      true
-    end)
+    # From OTP 26 on a small map's order is that in which its atoms were made in the VM, which a host
+    # cannot know of a map that it builds.
+    if System.otp_release() < "26" do
+      Property.check(:proper_types.list(Terms.small()), fn list ->
+        same(host, :map_of_keys, list)
+        same(host, :map_from_arrays, Enum.take(list, 32))
+        true
+      end)
+    end
   end
 
   test "schedule: chains of hops", %{host: host} do

@@ -257,6 +257,13 @@ defmodule Tame.Host.LifeTest do
     end
   end
 
+  # A newer header has more functions; the page is that of the oldest OTP that is supported.
+  if System.otp_release() == "25" do
+    @tag :reference
+  else
+    @tag skip: "the page is OTP 25's"
+  end
+
   test "docs/reference/host_api.md is what enif_api.def says" do
     {table, 0} = System.cmd(Host.path(), ["--api"])
     page = Path.join(:tame.source_dir(), "docs/reference/host_api.md")
