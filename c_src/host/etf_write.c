@@ -198,6 +198,12 @@ static size_t size_box(term t, int flags, struct work *work, struct etf_out *out
     return 0;
 }
 
+/* From OTP 26 on every port is written with 64 bits. */
+static int is_wide_port(term t)
+{
+    return t >> 4 > 0xfffffff || host.otp_release >= 26;
+}
+
 static size_t size_one(term t, int flags, struct work *work, struct etf_out *out)
 {
     if (is_list_cell(t)) {
@@ -224,7 +230,7 @@ static size_t size_one(term t, int flags, struct work *work, struct etf_out *out
     if (is_local_pid(t))
         return 1 + atom_bytes(host_node_atom()) + 12;
     if (is_local_port(t))
-        return 1 + atom_bytes(host_node_atom()) + (t >> 4 > 0xfffffff ? 12 : 8);
+        return 1 + atom_bytes(host_node_atom()) + (is_wide_port(t) ? 12 : 8);
     return 1; /* nil */
 }
 
@@ -401,7 +407,7 @@ static unsigned char *write_one(unsigned char *to, term t, struct work *work)
         return put(to, host_creation(), 4);
     }
     if (is_local_port(t)) {
-        int wide = t >> 4 > 0xfffffff || host.otp_release >= 26;
+        int wide = is_wide_port(t);
         *to++ = wide ? ETF_V4_PORT : ETF_NEW_PORT;
         to = write_atom(to, host_node_atom());
         to = put(to, t >> 4, wide ? 8 : 4);
