@@ -181,22 +181,28 @@ defmodule Tame.Host.ContractTest do
   end
 
   test "map_of_keys, map_from_arrays", %{host: host} do
+    # From OTP 26 on a small map's atoms are in the order in which the VM made them, which a host cannot
+    # know of a map that it builds.
+    old? = System.otp_release() < "26"
+
     keys = [
       [],
       [1],
-      [b: 1, a: 2],
       [1, 1.0, 1],
       Enum.to_list(32..1),
       Enum.to_list(100..1),
-      [:b, :a, "b", "a", {}, [], 2, 1.5, self()]
+      ["b", "a", {}, 2, self()]
     ]
 
-    for list <- keys, name <- [:map_of_keys, :map_from_arrays], do: same(host, name, list)
+    atoms = [[b: 1, a: 2], [:b, :a, "b", "a", {}, [], 2, 1.5, self()]]
+
+    for list <- keys ++ if(old?, do: atoms, else: []),
+        name <- [:map_of_keys, :map_from_arrays],
+        do: same(host, name, list)
+
     same(host, :map_from_arrays, Enum.to_list(1..100) ++ [50])
 
-    # From OTP 26 on a small map's order is that in which its atoms were made in the VM, which a host
-    # cannot know of a map that it builds.
-    if System.otp_release() < "26" do
+    if old? do
       Property.check(:proper_types.list(Terms.small()), fn list ->
         same(host, :map_of_keys, list)
         same(host, :map_from_arrays, Enum.take(list, 32))
