@@ -386,7 +386,7 @@ defmodule Tame.RingTest do
       :binary.copy("x", 100),
       <<1::1>>,
       <<1, 2::7>>,
-      'string',
+      ~c"string",
       [1, 2, 3 | :improper],
       [1, 2, :no_byte],
       [256],

@@ -48,7 +48,7 @@ defmodule Tame.Test.Contract do
 
     forms = [{:attribute, 1, :module, module}, load | stubs]
     {:ok, ^module, beam} = :compile.forms(forms, [:export_all, :nowarn_export_all])
-    :code.load_binary(module, 'tame_test_stubs', beam)
+    :code.load_binary(module, ~c"tame_test_stubs", beam)
   end
 
   # What a call gives here, in the form that Host.call/3 gives it.

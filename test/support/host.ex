@@ -11,7 +11,7 @@ defmodule Tame.Test.Host do
   @leases 32
 
   # TAME_TEST_HOST names another program: one with sanitizers (make test-sanitized).
-  def path, do: System.get_env("TAME_TEST_HOST", to_string(:tame_native.path('tame_host')))
+  def path, do: System.get_env("TAME_TEST_HOST", to_string(:tame_native.path(~c"tame_host")))
 
   # A host with nothing loaded. It ends with the calling process, or by stop/1.
   def start(options \\ []) do

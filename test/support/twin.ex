@@ -12,7 +12,7 @@ defmodule Tame.Test.Twin do
   def start(library, module, load_info, file) do
     host = Host.load!(Host.start(), library, module, load_info)
     ebins = for path <- :code.get_path(), do: path
-    {:ok, peer, _} = :peer.start_link(%{connection: :standard_io, args: ['-pa' | ebins]})
+    {:ok, peer, _} = :peer.start_link(%{connection: :standard_io, args: [~c"-pa" | ebins]})
     {:ok, _} = peer_call(peer, :application, :ensure_all_started, [:ex_unit])
     _ = peer_call(peer, Code, :compile_file, [file])
     {:module, _} = peer_call(peer, Contract, :load_stubs, [module, host.info.table])

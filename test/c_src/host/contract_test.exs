@@ -189,8 +189,8 @@ defmodule Tame.Host.ContractTest do
       [],
       [1],
       [1, 1.0, 1],
-      Enum.to_list(32..1),
-      Enum.to_list(100..1),
+      Enum.to_list(32..1//-1),
+      Enum.to_list(100..1//-1),
       ["b", "a", {}, 2, self()]
     ]
 

@@ -135,7 +135,7 @@ defmodule Tame.Host.LifeTest do
             {"/etc/passwd", :bad_library},
             {"/", :bad_library},
             {"/bin/sh", :bad_library},
-            {to_string(:tame_native.path('tame_echo_nif.so')), :bad_library}
+            {to_string(:tame_native.path(~c"tame_echo_nif.so")), :bad_library}
           ] do
         host = Host.start()
         assert {:refused, ^reason, %{}, text} = Host.load(host, path, :contract_nif)
