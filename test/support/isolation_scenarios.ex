@@ -56,7 +56,7 @@ defmodule Tame.IsolationScenarios do
           try do
             :jiffy.decode(json, bytes_per_iter: 200)
           catch
-            :error, reason -> {reason, hd(__STACKTRACE__)}
+            :error, reason -> {reason, List.first(__STACKTRACE__)}
           end
 
         {us, answer} = :timer.tc(fn -> outcome(fn -> :jiffy.decode("[1]") end) end)
