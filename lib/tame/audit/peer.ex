@@ -1,0 +1,81 @@
+defmodule Tame.Audit.Peer do
+  @moduledoc false
+  # The VM in which an audit calls what it does not trust: that of the contention lab, with the tool's code path. A
+  # call there that hangs or ends the VM is an error in words.
+
+  alias Tame.Contention.{Peer, Plan}
+
+  @type t :: %{peer: Peer.t(), monitor: reference()}
+
+  @doc "Starts a peer that finds what this VM finds, and what lies in `paths`."
+  @spec start([Path.t()]) :: {:ok, t()} | {:error, String.t()}
+  def start(paths \\ []) do
+    code = Enum.flat_map(paths ++ :code.get_path(), &["-pa", to_string(&1)])
+
+    with {:ok, peer} <- Peer.start(flags() ++ code) do
+      {:ok, %{peer: peer, monitor: Process.monitor(peer.pid)}}
+    end
+  end
+
+  @doc "Calls a function there. The peer is of no more use after an error."
+  @spec call(t(), module(), atom(), [term()], pos_integer()) :: {:ok, term()} | {:error, String.t()}
+  def call(%{peer: peer, monitor: monitor}, module, function, args, timeout_ms) do
+    {:ok, :peer.call(peer.pid, module, function, args, timeout_ms)}
+  catch
+    :exit, {:timeout, _} ->
+      {:error,
+       "did not return within #{Plan.duration_text(1000 * timeout_ms)}, and was ended with its VM"}
+
+    _kind, reason ->
+      # Whose exit comes first, that of the call or that of the peer, is not given.
+      receive do
+        {:DOWN, ^monitor, :process, _, down} -> {:error, "ended the VM with #{ending(down)}"}
+      after
+        1000 -> {:error, "failed: #{inspect(reason, limit: 8, printable_limit: 200)}"}
+      end
+  end
+
+  @doc "Ends a peer, whatever it is doing."
+  @spec stop(t()) :: :ok
+  def stop(%{peer: peer, monitor: monitor}) do
+    Process.demonitor(monitor, [:flush])
+    Peer.stop(peer)
+  end
+
+  # A shell's way to say by which signal a process died.
+  @signals %{
+    4 => "SIGILL",
+    6 => "SIGABRT",
+    7 => "SIGBUS",
+    8 => "SIGFPE",
+    9 => "SIGKILL",
+    11 => "SIGSEGV",
+    15 => "SIGTERM"
+  }
+
+  @doc """
+  How a VM ended, in words.
+
+      iex> Tame.Audit.Peer.ending({:exit_status, 139})
+      "SIGSEGV"
+
+      iex> Tame.Audit.Peer.ending({:exit_status, 3})
+      "exit status 3"
+  """
+  @spec ending(term()) :: String.t()
+  def ending({:shutdown, reason}), do: ending(reason)
+
+  def ending({:exit_status, status}) when status > 128,
+    do: @signals[status - 128] || "signal #{status - 128}"
+
+  def ending({:exit_status, status}), do: "exit status #{status}"
+  def ending(:normal), do: "exit status 0"
+  def ending(reason), do: inspect(reason, limit: 5)
+
+  # Threads without work sleep, so that CPU time is that of work; and there must be a scheduler beside one that is held.
+  defp flags do
+    if :erlang.system_info(:schedulers_online) == 1,
+      do: ["+S", "2:2" | Plan.no_busy_wait()],
+      else: Plan.no_busy_wait()
+  end
+end

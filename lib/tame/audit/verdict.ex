@@ -1,0 +1,3 @@
+defmodule Tame.Audit.Verdict do
+  def text(x), do: inspect(x)
+end
