@@ -88,6 +88,7 @@ defmodule Tame.Audit.Static do
   defp place(:all) do
     files =
       for path <- :code.get_path(),
+          Path.basename(to_string(path)) == "ebin",
           file <- application_files(Path.dirname(to_string(path))),
           do: file
 
