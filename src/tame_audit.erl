@@ -103,12 +103,12 @@ folder_words(_) ->
 call(Spec) ->
     looking(fun() -> watched(Spec, once, 0) end).
 
-%% So many more; and of another one, the share of its time that its longest call of a NIF had.
--spec again(spec(), non_neg_integer()) -> {ok, [reading()], LongestCall :: float()} | failure().
+%% So many more; and of another one, the shares of its time that its longest call of a NIF and garbage collections had.
+-spec again(spec(), non_neg_integer()) -> {ok, [reading()], #{nif := float(), gc := float()}} | failure().
 again(Spec, Times) ->
     looking(fun() ->
         case many(Spec, Times) of
-            {ok, Readings} -> with_longest_call(Spec, Readings);
+            {ok, Readings} -> with_shares(Spec, Readings);
             Error -> Error
         end
     end).
@@ -128,7 +128,7 @@ many(Spec, Times) ->
     {ok, reading(), DirtyWait_ns :: non_neg_integer()} | failure().
 loop(Spec, #{ms := Ms, callers := Callers, dirty := Kind}) ->
     looking(fun() ->
-        Others = [element(1, start(Spec, {loop, Ms}, false, [])) || _ <- lists:seq(2, Callers)],
+        Others = [element(1, start(Spec, {loop, Ms}, false, at(?WORK))) || _ <- lists:seq(2, Callers)],
         _ = [receive {Pid, ready} -> Pid ! go after 5000 -> ok end || Pid <- Others],
         Probe = tame_contention_probes:start(Kind, #{period_ms => 5, second_ms => 5, collector => self()}),
         Answer = watched(Spec, {loop, Ms}, 0),
@@ -159,7 +159,7 @@ longest_wait(Longest_ns, Asked_ns) ->
     {ok, #{down_ns := non_neg_integer(), dirty_ns := non_neg_integer(), cpu_ns := non_neg_integer()}} | failure().
 kill(#{limit_ms := Limit_ms} = Spec, #{after_ms := After_ms, callers := Callers}) ->
     looking(fun() ->
-        Workers = [start(Spec, once, false, []) || _ <- lists:seq(1, Callers)],
+        Workers = [start(Spec, once, false, at(?WORK)) || _ <- lists:seq(1, Callers)],
         case [ok || {Pid, _} <- Workers, receive {Pid, ready} -> true after Limit_ms -> false end] of
             Ready when length(Ready) =:= Callers ->
                 _ = [Pid ! go || {Pid, _} <- Workers],
@@ -173,10 +173,10 @@ kill(#{limit_ms := Limit_ms} = Spec, #{after_ms := After_ms, callers := Callers}
 killed(Workers, Limit_ms) ->
     Looker = self(),
     Pids = [Pid || {Pid, _} <- Workers],
-    Mourner = spawn_link(fun() -> gone(Looker, [monitor(process, Pid) || Pid <- Pids]) end),
+    Mourner = spawn_opt(fun() -> gone(Looker, [monitor(process, Pid) || Pid <- Pids]) end, [link | at(?LOOK)]),
     Start_ns = erlang:monotonic_time(nanosecond),
     _ = [exit(Pid, kill) || Pid <- Pids],
-    Probe = spawn_link(fun() -> Looker ! {self(), tame_cuts:dirty_cpu_clock()} end),
+    Probe = spawn_opt(fun() -> Looker ! {self(), tame_cuts:dirty_cpu_clock()} end, [link | at(?LOOK)]),
     Cpu_ns = idle(Start_ns, Limit_ms, element(1, statistics(runtime)), 0) - Start_ns,
     #{
         down_ns => since(Mourner, Start_ns, Limit_ms),
@@ -310,21 +310,23 @@ words(Reason) -> unicode:characters_to_binary(io_lib:format("~tP", [Reason, 8]))
 
 %% By call trace, which shows a call and its return whatever lies between: a call that yields is as long as its slices
 %% together. Only the NIFs of the target's own module are looked at.
-with_longest_call(#{target := {Module, _, _}, limit_ms := Limit_ms} = Spec, Readings) ->
+with_shares(#{target := {Module, _, _}, limit_ms := Limit_ms} = Spec, Readings) ->
     Match = [{'_', [], [{return_trace}]}],
     _ = [erlang:trace_pattern({Module, F, A}, Match, [local]) || {F, A} <- Module:module_info(nifs)],
     {Pid, Ref} = start(Spec, once, false, at(?WORK)),
     case next(Pid, Ref, Limit_ms) of
         ready ->
-            Tracer = spawn_link(fun() -> longest(none, 0) end),
-            1 = erlang:trace(Pid, true, [call, monotonic_timestamp, {tracer, Tracer}]),
+            Tracer = spawn_link(fun() -> shares(none, none, #{nif => 0, gc => 0}) end),
+            1 = erlang:trace(Pid, true, [call, garbage_collection, monotonic_timestamp, {tracer, Tracer}]),
             Pid ! go,
             case next(Pid, Ref, Limit_ms) of
                 {done, {_, Elapsed_ns, none}} ->
                     Delivered = erlang:trace_delivered(Pid),
                     receive {trace_delivered, Pid, Delivered} -> ok end,
                     Tracer ! {self(), stop},
-                    receive {Tracer, Longest_ns} -> {ok, Readings, Longest_ns / max(1, Elapsed_ns)} end;
+                    receive
+                        {Tracer, Times} -> {ok, Readings, maps:map(fun(_, Ns) -> Ns / max(1, Elapsed_ns) end, Times)}
+                    end;
                 {failed, Why} ->
                     {error, Why}
             end;
@@ -332,12 +334,20 @@ with_longest_call(#{target := {Module, _, _}, limit_ms := Limit_ms} = Spec, Read
             {error, Why}
     end.
 
-longest(Since, Longest) ->
+%% A collection of a large heap is done on a dirty scheduler, and has its slices there as a dirty NIF has.
+shares(Call, Gc, #{nif := Longest, gc := Total} = Times) ->
     receive
-        {trace_ts, _, call, _, Time} -> longest(Time, Longest);
-        {trace_ts, _, return_from, _, _, Time} when Since =/= none -> longest(none, max(Longest, Time - Since));
-        {trace_ts, _, _, _, _, _} -> longest(Since, Longest);
-        {Looker, stop} -> Looker ! {self(), erlang:convert_time_unit(Longest, native, nanosecond)}
+        {trace_ts, _, call, _, Time} -> shares(Time, Gc, Times);
+        {trace_ts, _, return_from, _, _, Time} when Call =/= none ->
+            shares(none, Gc, Times#{nif := max(Longest, Time - Call)});
+        {trace_ts, _, Start, _, Time} when Start =:= gc_major_start; Start =:= gc_minor_start ->
+            shares(Call, Time, Times);
+        {trace_ts, _, End, _, Time} when Gc =/= none, End =:= gc_major_end orelse End =:= gc_minor_end ->
+            shares(Call, none, Times#{gc := Total + Time - Gc});
+        {Looker, stop} ->
+            Looker ! {self(), maps:map(fun(_, Ns) -> erlang:convert_time_unit(Ns, native, nanosecond) end, Times)};
+        _ ->
+            shares(Call, Gc, Times)
     end.
 
 %% ---- what the operating system took ---------------------------------------------------------------

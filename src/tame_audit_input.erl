@@ -98,7 +98,7 @@ nest([A, B | Rest]) -> [[A, B] | nest(Rest)];
 nest(Rest) -> Rest.
 
 object(N) ->
-    #{<<"id">> => rand(N), <<"name">> => <<"some \"words\" é">>, <<"tags">> => [<<"a">>, true, 1.5]}.
+    #{<<"id">> => rand(N), <<"name">> => <<"some \"words\" é"/utf8>>, <<"tags">> => [<<"a">>, true, 1.5]}.
 
 object_text(N) ->
     [<<"{\"id\":">>, integer_to_binary(rand(N)), <<",\"name\":\"some \\\"words\\\" é\",\"tags\":[\"a\",true,1.5]}"/utf8>>].

@@ -38,12 +38,15 @@ defmodule Tame.Audit.Dynamic do
   @factor 4
 
   # For all sizes together, so that a function takes less than half a minute by default.
-  @total_ms 14_000
+  @total_ms 15_000
+
+  # Calls of a size, those that are killed among them.
+  @calls 6
 
   @loop_ms 250
 
   # From here on a call is long enough to be killed in its midst.
-  @killable_us 20_000
+  @killable_us 5_000
 
   # Beyond its limit, a call that would end by itself has ended.
   @grace_ms 2_000
@@ -141,7 +144,7 @@ defmodule Tame.Audit.Dynamic do
       next_us > limit_us ->
         "a call would take about #{Verdict.time(next_us)}, and the limit is #{Verdict.time(limit_us)}"
 
-      now_ms() - run.started + 4 * next_us / 1000 > @total_ms ->
+      now_ms() - run.started + @calls * next_us / 1000 > @total_ms ->
         "it would take too long"
 
       true ->
@@ -161,10 +164,10 @@ defmodule Tame.Audit.Dynamic do
     spec = spec(run, bytes)
 
     with {:ok, {:ok, first}} <- ask(run, :call, [spec]),
-         {:ok, {:ok, more, longest_call}} <- ask(run, :again, [spec, times(first)]),
+         {:ok, {:ok, more, shares}} <- ask(run, :again, [spec, times(first)]),
          calls = [first | more],
-         {:ok, {loop, wait_ns}} <- loop(run, spec, first) do
-      {:ok, Point.new(bytes, calls, loop, longest_call, wait_ns)}
+         {:ok, {loop, wait_ns}} <- loop(run, spec, first, shares) do
+      {:ok, Point.new(bytes, calls, loop, shares, wait_ns)}
     else
       {:ok, {:error, :hangs}} ->
         {:end, {:hangs, bytes, 1000 * run.options.limit_ms}}
@@ -194,8 +197,8 @@ defmodule Tame.Audit.Dynamic do
   defp times(_first), do: 1
 
   # Of a call that is longer than the row would be, the row is that call; dirty threads are there to be filled.
-  defp loop(run, spec, first) do
-    dirty? = first.dirty.total_ns > first.normal.total_ns
+  defp loop(run, spec, first, shares) do
+    dirty? = first.dirty.total_ns - shares.gc * first.elapsed_ns > first.normal.total_ns
 
     if dirty? or first.elapsed_ns < 1_000_000 * @loop_ms do
       callers = if dirty?, do: callers(run), else: 1
@@ -216,8 +219,8 @@ defmodule Tame.Audit.Dynamic do
 
   # ---- killing its caller ---------------------------------------------------------------------------
 
-  # Twice, and the sooner end counts, as with everything that others on the machine can only make longer.
-  @kills 2
+  # Some times, and the soonest end counts, as with everything that others on the machine can only make longer.
+  @kills 3
 
   # CPU time is counted in portions of some milliseconds.
   @cpu_ns 25_000_000
@@ -225,14 +228,14 @@ defmodule Tame.Audit.Dynamic do
   defp kill(%{points: [_ | _] = points, end: nil} = run) do
     case List.last(points) do
       %{elapsed_us: us, bytes: bytes} = point when us >= @killable_us ->
-        after_ms = us |> ms(4) |> min(100)
+        after_ms = us |> ms(4) |> max(1) |> min(100)
         callers = if point.slice_kind == :dirty, do: callers(run), else: 1
         what = %{after_ms: after_ms, callers: callers}
 
         seen =
           for _ <- 1..@kills,
               {:ok, {:ok, seen}} <- [ask(run, :kill, [spec(run, bytes), what])],
-              do: ended_us(seen)
+              do: ended_us(seen, point.slice_kind)
 
         if length(seen) == @kills,
           do:
@@ -254,8 +257,10 @@ defmodule Tame.Audit.Dynamic do
 
   defp kill(run), do: run
 
-  defp ended_us(%{down_ns: down, dirty_ns: dirty, cpu_ns: cpu}) do
-    Enum.max([down, dirty, if(cpu > @cpu_ns, do: cpu, else: 0)]) / 1000
+  # Whether a dirty thread is free says nothing of a call that is on none.
+  defp ended_us(%{down_ns: down, dirty_ns: dirty, cpu_ns: cpu}, kind) do
+    Enum.max([down, if(kind == :dirty, do: dirty, else: 0), if(cpu > @cpu_ns, do: cpu, else: 0)]) /
+      1000
   end
 
   defp ms(us, part), do: trunc(us / 1000 / part)

@@ -126,9 +126,9 @@ defmodule Tame.Audit.Format do
       [target.target, "  ", target.about, ?\n],
       if(rows == [], do: [], else: TextTable.format(columns, rows)),
       fit(target),
-      for(verdict <- target.verdicts, do: ["  ", Verdict.text(verdict), ?\n]),
+      for(verdict <- target.verdicts, do: ["  ", verdict |> Verdict.text() |> wrap("    "), ?\n]),
       for(note <- target.notes, do: ["  ", note, ?\n]),
-      ["  ", target.advice, ?\n]
+      ["  ", wrap(target.advice, "  "), ?\n]
     ]
   end
 
@@ -141,9 +141,9 @@ defmodule Tame.Audit.Format do
       {"longest NIF µs", &number(&1.longest_call_us)},
       {"on", &Atom.to_string(&1.slice_kind)},
       {"charged÷used", &ratio(&1.charge_ratio)},
-      {"neighbour µs", &number(&1.neighbour_max_us)},
-      {"in a loop: slice µs", &number(&1.loop_slice_us)},
-      {"neighbour µs", &number(&1.loop_neighbour_us)},
+      {"neighbour µs", &number(&1.call_neighbour_us)},
+      {"loop slice µs", &number(&1.loop_slice_us)},
+      {"loop neighbour µs", &number(&1.loop_neighbour_us)},
       {"dirty wait µs", &number(&1.dirty_wait_max_us)}
     ]
   end

@@ -45,8 +45,9 @@ defmodule Tame.Audit.Library do
   # What starts a thread beside the API. The name stands in the library's table of strings.
   @thread_symbols [<<0, "pthread_create", 0>>, <<0, "thrd_create", 0>>]
 
-  # How a library that lives in the emulator says where it lies.
-  @builtin "built into the emulator"
+  # Where there is no file.
+  @built_in "built into the emulator"
+  @not_found "its library lies neither in its application's priv folder nor beside its beam file"
 
   @doc "Every kind of function."
   @spec kinds() :: [kind()]
@@ -86,14 +87,14 @@ defmodule Tame.Audit.Library do
      }}
   end
 
-  @doc "A library that is part of the emulator: of its functions nobody outside knows how they are declared."
-  @spec built_in(module(), [{atom(), arity()}]) :: t()
-  def built_in(module, nifs) do
+  @doc "A library without a file to look at: of its functions nobody outside knows how they are declared."
+  @spec unseen(module(), [{atom(), arity()}], built_in? :: boolean()) :: t()
+  def unseen(module, nifs, built_in?) do
     functions = for {name, arity} <- nifs, do: %{name: "#{name}", arity: arity, kind: :unknown}
 
     %__MODULE__{
       module: Atom.to_string(module),
-      path: @builtin,
+      path: if(built_in?, do: @built_in, else: @not_found),
       bound: {:ok, for({name, arity} <- nifs, do: {"#{name}", arity})},
       functions: Enum.sort_by(functions, &{&1.name, &1.arity})
     }

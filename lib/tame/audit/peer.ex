@@ -5,21 +5,27 @@ defmodule Tame.Audit.Peer do
 
   alias Tame.Contention.{Peer, Plan}
 
-  @type t :: %{peer: Peer.t(), monitor: reference()}
+  @type t :: %{peer: Peer.t(), monitor: reference(), status_file: Path.t()}
 
   @doc "Starts a peer that finds what this VM finds, and what lies in `paths`."
   @spec start([Path.t()]) :: {:ok, t()} | {:error, String.t()}
   def start(paths \\ []) do
     code = Enum.flat_map(paths ++ :code.get_path(), &["-pa", to_string(&1)])
 
-    with {:ok, peer} <- Peer.start(flags() ++ code) do
-      {:ok, %{peer: peer, monitor: Process.monitor(peer.pid)}}
+    file =
+      Path.join(
+        System.tmp_dir!(),
+        "tame_audit_#{System.pid()}_#{System.unique_integer([:positive])}"
+      )
+
+    with {:ok, peer} <- Peer.start(flags() ++ code, file) do
+      {:ok, %{peer: peer, monitor: Process.monitor(peer.pid), status_file: file}}
     end
   end
 
   @doc "Calls a function there. The peer is of no more use after an error."
   @spec call(t(), module(), atom(), [term()], pos_integer()) :: {:ok, term()} | {:error, String.t()}
-  def call(%{peer: peer, monitor: monitor}, module, function, args, timeout_ms) do
+  def call(%{peer: peer, monitor: monitor} = here, module, function, args, timeout_ms) do
     {:ok, :peer.call(peer.pid, module, function, args, timeout_ms)}
   catch
     :exit, {:timeout, _} ->
@@ -29,7 +35,8 @@ defmodule Tame.Audit.Peer do
     _kind, reason ->
       # Whose exit comes first, that of the call or that of the peer, is not given.
       receive do
-        {:DOWN, ^monitor, :process, _, down} -> {:error, "ended the VM with #{ending(down)}"}
+        {:DOWN, ^monitor, :process, _, _} ->
+          {:error, "ended the VM with #{ending(File.read(here.status_file))}"}
       after
         1000 -> {:error, "failed: #{inspect(reason, limit: 8, printable_limit: 200)}"}
       end
@@ -37,9 +44,11 @@ defmodule Tame.Audit.Peer do
 
   @doc "Ends a peer, whatever it is doing."
   @spec stop(t()) :: :ok
-  def stop(%{peer: peer, monitor: monitor}) do
+  def stop(%{peer: peer, monitor: monitor, status_file: file}) do
     Process.demonitor(monitor, [:flush])
-    Peer.stop(peer)
+    :ok = Peer.stop(peer)
+    _ = File.rm(file)
+    :ok
   end
 
   # A shell's way to say by which signal a process died.
@@ -54,23 +63,24 @@ defmodule Tame.Audit.Peer do
   }
 
   @doc """
-  How a VM ended, in words.
+  How a VM ended, in words, from what its shell wrote.
 
-      iex> Tame.Audit.Peer.ending({:exit_status, 139})
+      iex> Tame.Audit.Peer.ending({:ok, "139\\n"})
       "SIGSEGV"
 
-      iex> Tame.Audit.Peer.ending({:exit_status, 3})
+      iex> Tame.Audit.Peer.ending({:ok, "3\\n"})
       "exit status 3"
   """
-  @spec ending(term()) :: String.t()
-  def ending({:shutdown, reason}), do: ending(reason)
+  @spec ending({:ok, String.t()} | {:error, term()}) :: String.t()
+  def ending({:ok, text}) do
+    case Integer.parse(text) do
+      {status, _} when status > 128 -> Map.get(@signals, status - 128, "signal #{status - 128}")
+      {status, _} -> "exit status #{status}"
+      :error -> "an unknown status"
+    end
+  end
 
-  def ending({:exit_status, status}) when status > 128,
-    do: @signals[status - 128] || "signal #{status - 128}"
-
-  def ending({:exit_status, status}), do: "exit status #{status}"
-  def ending(:normal), do: "exit status 0"
-  def ending(reason), do: inspect(reason, limit: 5)
+  def ending({:error, _}), do: "an unknown status"
 
   # Threads without work sleep, so that CPU time is that of work; and there must be a scheduler beside one that is held.
   defp flags do

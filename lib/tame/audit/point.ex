@@ -31,10 +31,10 @@ defmodule Tame.Audit.Point do
   # What 1 ms of a scheduler is worth at least.
   @reductions_per_us 4
 
-  @doc "Figures of a size, from the readings of single calls, the reading of calls in a row or nil, the share of a call that one NIF had, and a wait."
-  @spec new(pos_integer(), [map()], nil | map(), float(), nil | non_neg_integer()) :: t()
-  def new(bytes, [_ | _] = calls, loop, longest_call, dirty_wait_ns) do
-    kind = kind(calls)
+  @doc "Figures of a size, from the readings of single calls, the reading of calls in a row or nil, the shares of a call that one NIF and garbage collections had, and a wait."
+  @spec new(pos_integer(), [map()], nil | map(), map(), nil | non_neg_integer()) :: t()
+  def new(bytes, [_ | _] = calls, loop, shares, dirty_wait_ns) do
+    kind = kind(calls, shares.gc)
     elapsed_us = us(calls |> Enum.map(& &1.elapsed_ns) |> Enum.min())
     call_neighbour_us = us(calls |> Enum.map(&own(&1.neighbour_ns, &1, :normal)) |> Enum.min())
     loop_neighbour_us = loop && us(own(loop.neighbour_ns, loop, :normal))
@@ -44,7 +44,7 @@ defmodule Tame.Audit.Point do
       elapsed_us: elapsed_us,
       longest_slice_us: us(calls |> Enum.map(&longest(&1, kind)) |> Enum.min()),
       slice_kind: kind,
-      longest_call_us: if(longest_call > 0, do: min(1.0, longest_call) * elapsed_us),
+      longest_call_us: if(shares.nif > 0, do: min(1.0, shares.nif) * elapsed_us),
       charge_ratio: if(kind == :normal, do: charge_ratio(loop || hd(calls))),
       call_neighbour_us: call_neighbour_us,
       neighbour_max_us: max(call_neighbour_us, loop_neighbour_us || 0),
@@ -56,9 +56,11 @@ defmodule Tame.Audit.Point do
     }
   end
 
-  defp kind(calls) do
-    of = fn kind -> calls |> Enum.map(&Map.fetch!(&1, kind).total_ns) |> Enum.sum() end
-    if of.(:dirty) > of.(:normal), do: :dirty, else: :normal
+  # What garbage collections took on dirty schedulers is nothing that the function did there.
+  defp kind(calls, gc) do
+    of = fn key -> calls |> Enum.map(key) |> Enum.sum() end
+    collected = gc * of.(& &1.elapsed_ns)
+    if of.(& &1.dirty.total_ns) - collected > of.(& &1.normal.total_ns), do: :dirty, else: :normal
   end
 
   # What the operating system took may have been in the longest slice. Half of the slices are longer than the median.

@@ -77,7 +77,7 @@ defmodule Tame.Audit.Static do
         {:error, "there is no module #{inspect(module)}"}
 
       beam when is_list(beam) and beam != [] ->
-        files = beam |> to_string() |> Path.dirname() |> Path.dirname() |> application_files()
+        files = beam |> to_string() |> Path.dirname() |> beside()
         {:ok, %{files: files, modules: [module], paths: [], own?: false}}
 
       _preloaded ->
@@ -86,18 +86,19 @@ defmodule Tame.Audit.Static do
   end
 
   defp place(:all) do
-    files =
-      for path <- :code.get_path(),
-          Path.basename(to_string(path)) == "ebin",
-          file <- application_files(Path.dirname(to_string(path))),
-          do: file
-
+    files = Enum.flat_map(:code.get_path(), &beside(to_string(&1)))
     {:ok, %{files: files, modules: @built_in, paths: [], own?: false}}
   end
 
-  defp application_files(folder) do
-    wildcard(folder, "priv/**/*.so") ++ wildcard(folder, "ebin/*.so")
+  # Where a module's library may lie: in its application's priv, or beside its beam file.
+  defp beside(ebin) do
+    priv =
+      if Path.basename(ebin) == "ebin", do: wildcard(Path.dirname(ebin), "priv/**/*.so"), else: []
+
+    priv ++ if(ebin == ".", do: [], else: wildcard(ebin, "*.so"))
   end
+
+  defp application_files(folder), do: folder |> Path.join("ebin") |> beside()
 
   # A folder's own name may hold what a wildcard gives a meaning to.
   defp wildcard(folder, pattern) do
@@ -138,8 +139,12 @@ defmodule Tame.Audit.Static do
              {:ok, %{module: name} = library} <- [seen[file]],
              name == Atom.to_string(module),
              do: library do
-      [] -> add(found, unbound(module, bound[module]))
-      libraries -> add(found, %{libraries: Enum.map(libraries, &bind(&1, bound))})
+      [] ->
+        add(found, unbound(module, bound[module]))
+
+      libraries ->
+        libraries = Enum.map(libraries, &bind(&1, bound))
+        add(found, %{libraries: libraries, failures: crashed(libraries)})
     end
   end
 
@@ -156,9 +161,10 @@ defmodule Tame.Audit.Static do
     built_in =
       for module <- place.modules,
           {:ok, [_ | _] = nifs, _} <- [bound[module]],
-          do: Library.built_in(module, nifs)
+          do: Library.unseen(module, nifs, true)
 
-    found = add(found, %{libraries: libraries ++ built_in, failures: failures})
+    found =
+      add(found, %{libraries: libraries ++ built_in, failures: failures ++ crashed(libraries)})
 
     cond do
       other != [] and place.own? ->
@@ -198,7 +204,9 @@ defmodule Tame.Audit.Static do
     }
   end
 
-  defp unbound(module, {:ok, nifs, _}), do: %{libraries: [Library.built_in(module, nifs)]}
+  defp unbound(module, {:ok, nifs, _}),
+    do: %{libraries: [Library.unseen(module, nifs, module in @built_in)]}
+
   defp unbound(module, :missing), do: %{failures: ["there is no module #{inspect(module)}"]}
   defp unbound(module, {:error, why}), do: %{failures: ["#{inspect(module)}: #{why}"]}
 
@@ -214,6 +222,12 @@ defmodule Tame.Audit.Static do
       _ ->
         library
     end
+  end
+
+  # A module that ends the VM when it is loaded is more than one that declines to.
+  defp crashed(libraries) do
+    for %{bound: {:error, "loading it: " <> why}, module: module} <- libraries,
+        do: "#{module}: loading it #{why}"
   end
 
   defp add(found, more), do: Map.merge(found, more, fn _key, old, new -> old ++ new end)

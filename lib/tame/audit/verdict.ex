@@ -31,9 +31,12 @@ defmodule Tame.Audit.Verdict do
   # A NIF is short against a slice of many.
   @short 0.5
 
+  # Dirty work that has this share of its call in one slice does not yield.
+  @whole 0.5
+
   # Work goes on when it took more than this share of what was left of it, and more than it takes to see that.
   @goes_on 0.5
-  @seen_us 8_000
+  @seen_us 2_000
 
   @doc """
   The verdicts. `killed` is `%{call_us: .., after_us: .., stopped_us: .., bytes: ..}`: how long a call takes, when its caller was
@@ -119,7 +122,7 @@ defmodule Tame.Audit.Verdict do
   end
 
   defp dirty(points, budget_us) do
-    case for %{slice_kind: :dirty} = point <- points, point.longest_slice_us > budget_us, do: point do
+    case for %{slice_kind: :dirty} = point <- points, holds?(point, budget_us), do: point do
       [] ->
         []
 
@@ -127,6 +130,12 @@ defmodule Tame.Audit.Verdict do
         worst = Enum.max_by(over, & &1.longest_slice_us)
         [{:dirty, worst.longest_slice_us, worst.bytes, worst.dirty_wait_max_us}]
     end
+  end
+
+  # What yields there may take longer slices: only other dirty work waits for it.
+  defp holds?(%{longest_slice_us: slice_us} = point, budget_us) do
+    slice_us > budget_us and
+      (slice_us > @whole * point.elapsed_us or slice_us > @starves * budget_us)
   end
 
   defp kill(nil), do: []
