@@ -66,12 +66,11 @@ asks(File) when is_list(File), File =/= [] ->
 asks(_Preloaded) ->
     false.
 
-%% Whether the function is there. Its application is started, as that may be what loads its library.
+%% Whether the function is there. No application is started; an input file may do that.
 -spec prepare(mfa()) -> ok | {error, no_module | no_function | {load, string()}}.
 prepare({Module, Function, Arity}) ->
     case code:ensure_loaded(Module) of
         {module, Module} ->
-            _ = [application:ensure_all_started(Name) || Name <- application_of(Module)],
             case erlang:function_exported(Module, Function, Arity) of
                 true -> ok;
                 false -> {error, no_function}
@@ -81,20 +80,6 @@ prepare({Module, Function, Arity}) ->
         {error, Why} ->
             {error, {load, lists:flatten(io_lib:format("~tp", [Why]))}}
     end.
-
-application_of(Module) ->
-    _ = [application:load(Name) || Name <- [list_to_atom(Word) || Word <- folder_words(code:which(Module))]],
-    case application:get_application(Module) of
-        {ok, Name} -> [Name];
-        undefined -> []
-    end.
-
-%% The folder's name without its version; one that is no application just does not load.
-folder_words(File) when is_list(File), File =/= [] ->
-    Folder = filename:basename(filename:dirname(filename:dirname(File))),
-    [hd(string:split(Folder, "-"))];
-folder_words(_) ->
-    [].
 
 %% ---- calling -----------------------------------------------------------------------------------
 

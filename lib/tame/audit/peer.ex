@@ -84,8 +84,11 @@ defmodule Tame.Audit.Peer do
 
   # Threads without work sleep, so that CPU time is that of work; and there must be a scheduler beside one that is held.
   defp flags do
+    # What goes wrong there is told in our words.
+    quiet = ~w(-kernel logger_level none)
+
     if :erlang.system_info(:schedulers_online) == 1,
-      do: ["+S", "2:2" | Plan.no_busy_wait()],
-      else: Plan.no_busy_wait()
+      do: ["+S", "2:2" | Plan.no_busy_wait()] ++ quiet,
+      else: Plan.no_busy_wait() ++ quiet
   end
 end

@@ -48,7 +48,7 @@ defmodule Tame.Audit.Target do
   @erlang ~r/^:?([a-z][\w@]*)[:.]([a-z_][\w@?!]*)\/(\d+)$/u
   @elixir ~r/^(?:Elixir\.)?([A-Z][\w.]*)[:.]([a-z_][\w?!]*)\/(\d+)$/u
 
-  defp function?(word), do: word =~ ~r/^[^\/]+[:.][^\/]+\/\d+$/ and not File.exists?(word)
+  defp function?(word), do: word =~ ~r/^[^\/]+[:.][^\/]+\/[^\/]+$/ and not File.exists?(word)
 
   defp function(word) do
     case {Regex.run(@erlang, word), Regex.run(@elixir, word)} do
