@@ -20,11 +20,15 @@ defmodule Tame.Audit.Format do
   def text(result) do
     [
       Enum.map(result.libraries, &[library(&1), ?\n]),
-      Enum.map(result.targets, &[target(&1), ?\n]),
+      called(result),
       Enum.map(result.notes, &[&1, ?\n]),
       summary(result.libraries)
     ]
   end
+
+  @doc "The functions that were called."
+  @spec called(Tame.Audit.result()) :: iodata()
+  def called(result), do: Enum.map(result.targets, &[target(&1), ?\n])
 
   # ---- libraries ------------------------------------------------------------------------------------
 
