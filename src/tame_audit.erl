@@ -11,6 +11,7 @@
 -module(tame_audit).
 
 -export([nifs/1]).
+-export([built_in/1]).
 -export([prepare/1]).
 -export([call/1]).
 -export([again/2]).
@@ -65,6 +66,14 @@ asks(File) when is_list(File), File =/= [] ->
     end;
 asks(_Preloaded) ->
     false.
+
+%% The NIFs of a module whose library is part of the emulator, with their flags.
+-spec built_in(module()) -> [{atom(), arity(), non_neg_integer()}].
+built_in(Module) ->
+    case tame_builtin:table(Module) of
+        undefined -> [];
+        Table -> Table
+    end.
 
 %% Whether the function is there. No application is started; an input file may do that.
 -spec prepare(mfa()) -> ok | {error, no_module | no_function | {load, string()}}.
@@ -195,10 +204,14 @@ idle(Start_ns, Limit_ms, Before_ms, Idle) ->
 
 %% Whoever looks on is on a scheduler of its own, whoever asked: a held one must not hold it.
 looking(Fun) ->
-    {Pid, Ref} = spawn_opt(fun() -> exit({?MODULE, Fun()}) end, [monitor, {priority, high} | at(?LOOK)]),
+    Asker = self(),
+    {Pid, Ref} = spawn_opt(fun() -> Asker ! {self(), Fun()} end, [monitor, {priority, high} | at(?LOOK)]),
     receive
-        {'DOWN', Ref, process, Pid, {?MODULE, Answer}} -> Answer;
-        {'DOWN', Ref, process, Pid, Reason} -> {error, {died, words(Reason)}}
+        {Pid, Answer} ->
+            true = demonitor(Ref, [flush]),
+            Answer;
+        {'DOWN', Ref, process, Pid, Reason} ->
+            {error, {died, words(Reason)}}
     end.
 
 %% Not documented; see tame_neighbour.

@@ -5,6 +5,74 @@ defmodule Mix.Tasks.Tame.Audit do
 
   @moduledoc """
   Says of any NIF, without its source, what it can do and whether it blocks.
+
+      $ mix tame.audit jiffy                      # a module, an application, a folder (of a release), a .so
+      $ mix tame.audit --all                      # everything on the code path, OTP's own among it
+      $ mix tame.audit jiffy --diff old.json      # what changed since mix tame.audit jiffy --json old.json
+      $ mix tame.audit jiffy:decode/1 --input json
+      $ mix tame.audit crypto:hash/2 --input '=sha256,binary'
+      $ mix tame.audit fxml_stream:parse_element/1 --input-file bench/audited/xml.exs
+      $ mix tame.audit --ci tame.audit.exs --junit audit.xml
+
+  ## What a library can do
+
+  Each library is loaded into a process that is thrown away, with the API present but no VM: one that crashes there is named
+  with its signal and does no harm. Shown is what its own table says of each function (normal, dirty CPU, dirty I/O), what it
+  asks of the API, and, from a VM of its own, whether the module has bound what the table has:
+
+      jiffy  /usr/lib/erlang/lib/jiffy-1.1.1/priv/jiffy.so
+        NIF 2.16, erts-12.0 or newer, yields, charges, has an upgrade callback, has an unload callback,
+        resources (with destructors)
+        normal (4): nif_decode_init/2, nif_decode_iter/5, nif_encode_init/2, nif_encode_iter/3
+
+      1 library; functions: 4 normal
+
+  A function that is declared normal in a library that yields may move to a dirty scheduler by itself. Whether resources have
+  destructors is an argument of a call that `load` makes; it is called, with 0 for what its module would give, and a library
+  that declines has said nothing of it. OTP's NIFs that are part of the emulator are named, and how they are declared is
+  unknown.
+
+  ## What a function does
+
+  It is called in a VM of its own on inputs of growing size, from 1 KiB on fourfold, each in a fresh process bound to one
+  scheduler, beside a neighbour bound to the same:
+
+  FXML
+  `longest slice` is time on a scheduler without a break, `longest NIF` the longest single call of one of the module's NIFs within
+  the call (a slice may hold many); both are the least of several calls, without the time for which the operating system gave the
+  core to somebody else. `charged÷used` is reductions against 4 for each µs, of calls in a row where there are such; `loop` is
+  calls in a row for a quarter of a second. `dirty wait` is how long a dirty NIF waited beside as many callers as there are
+  dirty threads. The verdicts, of which several may hold, each with its numbers:
+
+    * `well-behaved` - no slice clearly above the budget, alone or in a row
+    * `blocks above N bytes` - one slice is longer than the budget from that size on
+    * `under-charges` - no call is long, and a row of them holds the scheduler all the same
+    * `dirty, holds its thread for T at N bytes` - regular schedulers go on, other dirty work waits
+    * `ignores a killed caller` - the work went on when the caller was killed
+
+  and, of what could not be measured, `does not return` and `crashes`. What a garbage collection of a large heap does on a dirty
+  scheduler is not counted as the function's.
+
+  ## Command line options
+
+    * `--all` - every library on the code path
+    * `--input GENERATOR` - what to call a function with: #{Enum.map_join(Tame.Audit.Input.names(), ", ", &"`#{&1}`")}; one for
+      each argument with commas between them, or one for all. `=TERM` is that Erlang term at every size
+    * `--input-file FILE` - an Elixir file whose value is `fn size -> [argument, ...] end`
+    * `--budget TIME` - the slice that is still good (default: 1ms)
+    * `--limit TIME` - a size that would take longer is not tried, a call that does is ended (default: 10s)
+    * `--up-to BYTES` - the largest size (default: 256 MiB of a binary, 16 MiB of a term)
+    * `--json FILE` - write what was found as JSON too
+    * `--diff FILE` - what changed in the libraries since that JSON was written, of the same targets
+    * `--ci FILE` - check what the file lists, see `Tame.Audit.Gate`
+    * `--junit FILE` - write the outcome of `--ci` as JUnit's XML too
+
+  A function's application is not started; an input file may do so. All sizes of a function together take less than half a minute.
+
+  ## Exit status
+
+  `0` when all was looked at, whatever the verdicts; `1` when a library or function could not be looked at, crashed or did not
+  return, each with one line, when the command line is wrong, or when a check of `--ci` falls short.
   """
 
   alias Tame.{Audit, Options, Output, Progress, SystemInfo}

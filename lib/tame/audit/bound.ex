@@ -9,6 +9,7 @@ defmodule Tame.Audit.Bound do
 
   @type answer ::
           {:ok, [{atom(), arity()}], asks_for_library? :: boolean()}
+          | {:built_in, [{atom(), arity()}], [{atom(), arity(), flags :: non_neg_integer()}]}
           | :missing
           | {:error, String.t()}
 
@@ -27,6 +28,9 @@ defmodule Tame.Audit.Bound do
 
   defp ask([module | rest], paths, peer, answers) do
     case Peer.call(peer, :tame_audit, :nifs, [module], @load_ms) do
+      {:ok, {:ok, nifs, _} = answer} ->
+        ask(rest, paths, peer, Map.put(answers, module, built_in(peer, module, nifs) || answer))
+
       {:ok, answer} ->
         ask(rest, paths, peer, Map.put(answers, module, answer))
 
@@ -36,6 +40,16 @@ defmodule Tame.Audit.Bound do
         with {:ok, more} <- ask(rest, paths) do
           {:ok, answers |> Map.put(module, {:error, "loading it: #{why}"}) |> Map.merge(more)}
         end
+    end
+  end
+
+  # The emulator has a library of that name itself, or not.
+  defp built_in(_peer, _module, []), do: nil
+
+  defp built_in(peer, module, nifs) do
+    case Peer.call(peer, :tame_audit, :built_in, [module], @load_ms) do
+      {:ok, [_ | _] = table} -> {:built_in, nifs, table}
+      _ -> nil
     end
   end
 end

@@ -43,8 +43,10 @@ defmodule Tame.Audit.Format do
     ]
   end
 
-  defp about(%{nif_version: nil}),
+  defp about(%{nif_version: nil, functions: [%{kind: :unknown} | _]}),
     do: ["how its functions are declared cannot be seen from outside"]
+
+  defp about(%{nif_version: nil}), do: ["from its own table; what else it can do cannot be seen"]
 
   defp about(library) do
     erts = if min = library.can[:min_erts], do: ["#{min} or newer"], else: []

@@ -87,14 +87,27 @@ defmodule Tame.Audit.Library do
      }}
   end
 
-  @doc "A library without a file to look at: of its functions nobody outside knows how they are declared."
-  @spec unseen(module(), [{atom(), arity()}], built_in? :: boolean()) :: t()
-  def unseen(module, nifs, built_in?) do
+  @doc "A library that is part of the emulator, from its own table."
+  @spec built_in(module(), [{atom(), arity()}], [{atom(), arity(), non_neg_integer()}]) :: t()
+  def built_in(module, nifs, table) do
+    functions =
+      for {name, arity, flags} <- table, do: %{name: "#{name}", arity: arity, kind: kind(flags)}
+
+    %{
+      unseen(module, nifs)
+      | path: @built_in,
+        functions: Enum.sort_by(functions, &{&1.name, &1.arity})
+    }
+  end
+
+  @doc "A library that was not found: of its functions nobody outside knows how they are declared."
+  @spec unseen(module(), [{atom(), arity()}]) :: t()
+  def unseen(module, nifs) do
     functions = for {name, arity} <- nifs, do: %{name: "#{name}", arity: arity, kind: :unknown}
 
     %__MODULE__{
       module: Atom.to_string(module),
-      path: if(built_in?, do: @built_in, else: @not_found),
+      path: @not_found,
       bound: {:ok, for({name, arity} <- nifs, do: {"#{name}", arity})},
       functions: Enum.sort_by(functions, &{&1.name, &1.arity})
     }

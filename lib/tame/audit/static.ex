@@ -160,8 +160,8 @@ defmodule Tame.Audit.Static do
 
     built_in =
       for module <- place.modules,
-          {:ok, [_ | _] = nifs, _} <- [bound[module]],
-          do: Library.unseen(module, nifs, true)
+          {:built_in, nifs, table} <- [bound[module]],
+          do: Library.built_in(module, nifs, table)
 
     found =
       add(found, %{libraries: libraries ++ built_in, failures: failures ++ crashed(libraries)})
@@ -204,8 +204,11 @@ defmodule Tame.Audit.Static do
     }
   end
 
+  defp unbound(module, {:built_in, nifs, table}),
+    do: %{libraries: [Library.built_in(module, nifs, table)]}
+
   defp unbound(module, {:ok, nifs, _}),
-    do: %{libraries: [Library.unseen(module, nifs, module in @built_in)]}
+    do: %{libraries: [Library.unseen(module, nifs)]}
 
   defp unbound(module, :missing), do: %{failures: ["there is no module #{inspect(module)}"]}
   defp unbound(module, {:error, why}), do: %{failures: ["#{inspect(module)}: #{why}"]}
