@@ -3,7 +3,7 @@
   main: "readme",
   source_url: nil,
   extras: ["README.md" | Path.wildcard("docs/guide/*.md")] ++
-    Path.wildcard("docs/reference/*.md") ++ ["docs/architecture.md", "CONTRIBUTING.md", "CHANGELOG.md"],
+    Path.wildcard("docs/reference/*.md") ++ ["docs/audited.md", "docs/architecture.md", "CONTRIBUTING.md", "CHANGELOG.md"],
   groups_for_extras: [Guides: ~r"docs/guide", Reference: ~r"docs/reference"],
   groups_for_modules: [
     "Write once, choose where it runs": [:tame, :tame_exor, :tame_spin, :tame_echo],

@@ -21,8 +21,8 @@ defmodule Tame.Audit.Point do
   ]
 
   @typedoc """
-  Times in µs. `:elapsed_us` is that of the quickest call, `:longest_slice_us` the least of what was the longest slice of
-  each call, because a call is slower when others have the machine and never quicker. `:longest_call_us` is how
+  Times in µs. `:elapsed_us` is that of the quickest call, `:longest_slice_us` the longest slice of the
+  call from which the operating system took the least, because a call is slower when others have the machine and never quicker. `:longest_call_us` is how
   long one NIF was at work within a call, `:loop_*` is of calls in a row.
   `:charge_ratio` is reductions charged ÷ 4 for each µs used; nil of dirty work, which is not charged so.
   """
@@ -42,7 +42,7 @@ defmodule Tame.Audit.Point do
     %__MODULE__{
       bytes: bytes,
       elapsed_us: elapsed_us,
-      longest_slice_us: us(calls |> Enum.map(&longest(&1, kind)) |> Enum.min()),
+      longest_slice_us: calls |> least_disturbed(kind) |> longest(kind) |> us(),
       slice_kind: kind,
       longest_call_us: if(shares.nif > 0, do: min(1.0, shares.nif) * elapsed_us),
       charge_ratio: if(kind == :normal, do: charge_ratio(loop || hd(calls))),
@@ -61,6 +61,13 @@ defmodule Tame.Audit.Point do
     of = fn key -> calls |> Enum.map(key) |> Enum.sum() end
     collected = gc * of.(& &1.elapsed_ns)
     if of.(& &1.dirty.total_ns) - collected > of.(& &1.normal.total_ns), do: :dirty, else: :normal
+  end
+
+  # To a millisecond; of those that are alike the one with the shorter slice.
+  defp least_disturbed(calls, kind) do
+    Enum.min_by(calls, fn call ->
+      {div(Map.fetch!(call.stolen_ns, kind), 1_000_000), Map.fetch!(call, kind).longest_ns}
+    end)
   end
 
   # What the operating system took may have been in the longest slice. Half of the slices are longer than the median.

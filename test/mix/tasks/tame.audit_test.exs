@@ -81,6 +81,14 @@ defmodule Mix.Tasks.Tame.AuditTest do
       assert out =~ ~r/^\d+ libraries; functions: \d+ normal/m
     end
 
+    test "a library of the emulator itself, and a folder of a release", %{folder: folder} do
+      {%{"libraries" => [library]}, 0} = json(folder, ["prim_file"])
+      assert %{"name" => "read_nif", "arity" => 2, "kind" => "dirty_io"} in library["functions"]
+
+      {out, _, 0} = audit(["#{:code.root_dir()}/"])
+      assert out =~ ~r/^crypto  /m
+    end
+
     test "a module without NIFs says so" do
       assert {":lists has no NIFs: it is pure Erlang\n", "", 0} = audit(["lists"])
       assert {"application stdlib has no NIF library\n", "", 0} = audit(["stdlib"])
