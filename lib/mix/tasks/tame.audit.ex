@@ -38,28 +38,22 @@ defmodule Mix.Tasks.Tame.Audit do
   scheduler, beside a neighbour bound to the same:
 
         fxml_stream:parse_element/1  on xml.exs
-         bytes  elapsed µs  longest slice µs  longest NIF µs  on      charged÷used  neighbour µs  loop slice µs  loop neighbour µs  dirty wait µs
-          1024        40.9              43.4            34.3  normal          0.28         0.000           3690                135              -
-          4096         104               105            93.2  normal          0.36         0.000           2783              0.000              -
-         16384         424               428             388  normal          0.35         0.000           3238              0.000              -
-         65536        1837              1145            1699  normal          0.46           384           1636              0.000              -
-        262144        8137              1833            2917  normal          0.16          1820           7741              0.000              -
-       1048576       64034              12.5           29757  normal          0.11         0.000          94044              0.000              -
-       4194304      237806             94054          123872  normal          0.18         93661              -                  -              -
-      16777216      997655            388893          675062  normal          0.26        394097              -                  -              -
-        the longest slice grows with bytes^0.94 (R² 0.98, 7 sizes)
-        blocks above 2,070,921 bytes: a slice of 389 ms at 16,777,216 bytes
-        under-charges: calls of 64 ms in a row hold a scheduler for 94 ms, charged 11 % of its time; a
-          neighbour woke 0 µs late
-        ignores a killed caller: work went on for 1.02 s of a call of 998 ms (at 16,777,216 bytes)
-        67108864 bytes and more not tried: it would take too long
-        fxml_stream:parse_element/1 holds a scheduler for 389 ms on an input of 16777216 bytes, and every
-        process of that scheduler waits. Above about 2070921 bytes it is over 1 ms: a call of 998 ms
-        should yield on dirty schedulers (enif_schedule_nif with a dirty flag, each millisecond), or bound
-        the input. fxml_stream:parse_element/1 takes 64 ms a call and is charged next to nothing, so a
-        loop of calls keeps its neighbours from running: charge for the time used with
-        enif_consume_timeslice (1 % is 10 µs), and return through enif_schedule_nif when that says the
-        slice is used up. fxml_stream:parse_element/1 goes on for 1.02 s when its caller is gone: look at
+        bytes  elapsed µs  longest slice µs  longest NIF µs  on      charged÷used  neighbour µs  loop slice µs  loop neighbour µs  dirty wait µs
+         1024        49.5              52.4            44.8  normal          0.39         0.000           5923              0.000              -
+         4096         123               127             112  normal          0.35         0.000           2818              0.000              -
+        16384         411               414             358  normal          0.30         0.000           3318              0.000              -
+        65536        1723              5725            1444  normal          0.53         0.000           1645              0.000              -
+       262144        7658              6317            5045  normal          0.08          3605           6619              0.000              -
+      1048576       46397             25317           21463  normal          0.27         27490          31064              0.000              -
+      4194304      482290             63668          200716  normal          0.85         64609              -                  -              -
+        the longest slice grows with bytes^0.89 (R² 0.97, 7 sizes)
+        blocks above 26,096 bytes: a slice of 63.7 ms at 4,194,304 bytes
+        ignores a killed caller: work went on for 210 ms of a call of 482 ms (at 4,194,304 bytes)
+        16777216 bytes and more not tried: it would take too long
+        fxml_stream:parse_element/1 holds a scheduler for 63.7 ms on an input of 4194304 bytes, and every
+        process of that scheduler waits. Above about 26096 bytes it is over 1 ms: a call of 482 ms should
+        yield on dirty schedulers (enif_schedule_nif with a dirty flag, each millisecond), or bound the
+        input. fxml_stream:parse_element/1 goes on for 210 ms when its caller is gone: look at
         enif_is_current_process_alive between steps, or yield, because the VM frees a call that waits for
         its turn.
 

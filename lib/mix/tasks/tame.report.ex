@@ -46,9 +46,9 @@ defmodule Mix.Tasks.Tame.Report do
          {:ok, assets} <- Report.assets(),
          :ok <- Output.check(path),
          {:ok, plan} <- contention_plan(command),
+         {:ok, audit} <- audit(command),
          contention = contention(plan),
          reductions = reductions(command),
-         {:ok, audit} <- audit(command),
          latency = latency(term, options[:iterations] || 100_000, command),
          page = page([contention, reductions, latency, audit], assets),
          :ok <- Output.write(path, page) do

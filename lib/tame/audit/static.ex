@@ -188,7 +188,7 @@ defmodule Tame.Audit.Static do
 
   defp own(file, text),
     do:
-      if(String.contains?(text, "no NIF library"),
+      if(text =~ ~r/is no NIF library|is not a shared library/,
         do: text,
         else: "#{file} is no NIF library: #{text}"
       )

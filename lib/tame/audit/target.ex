@@ -67,7 +67,8 @@ defmodule Tame.Audit.Target do
   defp name(":" <> word), do: name(word)
 
   defp name(word) do
-    module = atom(if word =~ ~r/^[A-Z]/, do: "Elixir." <> word, else: word)
+    plain = String.replace_prefix(word, "Elixir.", "")
+    module = atom(if plain =~ ~r/^[A-Z]/, do: "Elixir." <> plain, else: word)
 
     cond do
       byte_size(word) > 200 -> {:error, "#{String.slice(word, 0, 40)}…: too long for a name"}

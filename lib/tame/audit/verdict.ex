@@ -92,9 +92,12 @@ defmodule Tame.Audit.Verdict do
     end
   end
 
-  # The slice was long, but no NIF in it was.
+  # The slice was long, but no NIF in it was, and little was charged: else what is long is Erlang's own.
   defp many_calls?(%{longest_call_us: nil}), do: false
-  defp many_calls?(point), do: point.longest_call_us < @short * point.longest_slice_us
+
+  defp many_calls?(point) do
+    point.longest_call_us < @short * point.longest_slice_us and point.charge_ratio < @charged
+  end
 
   # Short calls: is the scheduler held by a row of them all the same?
   defp charges(points, budget_us) do

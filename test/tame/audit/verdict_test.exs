@@ -77,9 +77,16 @@ defmodule Tame.Audit.VerdictTest do
   end
 
   test "a long slice made of short NIF calls under-charges, and does not block" do
-    cuts = [longest_slice_us: 50_000.0, elapsed_us: 50_000.0, longest_call_us: 1000.0]
+    cuts = [
+      longest_slice_us: 50_000.0,
+      elapsed_us: 50_000.0,
+      longest_call_us: 1000.0,
+      charge_ratio: 0.1
+    ]
+
     assert [{:under_charges, 1000.0, 50_000.0, _, _}] = judge([point(1024, cuts)])
     assert [{:blocks, _, _, _}] = judge([point(1024, Keyword.put(cuts, :longest_call_us, nil))])
+    assert [{:blocks, _, _, _}] = judge([point(1024, Keyword.put(cuts, :charge_ratio, 3.0))])
   end
 
   test "a dirty call in one slice holds its thread; one in small slices does not" do
