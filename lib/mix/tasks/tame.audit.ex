@@ -38,22 +38,23 @@ defmodule Mix.Tasks.Tame.Audit do
   scheduler, beside a neighbour bound to the same:
 
         fxml_stream:parse_element/1  on xml.exs
-        bytes  elapsed µs  longest slice µs  longest NIF µs  on      charged÷used  neighbour µs  loop slice µs  loop neighbour µs  dirty wait µs
-         1024        49.5              52.4            44.8  normal          0.39         0.000           5923              0.000              -
-         4096         123               127             112  normal          0.35         0.000           2818              0.000              -
-        16384         411               414             358  normal          0.30         0.000           3318              0.000              -
-        65536        1723              5725            1444  normal          0.53         0.000           1645              0.000              -
-       262144        7658              6317            5045  normal          0.08          3605           6619              0.000              -
-      1048576       46397             25317           21463  normal          0.27         27490          31064              0.000              -
-      4194304      482290             63668          200716  normal          0.85         64609              -                  -              -
-        the longest slice grows with bytes^0.89 (R² 0.97, 7 sizes)
-        blocks above 26,096 bytes: a slice of 63.7 ms at 4,194,304 bytes
-        ignores a killed caller: work went on for 210 ms of a call of 482 ms (at 4,194,304 bytes)
-        16777216 bytes and more not tried: it would take too long
-        fxml_stream:parse_element/1 holds a scheduler for 63.7 ms on an input of 4194304 bytes, and every
-        process of that scheduler waits. Above about 26096 bytes it is over 1 ms: a call of 482 ms should
+         bytes  elapsed µs  longest slice µs  longest NIF µs  on      charged÷used  neighbour µs  loop slice µs  loop neighbour µs  dirty wait µs
+          1024        46.9              49.2            41.7  normal          0.27         0.000           4562               8150              -
+          4096         117               121             106  normal          0.36         0.000           3106               5686              -
+         16384         400               403             366  normal          0.31         0.000           3531               6816              -
+         65536        1693              1625            1384  normal          0.46           913           2032               2872              -
+        262144        7701              7140            5028  normal          0.16          6131           6424               6754              -
+       1048576       34787             30419           20537  normal          0.15         30052          28848              29027              -
+       4194304      140386            122556           80214  normal          0.18        122640         129748             129629              -
+      16777216      580553            516420          352518  normal          0.12        517403              -                  -              -
+        the longest slice grows with bytes^0.98 (R² 1.00, 8 sizes)
+        blocks above 40,452 bytes: a slice of 516 ms at 16,777,216 bytes
+        ignores a killed caller: work went on for 496 ms of a call of 581 ms (at 16,777,216 bytes)
+        67108864 bytes and more not tried: it would take too long
+        fxml_stream:parse_element/1 holds a scheduler for 516 ms on an input of 16777216 bytes, and every
+        process of that scheduler waits. Above about 40452 bytes it is over 1 ms: a call of 581 ms should
         yield on dirty schedulers (enif_schedule_nif with a dirty flag, each millisecond), or bound the
-        input. fxml_stream:parse_element/1 goes on for 210 ms when its caller is gone: look at
+        input. fxml_stream:parse_element/1 goes on for 496 ms when its caller is gone: look at
         enif_is_current_process_alive between steps, or yield, because the VM frees a call that waits for
         its turn.
 
