@@ -70,8 +70,9 @@ defmodule Tame.Audit.Dynamic do
 
       try do
         with :ok <- prepare(run),
-             {:ok, most} <- load(run),
-             {:ok, run} <- sizes(run, @first_bytes, most) do
+             {:ok, sensible} <- load(run),
+             most = min(sensible, options.up_to || sensible),
+             {:ok, run} <- sizes(run, min(@first_bytes, most), most) do
           {:ok, run |> kill() |> conclude()}
         end
       after

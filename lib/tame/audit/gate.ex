@@ -148,7 +148,7 @@ defmodule Tame.Audit.Gate do
   # ---- judging --------------------------------------------------------------------------------------
 
   @doc """
-  What became of a check: the lines in which it falls short, none where it holds. `result` is that check's own.
+  What became of a check: the line that says in what it falls short, none where it holds. `result` is that check's own.
   """
   @spec shortfalls(check(), Tame.Audit.result()) :: [String.t()]
   def shortfalls(%{text: text, allow: allow}, result) do
@@ -156,11 +156,18 @@ defmodule Tame.Audit.Gate do
       for target <- result.targets,
           verdict <- target.verdicts,
           Verdict.name(verdict) not in [:well_behaved, :hangs, :crashes | allow],
-          do: "#{text}: #{Verdict.text(verdict)}, budget #{Verdict.budget_text(target.budget_us)}"
+          do: {Verdict.text(verdict), "budget #{Verdict.budget_text(target.budget_us)}"}
 
-    verdicts ++
+    failures =
       for failure <- result.failures,
-          do: if(String.contains?(failure, text), do: failure, else: "#{text}: #{failure}")
+          do: String.replace_prefix(failure, text, "") |> String.trim_leading(": ")
+
+    budget = verdicts |> Enum.map(&elem(&1, 1)) |> Enum.uniq()
+
+    case Enum.map(verdicts, &elem(&1, 0)) ++ failures ++ budget do
+      [] -> []
+      parts -> ["#{text}: " <> (parts |> Enum.map(&String.trim/1) |> Enum.join("; "))]
+    end
   end
 
   @doc "JUnit's XML, a case for each check: `{text, seconds, shortfalls}`."

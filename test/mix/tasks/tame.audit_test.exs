@@ -266,6 +266,22 @@ defmodule Mix.Tasks.Tame.AuditTest do
 
       assert {:ok, _} = :xmerl_scan.file(String.to_charlist(xml)) |> then(&{:ok, &1})
       assert File.read!(xml) =~ ~s(<testsuites tests="4" failures="1")
+
+      # Two verdicts of one check are one line, and no size above the bound is tried.
+      File.write!(
+        ci,
+        ~S([{"tame_cuts:cut/1", input: "=900", up_to: 4096}, {"audit_bad_nif:crash/1", input: "list"}])
+      )
+
+      {_, err, 1} = audit(["--ci", ci, "--json", Path.join(folder, "ci.json")])
+      assert [cut, crash] = String.split(err, "\n", trim: true)
+      assert cut =~ "tame_cuts:cut/1: under-charges: "
+      assert crash =~ "audit_bad_nif:crash/1: crashes: ended the VM with SIGSEGV"
+
+      {:ok, %{"targets" => [%{"points" => points} | _]}} =
+        :tame_json.decode(File.read!(Path.join(folder, "ci.json")))
+
+      assert Enum.map(points, & &1["bytes"]) == [1024, 4096]
     end
 
     test "a file that is none is one line", %{folder: folder} do
