@@ -92,7 +92,39 @@ function copyButton(source) {
   return button;
 }
 
+// A table that says which column to filter by can be sorted by every column, and filtered by that one.
+function enhance(table) {
+  const body = table.tBodies[0];
+  const rows = [...body.rows];
+  const text = (row, column) => row.cells[column]?.textContent ?? "";
+  [...table.tHead.rows[0].cells].forEach((cell, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "sort";
+    button.textContent = cell.textContent;
+    cell.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const down = cell.getAttribute("aria-sort") === "ascending";
+      for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+      cell.setAttribute("aria-sort", down ? "descending" : "ascending");
+      rows.sort((a, b) => text(a, column).localeCompare(text(b, column), "en", { numeric: true }) * (down ? -1 : 1));
+      body.append(...rows);
+    });
+  });
+  const by = Number(table.dataset.filter);
+  const label = document.createElement("label");
+  const choice = document.createElement("select");
+  label.className = "filter";
+  label.append(`${table.tHead.rows[0].cells[by].textContent}: `, choice);
+  for (const value of ["all", ...new Set(rows.map((row) => text(row, by)))]) choice.add(new Option(value, value));
+  choice.addEventListener("change", () => {
+    for (const row of rows) row.hidden = choice.value !== "all" && text(row, by) !== choice.value;
+  });
+  table.before(label);
+}
+
 async function main() {
+  document.querySelectorAll("table[data-filter]").forEach(enhance);
   const charts = [...document.querySelectorAll(".chart[data-spec]")];
   const drawn = await Promise.all(charts.map(draw));
   document.documentElement.dataset.charts = drawn.every(Boolean) ? "drawn" : "failed";

@@ -12,13 +12,18 @@
 #include <unistd.h>
 
 #include "api.h"
+#include "env.h"
 #include "library_file.h"
 #include "host.h"
 #include "load.h"
 #include "probe.h"
+#include "resource.h"
 
 /* A constructor that hangs must not hang whoever audits a thousand libraries. */
 #define PROBE_MS 10000
+
+/* Nor a load callback, which is called without its module. */
+#define LOAD_S 2
 
 /* ---- JSON ----------------------------------------------------------------------------- */
 
@@ -97,7 +102,53 @@ static void print_entry(FILE *to)
     fputc(']', to);
 }
 
-__attribute__((noreturn)) static void run_child(const char *path, int out)
+/* Whether a type of resources has a destructor is an argument of a call that load makes. We do not
+ * know with what its module would call it; a library that declines has said nothing of its
+ * resources then. */
+static void print_resources(FILE *to)
+{
+    ErlNifEntry *entry = host.library.entry;
+    const char *before = "";
+    ErlNifEnv env;
+
+    if (entry->load == NULL)
+        return;
+    env_init(&env, ENV_CALLBACK);
+    host.library.loading = 1;
+    (void)entry->load(&env, &host.library.priv_data, make_small(0));
+    fputs(",\"resources\":[", to);
+    for (struct resource_type *type = host.library.types; type != NULL; type = type->next) {
+        fprintf(to, "%s{\"name\":", before);
+        print_string(to, type->name);
+        fprintf(to, ",\"destructor\":%s}", type->init.dtor != NULL ? "true" : "false");
+        before = ",";
+    }
+    fputc(']', to);
+}
+
+static void write_all(int out, const char *text, size_t size)
+{
+    for (size_t pos = 0; pos < size;) {
+        ssize_t n = write(out, text + pos, size - pos);
+        if (n <= 0)
+            break;
+        pos += (size_t)n;
+    }
+}
+
+/* What is printed arrives as a whole, or not at all. */
+static void print_whole(int out, void (*print)(FILE *to))
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+
+    print(to);
+    fclose(to);
+    write_all(out, text, size);
+}
+
+__attribute__((noreturn)) static void run_child(const char *path, int complete, int out)
 {
     struct refusal refusal;
     int null = open("/dev/null", O_RDWR);
@@ -108,19 +159,17 @@ __attribute__((noreturn)) static void run_child(const char *path, int out)
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
     dup2(null, STDERR_FILENO);
-    int failed = load_open(path, &refusal) < 0;
-    /* All at once at the end: what arrives is whole, or did not come about. */
-    FILE *to = open_memstream(&text, &size);
-    if (failed)
+    if (load_open(path, &refusal) < 0) {
+        FILE *to = open_memstream(&text, &size);
         print_error(to, refusal.reason, refusal.text);
-    else
-        print_entry(to);
-    fclose(to);
-    for (size_t pos = 0; pos < size;) {
-        ssize_t n = write(out, text + pos, size - pos);
-        if (n <= 0)
-            break;
-        pos += (size_t)n;
+        fclose(to);
+        write_all(out, text, size);
+        _exit(0);
+    }
+    print_whole(out, print_entry);
+    if (complete) {
+        alarm(LOAD_S);
+        print_whole(out, print_resources);
     }
     _exit(0); /* destructors of the library are none of our business */
 }
@@ -181,7 +230,7 @@ static void print_end(FILE *to, int status)
     }
 }
 
-static void run_probe(const char *path, FILE *to)
+static void run_probe(const char *path, int complete, FILE *to)
 {
     int ends[2], status = 0;
     size_t copied;
@@ -191,7 +240,7 @@ static void run_probe(const char *path, FILE *to)
     if (pipe2(ends, O_CLOEXEC) < 0 || (child = fork()) < 0)
         host_die("cannot start a child: %s", strerror(errno));
     if (child == 0)
-        run_child(path, ends[1]);
+        run_child(path, complete, ends[1]);
     close(ends[1]);
     int ended = copy_output(ends[0], to, &copied);
     close(ends[0]);
@@ -199,7 +248,7 @@ static void run_probe(const char *path, FILE *to)
         kill(child, SIGKILL);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    if (!ended)
+    if (!ended && copied == 0)
         print_error(to, "hangs", "its constructors or nif_init do not come to an end within 10 s");
     else if (copied == 0)
         print_end(to, status);
@@ -226,7 +275,7 @@ void probe_print(const char *path)
     free(names);
     /* What a host would refuse can still be looked at: nothing missing is called before load. */
     if (!refused || strcmp(refusal.reason, "missing_functions") == 0)
-        run_probe(path, to);
+        run_probe(path, !refused, to);
     else
         print_error(to, refusal.reason, refusal.text);
     fputs("}\n", to);

@@ -57,6 +57,13 @@ $(OUT)/tame_spin_classic.so: $(NATIVES)spin/spin_classic_nif.c $(NATIVES)spin/sp
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -I$(HERE)../c_include -o $@ $<
 
+# Looks into the emulator, for the audit.
+TARGETS += $(OUT)/tame_builtin.so
+
+$(OUT)/tame_builtin.so: $(NATIVES)audit/builtin_nif.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<
+
 TESTS += $(TEST_BUILD)/queue_test
 
 $(TEST_BUILD)/queue_test: $(HERE)../test/c/queue_test.c $(HERE)../test/c/check.h $(NATIVES)echo/queue.h

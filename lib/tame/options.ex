@@ -16,14 +16,40 @@ defmodule Tame.Options do
   @doc "Reads `argv` by `switches`, in which each switch has its type."
   @spec parse([String.t()], keyword(type())) :: {:ok, keyword()} | {:error, String.t()}
   def parse(argv, switches) do
-    strict =
-      for {name, type} <- switches, do: {name, if(type == :flag, do: :boolean, else: :string)}
+    case parse_words(argv, switches) do
+      {:ok, options, []} ->
+        {:ok, options}
+
+      {:ok, _, [word | _]} ->
+        {:error, "unexpected word #{inspect(word)}, #{choices(strict(switches))}"}
+
+      {:error, message} ->
+        {:error, message}
+    end
+  end
+
+  @doc """
+  As `parse/2`, of a task that takes words beside its switches.
+
+      iex> Tame.Options.parse_words(["crypto", "--all"], all: :flag)
+      {:ok, [all: true], ["crypto"]}
+  """
+  @spec parse_words([String.t()], keyword(type())) ::
+          {:ok, keyword(), [String.t()]} | {:error, String.t()}
+  def parse_words(argv, switches) do
+    strict = strict(switches)
 
     case OptionParser.parse(argv, strict: strict) do
-      {pairs, [], []} -> read(pairs, switches)
-      {_, _, [{switch, value} | _]} -> {:error, refuse(switch, value, strict)}
-      {_, [word | _], []} -> {:error, "unexpected word #{inspect(word)}, #{choices(strict)}"}
+      {pairs, words, []} ->
+        with {:ok, options} <- read(pairs, switches), do: {:ok, options, words}
+
+      {_, _, [{switch, value} | _]} ->
+        {:error, refuse(switch, value, strict)}
     end
+  end
+
+  defp strict(switches) do
+    for {name, type} <- switches, do: {name, if(type == :flag, do: :boolean, else: :string)}
   end
 
   defp read(pairs, switches) do

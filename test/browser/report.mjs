@@ -152,7 +152,7 @@ async function checkHover(page) {
     await page.mouse.move(box.x + box.width * 0.5, box.y + box.height * 0.5);
     const tooltip = page.locator("#vg-tooltip-element.visible");
     const text = await tooltip.innerText({ timeout: 2000 }).catch(() => "nothing shown");
-    check(`hover: ${id} shows a name and a value`, /method|variant|placement/.test(text) && /(µs|ms)\W*\s*[\d.,]+/.test(text), text);
+    check(`hover: ${id} shows a name and a value`, /method|variant|placement|function/.test(text) && /(µs|ms)\W*\s*[\d.,]+/.test(text), text);
   }
 }
 
@@ -180,6 +180,26 @@ async function checkLegend(page) {
   check("legend: a double click brings all back", now === 0, `${now} of ${lines} are faint`);
 }
 
+// A table with a filter shows the rows of one text, and sorts by a column, there and back.
+async function checkTable(page) {
+  const table = page.locator("table[data-filter]").first();
+  if ((await table.count()) === 0) return;
+  const rows = () => table.locator("tbody tr:visible").count();
+  const all = await rows();
+  const choice = page.locator("label.filter select").first();
+  await choice.selectOption({ index: 1 });
+  const some = await rows();
+  check("table: the filter leaves some rows out", some > 0 && some < all, `${some} of ${all}`);
+  await choice.selectOption({ index: 0 });
+  check("table: and brings them back", (await rows()) === all);
+  const first = () => table.locator("tbody tr td").first().innerText();
+  const button = table.locator("button.sort").nth(1);
+  await button.click();
+  const least = await first();
+  await button.click();
+  check("table: a column sorts both ways", least !== (await first()), least);
+}
+
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
 try {
   const light = await open(browser, { viewport: DESKTOP, colorScheme: "light" });
@@ -205,6 +225,7 @@ try {
   await checkHover(light.page);
   await light.page.screenshot({ path: join(folder, "hover.png") });
   await checkLegend(light.page);
+  await checkTable(light.page);
   checkQuiet("desktop", light);
 
   const dark = await open(browser, { viewport: DESKTOP, colorScheme: "dark" });

@@ -60,6 +60,7 @@ defmodule Tame.ReportPageTest do
     path = Path.join(context.tmp_dir, "#{name}.html")
 
     sections = [
+      Tame.Audit.Section.from_result(Tame.AuditFixture.result()),
       Tame.Contention.Section.from_result(Tame.ContentionFixture.result()),
       Tame.Reductions.Section.from_result(Tame.ReductionsFixture.result()),
       Tame.Latency.Section.from_result(result)

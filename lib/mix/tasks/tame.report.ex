@@ -11,7 +11,8 @@ defmodule Mix.Tasks.Tame.Report do
 
   Prints each lab's tables as `mix tame.contention`, `mix tame.reductions` and `mix tame.latency` do and
   writes a page that holds all it needs: it opens from disk, without a network. The contention lab
-  runs its corner cells (`--quick`) here, the reductions lab takes two inputs of 64 MiB.
+  runs its corner cells (`--quick`) here, the reductions lab takes two inputs of 64 MiB, and the audit looks at every
+  NIF on the code path and calls three of tame's own.
 
   ## Command line options
 
@@ -25,7 +26,7 @@ defmodule Mix.Tasks.Tame.Report do
   (the page is written and says so), the command line is wrong or the page cannot be written.
   """
 
-  alias Tame.{Contention, Latency, Options, Output, Payload, Progress, Reductions, Report}
+  alias Tame.{Audit, Contention, Latency, Options, Output, Payload, Progress, Reductions, Report}
 
   @switches [output: :string, bytes: :non_neg_integer, iterations: :pos_integer]
 
@@ -45,10 +46,11 @@ defmodule Mix.Tasks.Tame.Report do
          {:ok, assets} <- Report.assets(),
          :ok <- Output.check(path),
          {:ok, plan} <- contention_plan(command),
+         {:ok, audit} <- audit(command),
          contention = contention(plan),
          reductions = reductions(command),
          latency = latency(term, options[:iterations] || 100_000, command),
-         page = page([contention, reductions, latency], assets),
+         page = page([contention, reductions, latency, audit], assets),
          :ok <- Output.write(path, page) do
       Mix.shell().info("\nThe report is in #{path}")
 
@@ -78,6 +80,33 @@ defmodule Mix.Tasks.Tame.Report do
     result
   end
 
+  # One that blocks, one that does not, one that is dirty.
+  @audited ~w(exor_inline exor_yielding exor_dirty)a
+  @audited_bytes 64 * 1024 * 1024
+
+  defp audit(command) do
+    called =
+      for name <- @audited do
+        %{
+          target: {:function, {:tame_exor, name, 2}},
+          input: {"binary", [:binary]},
+          up_to: @audited_bytes
+        }
+      end
+
+    with :ok <- Tame.Native.build(),
+         {:ok, result} <-
+           Audit.run(
+             [%{target: :all} | called],
+             Tame.SystemInfo.collect(command),
+             Progress.printer()
+           ) do
+      Progress.clear()
+      [Audit.Format.called(result), ?\n] |> IO.write()
+      {:ok, result}
+    end
+  end
+
   defp latency(term, iterations, command) do
     result = Latency.measure(term, iterations, command: command, progress: Progress.printer())
     Progress.clear()
@@ -85,8 +114,9 @@ defmodule Mix.Tasks.Tame.Report do
     result
   end
 
-  defp page([contention, reductions, latency], assets) do
+  defp page([contention, reductions, latency, audit], assets) do
     sections = [
+      Audit.Section.from_result(audit),
       Contention.Section.from_result(contention),
       Reductions.Section.from_result(reductions),
       Latency.Section.from_result(latency)

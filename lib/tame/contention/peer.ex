@@ -32,14 +32,17 @@ defmodule Tame.Contention.Peer do
     end
   end
 
-  @doc "Starts a peer. It ends with `stop/1` or with the process that called this."
-  @spec start([String.t()]) :: {:ok, t()} | {:error, String.t()}
-  def start(flags) do
+  @doc """
+  Starts a peer. It ends with `stop/1` or with the process that called this. `status_file`, if any, holds its exit status
+  once it has ended, as a shell has it; what it says on standard error is lost then.
+  """
+  @spec start([String.t()], Path.t() | nil) :: {:ok, t()} | {:error, String.t()}
+  def start(flags, status_file \\ nil) do
     args = ["-pa", List.to_string(ebin()), "-start_epmd", "false" | flags]
 
     options = %{
       connection: :standard_io,
-      exec: String.to_charlist(erl()),
+      exec: exec(status_file),
       args: Enum.map(args, &String.to_charlist/1),
       wait_boot: @start_ms
     }
@@ -97,6 +100,14 @@ defmodule Tame.Contention.Peer do
     guard = Port.open({:spawn_executable, "/bin/sh"}, [:binary, args: ["-c", @guard, os_pid]])
 
     {:ok, %__MODULE__{pid: pid, os_pid: os_pid, guard: guard}}
+  end
+
+  defp exec(nil), do: String.to_charlist(erl())
+
+  # peer does not tell how a VM has ended; its shell knows. The port closes after the file is there.
+  defp exec(file) do
+    script = ~S(exec 2>/dev/null; file="$1"; shift; "$@"; echo $? >"$file")
+    {~c"/bin/sh", Enum.map(["-c", script, "sh", file, erl()], &String.to_charlist/1)}
   end
 
   defp erl, do: Path.join([:code.root_dir(), "bin", "erl"])

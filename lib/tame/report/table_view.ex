@@ -7,16 +7,25 @@ defmodule Tame.Report.TableView do
   alias Tame.Report.{Number, Table}
 
   @spec render(Table.t()) :: iodata()
-  def render(%Table{columns: columns, rows: rows}) do
+  def render(%Table{columns: columns, rows: rows} = table) do
     classes = columns |> Enum.with_index() |> Enum.map(fn {column, i} -> class(column, rows, i) end)
 
     [
-      "<table>\n<thead>\n<tr>",
+      open("table", filter(table)),
+      "\n<thead>\n<tr>",
       for({{label, _kind}, class} <- Enum.zip(columns, classes), do: head(label, class)),
       "</tr>\n</thead>\n<tbody>\n",
       for(row <- rows, do: ["<tr>", row(row, classes), "</tr>\n"]),
       "</tbody>\n</table>\n"
     ]
+  end
+
+  # The page's script does the rest.
+  defp filter(%Table{filter: nil}), do: []
+
+  defp filter(%Table{filter: label, columns: columns}) do
+    index = Enum.find_index(columns, &(elem(&1, 0) == label))
+    ["data-filter": "#{index}"]
   end
 
   defp head(label, class), do: tag("th", [scope: "col", class: class], escape(label))

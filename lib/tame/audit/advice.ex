@@ -1,0 +1,72 @@
+defmodule Tame.Audit.Advice do
+  @moduledoc """
+  What to do about verdicts, in words for an issue report. Pure.
+
+  By the talk's table: a NIF of up to 1 ms may be a normal one, up to 100 ms one that yields, above that one that yields on
+  dirty schedulers.
+  """
+
+  alias Tame.Audit.{Point, Verdict}
+
+  @doc "The advice for a function with these points and verdicts; `target` is its name."
+  @spec sentences(String.t(), [Point.t()], [Verdict.t()], pos_integer()) :: String.t()
+  def sentences(target, points, verdicts, budget_us) do
+    verdicts |> Enum.map(&one(&1, target, points, budget_us)) |> Enum.uniq() |> Enum.join(" ")
+  end
+
+  defp one({:well_behaved, _, _}, target, points, _budget_us) do
+    case List.last(points) do
+      %{slice_kind: :dirty} ->
+        "#{target} holds no thread for long; nothing to do. So short, it could be a normal NIF as well."
+
+      _ ->
+        "#{target} shares its scheduler at every size tried; nothing to do."
+    end
+  end
+
+  defp one({:blocks, above, slice_us, bytes}, target, points, budget_us) do
+    "#{target} holds a scheduler for #{Verdict.time(slice_us)} on an input of #{bytes} bytes, and every process of that scheduler " <>
+      "waits. Above about #{above} bytes it is over #{Verdict.budget_text(budget_us)}: #{placement(points)}, or bound the input."
+  end
+
+  defp one({:under_charges, call_us, _, _, _}, target, _points, _budget_us) do
+    "#{target} takes #{Verdict.time(call_us)} a call and is charged next to nothing, so a loop of calls keeps its neighbours from " <>
+      "running: charge for the time used with enif_consume_timeslice (1 % is 10 µs), and return through " <>
+      "enif_schedule_nif when that says the slice is used up."
+  end
+
+  defp one({:dirty, held_us, bytes, _}, target, points, _budget_us) do
+    "#{target} is dirty, so regular schedulers go on; but as many callers as there are dirty threads stop all other dirty work, " <>
+      "garbage collections of large heaps among it, for #{Verdict.time(held_us)} on #{bytes} bytes: #{placement(points)}, " <>
+      "or limit how many call it at once."
+  end
+
+  defp one({:ignores_kill, stopped_us, _, _}, target, _points, _budget_us) do
+    "#{target} goes on for #{Verdict.time(stopped_us)} when its caller is gone: look at enif_is_current_process_alive between steps, " <>
+      "or yield, because the VM frees a call that waits for its turn."
+  end
+
+  defp one({:hangs, _, _}, target, _points, _budget_us) do
+    "#{target} does not come back. Nothing ends it but the end of its VM: run it isolated (tame's isolate) with a deadline."
+  end
+
+  defp one({:crashes, _, how}, target, _points, _budget_us) do
+    "#{target} ended the VM with #{how}: run it isolated (tame's isolate), where that is an exception in the caller."
+  end
+
+  @normal_us 1000
+  @yielding_us 100_000
+
+  defp placement(points) do
+    case points |> Enum.map(& &1.elapsed_us) |> Enum.max(fn -> 0 end) do
+      us when us <= @normal_us ->
+        "up to 1 ms a normal NIF is right"
+
+      us when us <= @yielding_us ->
+        "a call of #{Verdict.time(us)} should yield (enif_schedule_nif each millisecond at most)"
+
+      us ->
+        "a call of #{Verdict.time(us)} should yield on dirty schedulers (enif_schedule_nif with a dirty flag, each millisecond)"
+    end
+  end
+end

@@ -1,0 +1,127 @@
+defmodule Tame.Audit.Charts do
+  @moduledoc """
+  The audit's picture as a Vega-Lite spec, data inside.
+  """
+
+  alias Tame.Report.Axis
+
+  @schema "https://vega.github.io/schema/vega-lite/v6.json"
+
+  @colours ["#1f7fbf", "#d55e00", "#0a9a72", "#c99700", "#8a5fbf", "#56a0d3", "#b0568b", "#7b848e"]
+  @budget "#7b848e"
+
+  # A logarithmic axis has no zero.
+  @floor_us 1.0
+
+  @doc "The colour of the target with that index, from 0."
+  @spec colour(non_neg_integer()) :: String.t()
+  def colour(index), do: Enum.at(@colours, rem(index, length(@colours)))
+
+  @doc "The longest slice of each target by input size, both on logarithmic axes, and the budgets as dashed lines."
+  @spec slices([Tame.Audit.Dynamic.t()]) :: map()
+  def slices(targets) do
+    rows =
+      for target <- targets, point <- target.points do
+        %{
+          target: name(target),
+          bytes: point.bytes,
+          us: max(point.longest_slice_us, @floor_us),
+          kind: Atom.to_string(point.slice_kind),
+          elapsed: point.elapsed_us
+        }
+      end
+
+    budgets = targets |> Enum.map(&%{us: &1.budget_us, text: "budget"}) |> Enum.uniq()
+    {low, high} = (Enum.map(rows, & &1.us) ++ Enum.map(budgets, & &1.us)) |> Enum.min_max()
+    {first, last} = rows |> Enum.map(& &1.bytes) |> Enum.min_max()
+
+    %{
+      "$schema" => @schema,
+      description: "longest slice by input size, for each function",
+      width: "container",
+      height: 320,
+      autosize: %{type: "fit-x", contains: "padding"},
+      layer: [
+        %{
+          data: %{values: rows},
+          mark: %{type: "line", strokeWidth: 2, tooltip: nil},
+          encoding: encoding([first, last], [low, high], targets)
+        },
+        # The pointer need not hit a dot: the nearest one tells.
+        %{
+          data: %{values: rows},
+          params: [
+            %{
+              name: "near",
+              select: %{type: "point", on: "pointerover", nearest: true, clear: "pointerout"}
+            }
+          ],
+          mark: %{type: "circle", size: 50, opacity: 1},
+          encoding:
+            [first, last]
+            |> encoding([low, high], targets)
+            |> Map.put(:tooltip, [
+              %{field: "target", title: "function"},
+              %{field: "bytes", type: "quantitative", title: "bytes", format: ","},
+              %{field: "us", type: "quantitative", title: "longest slice, µs", format: ",.4~r"},
+              %{field: "kind", title: "on"},
+              %{field: "elapsed", type: "quantitative", title: "elapsed, µs", format: ",.4~r"}
+            ])
+        },
+        %{
+          data: %{values: budgets},
+          mark: %{type: "rule", strokeDash: [6, 4], color: @budget, tooltip: nil},
+          encoding: %{y: %{field: "us", type: "quantitative"}}
+        }
+      ]
+    }
+  end
+
+  defp encoding(sizes, [low, high], targets) do
+    %{
+      x: bytes(sizes),
+      y: Axis.log_us([low / 1.5, high * 1.5], "longest slice, µs"),
+      color: %{
+        field: "target",
+        type: "nominal",
+        title: nil,
+        scale: %{
+          domain: Enum.map(targets, &name/1),
+          range: targets |> Enum.with_index() |> Enum.map(&colour(elem(&1, 1)))
+        },
+        legend: %{
+          orient: "top",
+          columns: 1,
+          symbolType: "circle",
+          symbolStrokeWidth: 0,
+          symbolOpacity: 1,
+          labelLimit: 320
+        }
+      }
+    }
+  end
+
+  # Told apart where one function is called on two inputs.
+  defp name(target), do: "#{target.target} #{target.about}"
+
+  defp bytes([first, last]) do
+    %{
+      field: "bytes",
+      type: "quantitative",
+      title: "input, bytes",
+      scale: %{type: "log", base: 2, domain: [first / 1.2, last * 1.2], nice: false},
+      axis: %{values: powers(first, last), labelExpr: label(), labelOverlap: true, grid: false}
+    }
+  end
+
+  defp powers(first, last) do
+    1024
+    |> Stream.iterate(&(&1 * 4))
+    |> Stream.take_while(&(&1 <= last))
+    |> Enum.filter(&(&1 >= first))
+  end
+
+  defp label do
+    "datum.value < 1048576 ? datum.value / 1024 + ' KiB' : datum.value / 1048576 + ' MiB'"
+  end
+end

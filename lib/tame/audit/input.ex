@@ -1,0 +1,81 @@
+defmodule Tame.Audit.Input do
+  @moduledoc """
+  What a function is called with, from the words of a command line. `src/tame_audit_input.erl` makes it.
+
+      iex> Tame.Audit.Input.parse("=sha256,binary")
+      {:ok, {"=sha256,binary", [{:literal, :sha256}, :binary]}}
+
+      iex> Tame.Audit.Input.parse("jsn")
+      {:error, ~s(--input jsn: unknown generator "jsn", expected some of: binary, json, utf8, list, map, integer, iolist, term; or =TERM)}
+  """
+
+  @names ~w(binary json utf8 list map integer iolist term)a
+
+  @type t :: {about :: String.t(), [atom() | {:literal, term()}] | {:file, Path.t()}}
+
+  @doc "The generators there are."
+  @spec names() :: [atom()]
+  def names, do: @names
+
+  @doc "Generators with commas between them, one for each argument or one for all; `=TERM` is that Erlang term."
+  @spec parse(String.t()) :: {:ok, t()} | {:error, String.t()}
+  def parse(text) do
+    text
+    |> words()
+    |> Enum.reduce_while({:ok, []}, fn word, {:ok, all} ->
+      case generator(word) do
+        {:ok, one} -> {:cont, {:ok, all ++ [one]}}
+        {:error, why} -> {:halt, {:error, "--input #{text}: #{why}"}}
+      end
+    end)
+    |> case do
+      {:ok, []} -> {:error, "--input #{text}: expected at least one generator"}
+      {:ok, all} -> {:ok, {text, all}}
+      error -> error
+    end
+  end
+
+  @doc "A file whose value is `fn size -> arguments end`."
+  @spec file(Path.t()) :: {:ok, t()} | {:error, String.t()}
+  def file(path) do
+    if File.regular?(path),
+      do: {:ok, {Path.basename(path), {:file, Path.expand(path)}}},
+      else: {:error, "--input-file #{path}: there is no such file"}
+  end
+
+  # A comma within brackets belongs to the term: pieces are joined until they are one.
+  defp words(text), do: text |> String.split(",") |> join()
+
+  defp join(["=" <> _ = word, next | rest]) do
+    if match?({:ok, _}, term(word)),
+      do: [word | join([next | rest])],
+      else: join([word <> "," <> next | rest])
+  end
+
+  defp join([word | rest]), do: [word | join(rest)]
+  defp join([]), do: []
+
+  defp generator("=" <> _ = word) do
+    with {:ok, term} <- term(word), do: {:ok, {:literal, term}}
+  end
+
+  defp generator(word) do
+    case Enum.find(@names, &(Atom.to_string(&1) == word)) do
+      nil ->
+        {:error,
+         "unknown generator #{inspect(word)}, expected some of: #{Enum.join(@names, ", ")}; or =TERM"}
+
+      name ->
+        {:ok, name}
+    end
+  end
+
+  defp term("=" <> text) do
+    with {:ok, tokens, _} <- :erl_scan.string(String.to_charlist(text <> ".")),
+         {:ok, term} <- :erl_parse.parse_term(tokens) do
+      {:ok, term}
+    else
+      _ -> {:error, "=#{text} is no Erlang term"}
+    end
+  end
+end

@@ -1,0 +1,94 @@
+defmodule Tame.Audit.Peer do
+  @moduledoc false
+  # The VM in which an audit calls what it does not trust: that of the contention lab, with the tool's code path. A
+  # call there that hangs or ends the VM is an error in words.
+
+  alias Tame.Contention.{Peer, Plan}
+
+  @type t :: %{peer: Peer.t(), monitor: reference(), status_file: Path.t()}
+
+  @doc "Starts a peer that finds what this VM finds, and what lies in `paths`."
+  @spec start([Path.t()]) :: {:ok, t()} | {:error, String.t()}
+  def start(paths \\ []) do
+    code = Enum.flat_map(paths ++ :code.get_path(), &["-pa", to_string(&1)])
+
+    file =
+      Path.join(
+        System.tmp_dir!(),
+        "tame_audit_#{System.pid()}_#{System.unique_integer([:positive])}"
+      )
+
+    with {:ok, peer} <- Peer.start(flags() ++ code, file) do
+      {:ok, %{peer: peer, monitor: Process.monitor(peer.pid), status_file: file}}
+    end
+  end
+
+  @doc "Calls a function there. The peer is of no more use after an error."
+  @spec call(t(), module(), atom(), [term()], pos_integer()) :: {:ok, term()} | {:error, String.t()}
+  def call(%{peer: peer, monitor: monitor} = here, module, function, args, timeout_ms) do
+    {:ok, :peer.call(peer.pid, module, function, args, timeout_ms)}
+  catch
+    :exit, {:timeout, _} ->
+      {:error,
+       "did not return within #{Plan.duration_text(1000 * timeout_ms)}, and was ended with its VM"}
+
+    _kind, reason ->
+      # Whose exit comes first, that of the call or that of the peer, is not given.
+      receive do
+        {:DOWN, ^monitor, :process, _, _} ->
+          {:error, "ended the VM with #{ending(File.read(here.status_file))}"}
+      after
+        1000 -> {:error, "failed: #{inspect(reason, limit: 8, printable_limit: 200)}"}
+      end
+  end
+
+  @doc "Ends a peer, whatever it is doing."
+  @spec stop(t()) :: :ok
+  def stop(%{peer: peer, monitor: monitor, status_file: file}) do
+    Process.demonitor(monitor, [:flush])
+    :ok = Peer.stop(peer)
+    _ = File.rm(file)
+    :ok
+  end
+
+  # A shell's way to say by which signal a process died.
+  @signals %{
+    4 => "SIGILL",
+    6 => "SIGABRT",
+    7 => "SIGBUS",
+    8 => "SIGFPE",
+    9 => "SIGKILL",
+    11 => "SIGSEGV",
+    15 => "SIGTERM"
+  }
+
+  @doc """
+  How a VM ended, in words, from what its shell wrote.
+
+      iex> Tame.Audit.Peer.ending({:ok, "139\\n"})
+      "SIGSEGV"
+
+      iex> Tame.Audit.Peer.ending({:ok, "3\\n"})
+      "exit status 3"
+  """
+  @spec ending({:ok, String.t()} | {:error, term()}) :: String.t()
+  def ending({:ok, text}) do
+    case Integer.parse(text) do
+      {status, _} when status > 128 -> Map.get(@signals, status - 128, "signal #{status - 128}")
+      {status, _} -> "exit status #{status}"
+      :error -> "an unknown status"
+    end
+  end
+
+  def ending({:error, _}), do: "an unknown status"
+
+  # Threads without work sleep, so that CPU time is that of work; and there must be a scheduler beside one that is held.
+  defp flags do
+    # What goes wrong there is told in our words.
+    quiet = ~w(-kernel logger_level none)
+
+    if :erlang.system_info(:schedulers_online) == 1,
+      do: ["+S", "2:2" | Plan.no_busy_wait()] ++ quiet,
+      else: Plan.no_busy_wait() ++ quiet
+  end
+end

@@ -1,0 +1,218 @@
+defmodule Tame.Audit.Verdict do
+  @moduledoc """
+  What the figures of a function come to. Pure.
+
+  Several verdicts may hold; each carries the numbers that show it.
+  """
+
+  alias Tame.Audit.{Growth, Point}
+  alias Tame.Contention.Plan
+  alias Tame.Report.Number
+
+  @type t ::
+          {:well_behaved, slice_us :: number(), bytes :: pos_integer()}
+          | {:blocks, above_bytes :: pos_integer(), slice_us :: number(), bytes :: pos_integer()}
+          | {:under_charges, call_us :: number(), slice_us :: number(), late_us :: number(),
+             ratio :: number() | nil}
+          | {:dirty, held_us :: number(), bytes :: pos_integer(), waited_us :: number() | nil}
+          | {:ignores_kill, after_us :: number(), call_us :: number(), bytes :: pos_integer()}
+          | {:hangs, bytes :: pos_integer(), limit_us :: pos_integer()}
+          | {:crashes, bytes :: pos_integer(), how :: String.t()}
+
+  # A slice must be clearly over the budget once: one that yields each millisecond is over it by some per cent.
+  @clearly 1.5
+
+  # Calls in a row hold their scheduler when half of their slices are so many budgets long, ...
+  @starves 10
+
+  # ... and they were charged less than this share of what they used.
+  @charged 0.25
+
+  # A NIF is short against a slice of many.
+  @short 0.5
+
+  # Dirty work that has this share of its call in one slice does not yield.
+  @whole 0.5
+
+  # Work goes on when it took more than this share of what was left of it, and more than it takes to see that.
+  @goes_on 0.5
+  @seen_us 2_000
+
+  @doc """
+  The verdicts. `killed` is `%{call_us: .., after_us: .., stopped_us: .., bytes: ..}`: how long a call takes, when its caller was
+  killed, and how long after that its work went on; nil where no call took long enough to tell.
+  """
+  @spec judge([Point.t()], nil | map(), pos_integer()) :: [t()]
+  def judge(points, killed, budget_us) do
+    found =
+      slices(points, budget_us) ++
+        dirty(points, budget_us) ++ charges(points, budget_us) ++ kill(killed)
+
+    case {found, points} do
+      {[], []} -> []
+      {[], _} -> [well_behaved(points)]
+      {_, _} -> found
+    end
+  end
+
+  @doc "The size at which the longest slice crosses the budget."
+  @spec crosses([Point.t()], pos_integer()) :: pos_integer() | nil
+  def crosses(points, budget_us), do: points |> pairs() |> Growth.crosses(budget_us)
+
+  @doc "Sizes with their longest slices, of the kind of the largest size."
+  @spec pairs([Point.t()]) :: [{pos_integer(), number()}]
+  def pairs([]), do: []
+
+  def pairs(points) do
+    kind = List.last(points).slice_kind
+    for %{slice_kind: ^kind} = point <- points, do: {point.bytes, point.longest_slice_us}
+  end
+
+  defp well_behaved(points) do
+    longest = Enum.max_by(points, & &1.longest_slice_us)
+    {:well_behaved, longest.longest_slice_us, longest.bytes}
+  end
+
+  defp slices(points, budget_us) do
+    normal = Enum.filter(points, &(&1.slice_kind == :normal))
+
+    case Enum.filter(normal, &(&1.longest_slice_us > @clearly * budget_us)) do
+      [] ->
+        []
+
+      over ->
+        worst = Enum.max_by(over, & &1.longest_slice_us)
+
+        if many_calls?(worst),
+          do: [under_charges(worst, worst.longest_call_us, worst.longest_slice_us)],
+          else: [
+            {:blocks, crosses(normal, budget_us) || hd(over).bytes, worst.longest_slice_us,
+             worst.bytes}
+          ]
+    end
+  end
+
+  # The slice was long, but no NIF in it was, and little was charged: else what is long is Erlang's own.
+  defp many_calls?(%{longest_call_us: nil}), do: false
+
+  defp many_calls?(point) do
+    point.longest_call_us < @short * point.longest_slice_us and point.charge_ratio < @charged
+  end
+
+  # Short calls: is the scheduler held by a row of them all the same?
+  defp charges(points, budget_us) do
+    starving =
+      for %{slice_kind: :normal, loop_calls: calls} = point <- points,
+          calls != nil and calls > 2,
+          point.longest_slice_us <= @clearly * budget_us,
+          point.loop_median_us >= @starves * budget_us,
+          point.charge_ratio < @charged,
+          do: point
+
+    case starving do
+      [] ->
+        []
+
+      points ->
+        points
+        |> Enum.max_by(& &1.loop_slice_us)
+        |> then(&[under_charges(&1, &1.elapsed_us, &1.loop_slice_us)])
+    end
+  end
+
+  defp under_charges(point, call_us, slice_us) do
+    {:under_charges, call_us, slice_us, point.neighbour_max_us, point.charge_ratio}
+  end
+
+  defp dirty(points, budget_us) do
+    case for %{slice_kind: :dirty} = point <- points, holds?(point, budget_us), do: point do
+      [] ->
+        []
+
+      over ->
+        worst = Enum.max_by(over, & &1.longest_slice_us)
+        [{:dirty, worst.longest_slice_us, worst.bytes, worst.dirty_wait_max_us}]
+    end
+  end
+
+  # What yields there may take longer slices: only other dirty work waits for it.
+  defp holds?(%{longest_slice_us: slice_us} = point, budget_us) do
+    slice_us > budget_us and
+      (slice_us > @whole * point.elapsed_us or slice_us > @starves * budget_us)
+  end
+
+  defp kill(nil), do: []
+
+  defp kill(%{stopped_us: stopped_us, call_us: call_us, after_us: after_us, bytes: bytes}) do
+    if stopped_us > @seen_us and stopped_us > @goes_on * (call_us - after_us),
+      do: [{:ignores_kill, stopped_us, call_us, bytes}],
+      else: []
+  end
+
+  @doc """
+  A verdict in the words of the audit, with its numbers.
+
+      iex> Tame.Audit.Verdict.text({:blocks, 524_288, 25_000, 16_777_216})
+      "blocks above 524,288 bytes: a slice of 25 ms at 16,777,216 bytes"
+  """
+  @spec text(t()) :: String.t()
+  def text({:well_behaved, slice_us, bytes}),
+    do: "well-behaved: no slice above #{time(slice_us)} (at #{bytes(bytes)})"
+
+  def text({:blocks, above, slice_us, bytes}),
+    do: "blocks above #{bytes(above)}: a slice of #{time(slice_us)} at #{bytes(bytes)}"
+
+  def text({:under_charges, call_us, slice_us, late_us, ratio}) do
+    charged = if ratio, do: ", charged #{round(100 * ratio)} % of its time", else: ""
+
+    "under-charges: calls of #{time(call_us)} in a row hold a scheduler for #{time(slice_us)}#{charged}; " <>
+      "a neighbour woke #{time(late_us)} late"
+  end
+
+  def text({:dirty, held_us, bytes, waited_us}) do
+    waited =
+      if waited_us,
+        do: "; with all threads so busy, other dirty work waited #{time(waited_us)}",
+        else: ""
+
+    "dirty, holds its thread for #{time(held_us)} at #{bytes(bytes)}#{waited}"
+  end
+
+  def text({:ignores_kill, stopped_us, call_us, bytes}),
+    do:
+      "ignores a killed caller: work went on for #{time(stopped_us)} of a call of #{time(call_us)} (at #{bytes(bytes)})"
+
+  def text({:hangs, bytes, limit_us}),
+    do: "does not return: ended with its VM after #{time(limit_us)} at #{bytes(bytes)}"
+
+  def text({:crashes, bytes, how}), do: "crashes: ended the VM with #{how} at #{bytes(bytes)}"
+
+  @doc "The verdict's bare name, as a budget file of the CI gate names it."
+  @spec name(t()) :: atom()
+  def name(verdict), do: elem(verdict, 0)
+
+  @doc """
+  A time in µs as people say it.
+
+      iex> Enum.map([12.3, 1500, 2_340_000], &Tame.Audit.Verdict.time/1)
+      ["12.3 µs", "1.5 ms", "2.34 s"]
+  """
+  @spec time(number()) :: String.t()
+  def time(us) when us < 1000, do: "#{short(us)} µs"
+  def time(us) when us < 1_000_000, do: "#{short(us / 1000)} ms"
+  def time(us), do: "#{short(us / 1_000_000)} s"
+
+  defp short(number) do
+    text = Number.short(number / 1)
+
+    if String.contains?(text, "."),
+      do: text |> String.trim_trailing("0") |> String.trim_trailing("."),
+      else: text
+  end
+
+  defp bytes(count), do: "#{Number.grouped(count)} bytes"
+
+  @doc "The limits that a budget text shows."
+  @spec budget_text(pos_integer()) :: String.t()
+  def budget_text(budget_us), do: Plan.duration_text(budget_us)
+end

@@ -1,0 +1,32 @@
+defmodule Tame.AuditNatives do
+  @moduledoc """
+  NIF libraries that do not behave, built in a folder of their own, each with its module.
+  """
+
+  alias Tame.Test.CLibrary
+
+  @source Path.expand("natives/audit_nif.c", __DIR__)
+
+  @doc "Builds `module` in `folder`, with what `defines` say, and puts it on the code path."
+  def build!(folder, module, defines \\ []) do
+    File.cp!(@source, Path.join(folder, "#{module}.c"))
+    File.write!(Path.join(folder, "#{module}.erl"), erlang(module))
+    flags = ["-D_GNU_SOURCE", "-DMODULE=#{module}" | Enum.map(defines, &"-D#{&1}")]
+    {_, 0} = CLibrary.compile(folder, "#{module}.c", flags)
+    {_, 0} = CLibrary.erlc(folder, "#{module}.erl")
+    true = :code.add_pathz(String.to_charlist(folder))
+    Path.join(folder, "#{module}.so")
+  end
+
+  defp erlang(module) do
+    """
+    -module(#{module}).
+    -export([forever/1, crash/1, stubborn/1]).
+    -on_load(load/0).
+    load() -> erlang:load_nif(filename:rootname(code:which(?MODULE)), 0).
+    forever(_) -> erlang:nif_error(not_loaded).
+    crash(_) -> erlang:nif_error(not_loaded).
+    stubborn(_) -> erlang:nif_error(not_loaded).
+    """
+  end
+end

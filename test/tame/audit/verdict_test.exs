@@ -1,0 +1,184 @@
+defmodule Tame.Audit.VerdictTest do
+  # Made-up figures to verdicts and advice.
+  use ExUnit.Case, async: true
+
+  alias Tame.Audit.{Advice, Point, Verdict}
+
+  @budget_us 1000
+
+  defp point(bytes, fields) do
+    base = %Point{
+      bytes: bytes,
+      elapsed_us: 10.0,
+      longest_slice_us: 10.0,
+      slice_kind: :normal,
+      longest_call_us: 10.0,
+      charge_ratio: 1.0,
+      neighbour_max_us: 100.0,
+      loop_calls: 1000,
+      loop_slice_us: 500.0,
+      loop_median_us: 500.0
+    }
+
+    struct!(base, fields)
+  end
+
+  # One slice a call, in proportion to the size.
+  defp whole(kind) do
+    for n <- 5..11 do
+      us = Integer.pow(4, n) / 100.0
+
+      point(Integer.pow(4, n),
+        elapsed_us: us,
+        longest_slice_us: us,
+        longest_call_us: us,
+        slice_kind: kind
+      )
+    end
+  end
+
+  defp judge(points, killed \\ nil), do: Verdict.judge(points, killed, @budget_us)
+
+  test "short slices at every size are well-behaved" do
+    points = for n <- 5..11, do: point(Integer.pow(4, n), elapsed_us: Integer.pow(4, n) / 100.0)
+    assert [{:well_behaved, 10.0, _}] = judge(points)
+    assert Verdict.crosses(points, @budget_us) == nil
+  end
+
+  test "a slice a little over the budget is not one that blocks" do
+    assert [{:well_behaved, 1040.0, 4096}] =
+             judge([point(4096, longest_slice_us: 1040.0, elapsed_us: 9000.0)])
+  end
+
+  test "a slice that grows with the input blocks above the size where it crosses the budget" do
+    assert [{:blocks, 100_000, 41_943.04, 4_194_304} = verdict] = judge(whole(:normal))
+    assert Verdict.crosses(whole(:normal), @budget_us) == 100_000
+
+    assert Verdict.text(verdict) ==
+             "blocks above 100,000 bytes: a slice of 41.9 ms at 4,194,304 bytes"
+
+    assert Advice.sentences("m:f/1", whole(:normal), [verdict], @budget_us) =~
+             "should yield (enif_schedule_nif"
+  end
+
+  test "short calls whose row is long and uncharged under-charge" do
+    row = [
+      charge_ratio: 0.01,
+      loop_median_us: 90_000.0,
+      loop_slice_us: 250_000.0,
+      neighbour_max_us: 240_000.0
+    ]
+
+    assert [{:under_charges, 10.0, 250_000.0, 240_000.0, 0.01} = verdict] =
+             judge([point(1024, row)])
+
+    assert Verdict.text(verdict) =~ "in a row hold a scheduler for 250 ms, charged 1 % of its time"
+    assert [{:well_behaved, _, _}] = judge([point(1024, Keyword.put(row, :charge_ratio, 0.9))])
+  end
+
+  test "a long slice made of short NIF calls under-charges, and does not block" do
+    cuts = [
+      longest_slice_us: 50_000.0,
+      elapsed_us: 50_000.0,
+      longest_call_us: 1000.0,
+      charge_ratio: 0.1
+    ]
+
+    assert [{:under_charges, 1000.0, 50_000.0, _, _}] = judge([point(1024, cuts)])
+    assert [{:blocks, _, _, _}] = judge([point(1024, Keyword.put(cuts, :longest_call_us, nil))])
+    assert [{:blocks, _, _, _}] = judge([point(1024, Keyword.put(cuts, :charge_ratio, 3.0))])
+  end
+
+  test "a dirty call in one slice holds its thread; one in small slices does not" do
+    assert [{:dirty, 41_943.04, 4_194_304, nil}] = judge(whole(:dirty))
+    yields = point(4096, slice_kind: :dirty, longest_slice_us: 5000.0, elapsed_us: 100_000.0)
+    assert [{:well_behaved, _, _}] = judge([yields])
+    assert [{:dirty, 50_000.0, _, _}] = judge([%{yields | longest_slice_us: 50_000.0}])
+  end
+
+  test "work that goes on without its caller is a verdict beside the others" do
+    killed = %{call_us: 100_000.0, after_us: 25_000, stopped_us: 75_000.0, bytes: 4096}
+
+    assert [{:dirty, _, _, _}, {:ignores_kill, 75_000.0, 100_000.0, 4096}] =
+             judge(whole(:dirty), killed)
+
+    assert [{:dirty, _, _, _}] = judge(whole(:dirty), %{killed | stopped_us: 5000.0})
+  end
+
+  test "nothing measured has no verdict" do
+    assert judge([]) == []
+  end
+
+  test "every verdict has words and advice with its numbers" do
+    for {verdict, word} <- [
+          {{:hangs, 1024, 10_000_000}, "after 10 s"},
+          {{:crashes, 1024, "SIGSEGV"}, "SIGSEGV"},
+          {{:ignores_kill, 75_000.0, 100_000.0, 4096}, "75 ms"}
+        ] do
+      assert Verdict.text(verdict) =~ word
+      assert Advice.sentences("m:f/1", [], [verdict], @budget_us) =~ "m:f/1"
+    end
+  end
+
+  describe "a point" do
+    defp reading(fields \\ %{}) do
+      %{
+        elapsed_ns: 5_000_000,
+        calls: 1,
+        normal: %{longest_ns: 4_000_000, median_ns: 1000, total_ns: 5_000_000},
+        dirty: %{longest_ns: 0, median_ns: 0, total_ns: 0},
+        reductions: 20_000,
+        stolen_ns: %{normal: 0, dirty: 0},
+        neighbour_ns: 3_000_000
+      }
+      |> Map.merge(fields)
+    end
+
+    @none %{nif: 0.0, gc: 0.0}
+
+    test "has the least of several calls, and the charge of the row" do
+      row = reading(%{reductions: 2000})
+
+      point =
+        Point.new(
+          1024,
+          [reading(), reading(%{elapsed_ns: 9_000_000})],
+          row,
+          %{@none | nif: 0.5},
+          7000
+        )
+
+      assert %{
+               elapsed_us: 5000.0,
+               longest_slice_us: 4000.0,
+               longest_call_us: 2500.0,
+               charge_ratio: 0.1
+             } = point
+
+      assert %{slice_kind: :normal, dirty_wait_max_us: nil, neighbour_max_us: 3000.0} = point
+    end
+
+    test "leaves out what the operating system took, but no more than half of the slices show" do
+      stolen = reading(%{stolen_ns: %{normal: 3_500_000, dirty: 0}})
+
+      assert %{longest_slice_us: 500.0, neighbour_max_us: +0.0} =
+               Point.new(1024, [stolen], nil, @none, nil)
+
+      all = reading(%{stolen_ns: %{normal: 90_000_000, dirty: 0}})
+      assert %{longest_slice_us: 1.0, charge_ratio: nil} = Point.new(1024, [all], nil, @none, nil)
+    end
+
+    test "is dirty by what was no garbage collection" do
+      dirty =
+        reading(%{
+          elapsed_ns: 20_000_000,
+          dirty: %{longest_ns: 9_000_000, median_ns: 1, total_ns: 12_000_000}
+        })
+
+      assert %{slice_kind: :dirty, longest_slice_us: 9000.0} =
+               Point.new(1024, [dirty], nil, @none, 5000)
+
+      assert %{slice_kind: :normal} = Point.new(1024, [dirty], nil, %{@none | gc: 0.6}, 5000)
+    end
+  end
+end
