@@ -463,25 +463,41 @@ defmodule Tame.Host.LibrariesTest do
 
     check(tlv_term(), twin, 500, fn call, term -> call.(:encode_ber_tlv, [term]) end)
 
-    check(oneof([binary(), any(), list(oneof([integer(0, 255), binary()]))]), twin, 500, fn call,
-                                                                                            data ->
-      call.(:encode_per_complete, [data])
+    check(oneof([per_program(), no_program()]), twin, 500, fn call, program ->
+      call.(:encode_per_complete, [program])
     end)
   end
 
-  defp tlv,
-    do:
-      :proper_types.bind(
-        list({integer(0, 255), binary()}),
-        fn parts ->
-          exactly(
-            IO.iodata_to_binary([
-              <<48>> | Enum.map(parts, fn {t, b} -> <<t, byte_size(b), b::binary>> end)
-            ])
-          )
-        end,
-        false
-      )
+  defp tlv do
+    mapped(list({integer(0, 255), binary()}), fn parts ->
+      IO.iodata_to_binary([
+        <<48>> | Enum.map(parts, fn {t, b} -> <<t, byte_size(b), b::binary>> end)
+      ])
+    end)
+  end
+
+  # What OTP's generated encoders hand over: a bit, an alignment, the low bits of a byte, octets with
+  # a length of one or two bytes. Nothing cut short: asn1 5.0.21 reads on past the end of <<10, 2>>, and what
+  # lies there is not the same in two processes.
+  defp per_program do
+    piece =
+      oneof([
+        oneof([exactly(<<0>>), exactly(<<1>>), exactly(<<2>>)]),
+        mapped({integer(1, 8), integer(0, 255)}, fn {bits, byte} -> <<10, bits, byte>> end),
+        mapped(binary(), fn octets -> <<20, byte_size(octets) + 1, 7, octets::binary>> end),
+        mapped(binary(), fn octets -> <<21, byte_size(octets) + 1::16, 7, octets::binary>> end)
+      ])
+
+    oneof([
+      mapped(list(piece), &[<<2>> | &1]),
+      mapped(list(piece), &IO.iodata_to_binary([<<2>> | &1]))
+    ])
+  end
+
+  defp no_program, do: oneof([:a, 1, 2.5, {<<2>>}, [:a], [256], [<<2>> | 1], <<3>>, [<<2>>, 99]])
+
+  defp mapped(generator, fun),
+    do: :proper_types.bind(generator, fn value -> exactly(fun.(value)) end, false)
 
   # No other term: it takes the VM down, in asn1 5.0.21.
   defp tlv_term,
