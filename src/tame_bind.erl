@@ -1,121 +1,29 @@
-%% Turns a module whose functions are NIFs into one whose functions ask a host, without its source: the
-%% module is compiled anew from the debug_info in its beam file.
+%% Turns a module whose functions are NIFs into one whose functions ask a host, without its source. Both ways
+%% come to the same: a function that the NIF library names asks its host while the library is loaded there,
+%% and runs its own body while it is not; each call of erlang:load_nif/2 becomes one of
+%% tame_isolated:load_nif/3. NIFs are those of the library's own table: stub bodies lie.
 %%
-%% Three things change. Each function that the NIF library names (the probe knows them; stub bodies lie)
-%% becomes a call of tame_isolated; its body stays, under another name, as what runs while no library is
-%% loaded. Each call of erlang:load_nif/2, wherever it stands, becomes one of tame_isolated:load_nif/3.
-%% The attribute -nifs goes, because nothing is bound in this VM any more.
+%% recompile  compiles the module anew from the debug_info in its beam. Its formats are documented ones.
+%% overlay    lays the new instructions over those in the beam: for modules without debug_info, as in a
+%%            stripped release. Needs no compiler.
 -module(tame_bind).
 
--export([recompile/2]).
+-export([bind/4]).
 
+-export_type([how/0]).
 -export_type([reason/0]).
 
--type reason() :: no_object_code | no_debug_info | {compile, term()}.
+-type how() :: auto | recompile | overlay.
+-type reason() :: no_debug_info | {compile, term()} | tame_overlay:reason().
 
-%% The module's beam, bound to a host. Functions are those of the library's own table, in its order.
--spec recompile(module(), [{atom(), arity()}]) -> {ok, file:filename(), binary()} | {error, reason()}.
-recompile(Module, Functions) ->
-    case code:get_object_code(Module) of
-        {Module, Beam, File} ->
-            case forms(Module, Beam) of
-                {ok, Forms, Options} -> compile(File, transform(Module, Functions, Forms), Options);
-                error -> {error, no_debug_info}
-            end;
-        error ->
-            {error, no_object_code}
+%% Functions are those of the library's table, in its order. auto: recompile where that can be done.
+-spec bind(how(), module(), [{atom(), arity()}], binary()) -> {ok, binary()} | {error, reason()}.
+bind(recompile, Module, Functions, Beam) ->
+    tame_recompile:bind(Module, Functions, Beam);
+bind(overlay, Module, Functions, Beam) ->
+    tame_overlay:bind(Module, Functions, Beam);
+bind(auto, Module, Functions, Beam) ->
+    case tame_recompile:bind(Module, Functions, Beam) of
+        {error, no_debug_info} -> tame_overlay:bind(Module, Functions, Beam);
+        Bound -> Bound
     end.
-
-%% Whatever language it was written in, as Erlang's abstract code.
-forms(Module, Beam) ->
-    case beam_lib:chunks(Beam, [debug_info, compile_info]) of
-        {ok, {Module, [{debug_info, {debug_info_v1, Backend, Data}}, {compile_info, Info}]}} ->
-            case Backend:debug_info(erlang_v1, Module, Data, []) of
-                {ok, Forms} -> {ok, Forms, proplists:get_value(options, Info, [])};
-                {error, _} -> error
-            end;
-        _ ->
-            error
-    end.
-
-%% The forms are as the parser and all parse transforms left them: those must not run again. What was once
-%% an error or a warning has been seen by the module's own author.
-compile(File, Forms, Options) ->
-    Kept = [Option || Option <- Options, keep(Option)],
-    case compile:forms(Forms, [binary, return_errors, nowarn, debug_info | Kept]) of
-        {ok, _, Beam} -> {ok, File, Beam};
-        {ok, _, Beam, _} -> {ok, File, Beam};
-        {error, Errors, _} -> {error, {compile, Errors}}
-    end.
-
-keep({parse_transform, _}) -> false;
-keep(warnings_as_errors) -> false;
-keep({outdir, _}) -> false;
-keep({i, _}) -> false;
-keep({d, _}) -> false;
-keep({d, _, _}) -> false;
-keep(Option) -> Option =/= deterministic andalso Option =/= report andalso Option =/= 'P'.
-
-transform(Module, Functions, Forms) ->
-    Rows = maps:from_list(lists:zip(Functions, lists:seq(0, length(Functions) - 1))),
-    lists:flatmap(fun(Form) -> form(Module, Rows, Form) end, Forms).
-
-form(_Module, _Rows, {attribute, _, nifs, _}) ->
-    [];
-%% A type error in a body that is never reached is of no interest, and a spec of the renamed function is missing.
-form(Module, Rows, {function, Anno, Name, Arity, Clauses}) ->
-    case Rows of
-        #{{Name, Arity} := Index} ->
-            Own = own_name(Name),
-            [
-                asking(Module, Anno, Name, Arity, Index),
-                {function, Anno, Own, Arity, redirect(Module, Clauses)}
-            ];
-        #{} ->
-            [{function, Anno, Name, Arity, redirect(Module, Clauses)}]
-    end;
-form(_Module, _Rows, Form) ->
-    [Form].
-
-%% Name(A1, ..., An) ->
-%%     case tame_isolated:library(Module) of
-%%         none -> the body as it was;
-%%         Library -> tame_isolated:call(Library, Index, Name, [A1, ..., An])
-%%     end.
-asking(Module, Anno0, Name, Arity, Index) ->
-    Anno = erl_anno:set_generated(true, Anno0),
-    Args = [{var, Anno, list_to_atom("A" ++ integer_to_list(N))} || N <- lists:seq(1, Arity)],
-    Library = {var, Anno, 'Library'},
-    Find = remote(Anno, tame_isolated, library, [{atom, Anno, Module}]),
-    Own = {call, Anno, {atom, Anno, own_name(Name)}, Args},
-    List = lists:foldr(fun(Arg, Tail) -> {cons, Anno, Arg, Tail} end, {nil, Anno}, Args),
-    Ask = remote(Anno, tame_isolated, call, [
-        Library, {integer, Anno, Index}, {atom, Anno, Name}, List
-    ]),
-    Case =
-        {'case', Anno, Find, [
-            {clause, Anno, [{atom, Anno, none}], [], [Own]},
-            {clause, Anno, [Library], [], [Ask]}
-        ]},
-    {function, Anno, Name, Arity, [{clause, Anno, Args, [], [Case]}]}.
-
-remote(Anno, Module, Function, Args) ->
-    {call, Anno, {remote, Anno, {atom, Anno, Module}, {atom, Anno, Function}}, Args}.
-
-%% No function that somebody wrote has a space in its name.
-own_name(Name) ->
-    list_to_atom("own " ++ atom_to_list(Name)).
-
-%% Every erlang:load_nif(Path, Info) in a tree of forms.
-redirect(
-    Module, {call, Anno, {remote, _, {atom, _, erlang}, {atom, _, load_nif}}, [Path, Info]}
-) ->
-    remote(Anno, tame_isolated, load_nif, [
-        {atom, Anno, Module}, redirect(Module, Path), redirect(Module, Info)
-    ]);
-redirect(Module, Tree) when is_tuple(Tree) ->
-    list_to_tuple(redirect(Module, tuple_to_list(Tree)));
-redirect(Module, [Head | Tail]) ->
-    [redirect(Module, Head) | redirect(Module, Tail)];
-redirect(_Module, Leaf) ->
-    Leaf.

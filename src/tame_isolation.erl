@@ -56,7 +56,7 @@
     %% The NIF library, where it is not found. Default: what binds the module below its priv/.
     library => file:filename(),
     %% How the module is bound. Default auto.
-    bind => auto | recompile,
+    bind => tame_bind:how(),
     %% The program. Default: tame's own.
     host => file:filename()
 }.
@@ -154,8 +154,8 @@ expected(intensity, {Count, Ms}) when is_integer(Count), Count >= 0, is_integer(
 expected(intensity, _) -> "expected {Crashes, Ms} or infinity";
 expected(backoff_ms, {First, Most}) when is_integer(First), First >= 0, is_integer(Most), Most >= First -> ok;
 expected(backoff_ms, _) -> "expected {First, Most} in ms";
-expected(bind, Value) when Value =:= auto; Value =:= recompile -> ok;
-expected(bind, _) -> "expected auto or recompile";
+expected(bind, Value) when Value =:= auto; Value =:= recompile; Value =:= overlay -> ok;
+expected(bind, _) -> "expected auto, recompile or overlay";
 expected(Path, Value) when Path =:= library; Path =:= host ->
     case is_list(Value) orelse is_binary(Value) of
         true -> ok;
@@ -228,7 +228,7 @@ bind(Module, Options) ->
     maybe_bind([
         fun(Known) -> known(Module, Known) end,
         fun(Known) -> library(Module, Options, Known) end,
-        fun(Known) -> recompiled(Module, Known) end,
+        fun(Known) -> rebound(Module, map_get(bind, Options), Known) end,
         fun(Known) -> loaded(Module, Options, Known) end
     ], #{}).
 
@@ -281,14 +281,19 @@ one_library({ok, [#{<<"functions">> := Functions} | _]}) ->
      || #{<<"name">> := Name, <<"arity">> := Arity} <- Functions
     ]}}.
 
-recompiled(Module, #{functions := Functions}) ->
-    case tame_bind:recompile(Module, Functions) of
-        {ok, _File, Beam} ->
-            {ok, #{bound_beam => Beam}};
+rebound(Module, How, #{functions := Functions, beam := Beam}) ->
+    case tame_bind:bind(How, Module, Functions, Beam) of
+        {ok, Bound} -> {ok, #{bound_beam => Bound}};
         {error, no_debug_info} ->
-            {error, {no_debug_info, text("~p was compiled without debug_info, which binding it needs", [Module])}};
-        {error, Why} ->
-            {error, {cannot_bind, text("~p cannot be compiled anew: ~0tP", [Module, Why, 20])}}
+            {error, {no_debug_info,
+                text("~p was compiled without debug_info, which bind => recompile needs; overlay does not", [Module])}};
+        {error, {compile, Why}} ->
+            {error, {cannot_bind, text("~p cannot be compiled anew: ~0tP", [Module, Why, 20])}};
+        {error, {instruction, Op}} ->
+            {error, {cannot_bind,
+                text("~p has instruction number ~b, which bind => overlay does not know", [Module, Op])}};
+        {error, {not_a_beam, Why}} ->
+            {error, {cannot_bind, text("the beam file of ~p cannot be read: ~0tP", [Module, Why, 20])}}
     end.
 
 loaded(Module, Options, #{beam := Beam, file := File, bound_beam := BoundBeam}) ->

@@ -15,14 +15,17 @@ defmodule Tame.IsolationTest do
   describe "as in the VM:" do
     for {library, modules} <- IsolationCalls.libraries() do
       if Enum.all?(modules, &(:code.which(&1) != :non_existing)) do
-        @tag timeout: 120_000
-        test "#{@calls} calls of #{library}", %{peer: peer} do
-          seed = ExUnit.configuration()[:seed]
-          result = run(peer, IsolationScenarios, :compare, [unquote(library), @calls, seed])
-          assert {seed, result.isolated} == {seed, []}
-          assert {seed, result.restored} == {seed, []}
-          # Not every function of the API is a NIF.
-          assert result.served >= @calls / 5
+        for bind <- [:recompile, :overlay] do
+          @tag timeout: 120_000
+          test "#{@calls} calls of #{library}, #{bind}", %{peer: peer} do
+            seed = ExUnit.configuration()[:seed]
+            arguments = [unquote(library), @calls, seed, %{bind: unquote(bind)}]
+            result = run(peer, IsolationScenarios, :compare, arguments)
+            assert {seed, result.isolated} == {seed, []}
+            assert {seed, result.restored} == {seed, []}
+            # Not every function of the API is a NIF.
+            assert result.served >= @calls / 5
+          end
         end
       else
         IO.puts("skip: #{library} is not installed")
@@ -91,6 +94,11 @@ defmodule Tame.IsolationTest do
     end
   end
 
+  test "a module without debug_info is isolated too", %{peer: peer} do
+    assert {{:error, {:no_debug_info, text}}, :ok, "[1,2]", "[1,2]"} = scenario(peer, :stripped, [])
+    assert to_string(text) =~ "bind => recompile"
+  end
+
   test "a node that gets a name keeps its pids, references and resources", %{peer: peer} do
     assert scenario(peer, :rename, [%{}]) == {true, true, true}
   end
@@ -111,6 +119,7 @@ defmodule Tame.IsolationTest do
       {:no_such_module, %{}, :unknown_module, "no module no_such_module"},
       {:jiffy, %{hosts: 0}, :bad_option, "hosts => 0: expected 1 to 64"},
       {:jiffy, %{slot_bytes: 5000}, :bad_option, "a power of two"},
+      {:jiffy, %{bind: :shim}, :bad_option, "bind => shim: expected auto, recompile or overlay"},
       {:jiffy, %{deadline: 5}, :bad_option, "deadline => 5: no such option; there are"},
       {:jiffy, %{library: text}, :bad_library, Path.basename(text)},
       {:jiffy, %{library: "/no/such.so"}, :no_such_file, "/no/such.so"},

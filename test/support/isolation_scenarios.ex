@@ -4,17 +4,17 @@ defmodule Tame.IsolationScenarios do
   alias Tame.IsolationCalls
 
   @doc """
-  Makes the calls in the VM, isolates, makes them again, restores, makes them a third time. Returns how many
+  Makes the calls in the VM, isolates with the options, makes them again, restores, makes them a third time. Returns how many
   there were and those that came to something else, at most three.
   """
-  def compare(library, count, seed) do
+  def compare(library, count, seed, options) do
     {:ok, _} = Application.ensure_all_started(:tame)
     modules = IsolationCalls.libraries()[library]
     Enum.each(modules, &({:module, _} = Code.ensure_loaded(&1)))
     calls = IsolationCalls.calls(library, count, seed)
     in_vm = Enum.map(calls, &outcome/1)
 
-    for module <- modules, do: :ok = :tame.isolate(module)
+    for module <- modules, do: :ok = :tame.isolate(module, options)
     isolated = Enum.map(calls, &outcome/1)
 
     served =
@@ -158,6 +158,29 @@ defmodule Tame.IsolationScenarios do
     {:ok, _} = Application.ensure_all_started(:tame)
     refused = for {module, options} <- cases, do: :tame.isolate(module, options)
     {refused, outcome(fn -> :jiffy.decode("[1]") end)}
+  end
+
+  @doc "jiffy as in a stripped release: what recompile says, isolated on its own choice, a call, one when restored."
+  def stripped do
+    {:ok, _} = Application.ensure_all_started(:tame)
+    {:jiffy, beam, file} = :code.get_object_code(:jiffy)
+    {:ok, {:jiffy, stripped}} = :beam_lib.strip(beam)
+    dir = Path.join(System.tmp_dir!(), "tame_stripped_#{System.unique_integer([:positive])}")
+    File.mkdir_p!(Path.join(dir, "jiffy/ebin"))
+    File.write!(Path.join(dir, "jiffy/ebin/jiffy.beam"), stripped)
+    priv = file |> Path.dirname() |> Path.dirname() |> Path.join("priv")
+    File.ln_s!(priv, Path.join(dir, "jiffy/priv"))
+    true = :code.add_patha(to_charlist(Path.join(dir, "jiffy/ebin")))
+
+    refused = :tame.isolate(:jiffy, %{bind: :recompile})
+    isolated = :tame.isolate(:jiffy)
+    during = :jiffy.encode([1, 2])
+    [%{ring: %{calls: calls}}] = :tame.info().jiffy.hosts
+    true = calls > 0
+    :ok = :tame.restore(:jiffy)
+    later = :jiffy.encode([1, 2])
+    File.rm_rf!(dir)
+    {refused, isolated, during, later}
   end
 
   @doc "Pids, references and resources of before and after this node has got a name."
