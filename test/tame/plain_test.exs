@@ -4,7 +4,7 @@ defmodule Tame.PlainTest do
   doctest Tame.JSON
   doctest Tame.TextTable
   doctest Tame.Progress
-  doctest Tame.Report.Axis
+  doctest Tame.Report.Chart
 
   test "JSON escapes what may not stand in a string, and < for the page's sake" do
     text = "a\"b\\c\n\t\r\0\x1f</script>ü€"

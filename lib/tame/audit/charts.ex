@@ -3,9 +3,7 @@ defmodule Tame.Audit.Charts do
   The audit's picture as a Vega-Lite spec, data inside.
   """
 
-  alias Tame.Report.Axis
-
-  @schema "https://vega.github.io/schema/vega-lite/v6.json"
+  alias Tame.Report.Chart
 
   @colours ["#1f7fbf", "#d55e00", "#0a9a72", "#c99700", "#8a5fbf", "#56a0d3", "#b0568b", "#7b848e"]
   @budget "#7b848e"
@@ -35,12 +33,7 @@ defmodule Tame.Audit.Charts do
     {low, high} = (Enum.map(rows, & &1.us) ++ Enum.map(budgets, & &1.us)) |> Enum.min_max()
     {first, last} = rows |> Enum.map(& &1.bytes) |> Enum.min_max()
 
-    %{
-      "$schema" => @schema,
-      description: "longest slice by input size, for each function",
-      width: "container",
-      height: 320,
-      autosize: %{type: "fit-x", contains: "padding"},
+    Chart.new("longest slice by input size, for each function", 320, %{
       layer: [
         %{
           data: %{values: rows},
@@ -63,9 +56,9 @@ defmodule Tame.Audit.Charts do
             |> Map.put(:tooltip, [
               %{field: "target", title: "function"},
               %{field: "bytes", type: "quantitative", title: "bytes", format: ","},
-              %{field: "us", type: "quantitative", title: "longest slice, µs", format: ",.4~r"},
+              Chart.number("us", "longest slice, µs"),
               %{field: "kind", title: "on"},
-              %{field: "elapsed", type: "quantitative", title: "elapsed, µs", format: ",.4~r"}
+              Chart.number("elapsed", "elapsed, µs")
             ])
         },
         %{
@@ -74,30 +67,16 @@ defmodule Tame.Audit.Charts do
           encoding: %{y: %{field: "us", type: "quantitative"}}
         }
       ]
-    }
+    })
   end
 
   defp encoding(sizes, [low, high], targets) do
+    pairs = for {target, index} <- Enum.with_index(targets), do: {name(target), colour(index)}
+
     %{
       x: bytes(sizes),
-      y: Axis.log_us([low / 1.5, high * 1.5], "longest slice, µs"),
-      color: %{
-        field: "target",
-        type: "nominal",
-        title: nil,
-        scale: %{
-          domain: Enum.map(targets, &name/1),
-          range: targets |> Enum.with_index() |> Enum.map(&colour(elem(&1, 1)))
-        },
-        legend: %{
-          orient: "top",
-          columns: 1,
-          symbolType: "circle",
-          symbolStrokeWidth: 0,
-          symbolOpacity: 1,
-          labelLimit: 320
-        }
-      }
+      y: Chart.log_us([low / 1.5, high * 1.5], "longest slice, µs"),
+      color: Chart.colours("target", pairs, %{columns: 1, labelLimit: 320})
     }
   end
 

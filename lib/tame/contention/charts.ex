@@ -4,11 +4,9 @@ defmodule Tame.Contention.Charts do
   """
 
   alias Tame.Contention.{Plan, Verdict}
-  alias Tame.Report.Axis
+  alias Tame.Report.Chart
 
   @type spec :: map()
-
-  @schema "https://vega.github.io/schema/vega-lite/v6.json"
 
   @levels %{green: "#0a9a72", yellow: "#c99700", red: "#d55e00", none: "#7b848e"}
 
@@ -24,8 +22,6 @@ defmodule Tame.Contention.Charts do
 
   # A logarithmic axis has no zero.
   @floor_us 1.0
-
-  @row_px 30
 
   @doc "The colour of a level."
   @spec level_colour(Verdict.level()) :: String.t()
@@ -59,42 +55,19 @@ defmodule Tame.Contention.Charts do
 
     {low, high} = rows |> Enum.map(& &1.us) |> Enum.min_max()
 
-    %{
-      "$schema" => @schema,
-      description: "how late neighbours woke, by placement",
-      width: "container",
-      height: @row_px * length(cells),
-      autosize: %{type: "fit-x", contains: "padding"},
+    values = for {name, _, _} <- @quantiles, do: Chart.number(name, "#{name}, ms")
+
+    Chart.rows("how late neighbours woke, by placement", "placement", cells, %{
       data: %{values: rows},
       encoding: %{
-        y: %{
-          field: "placement",
-          type: "nominal",
-          sort: nil,
-          title: nil,
-          axis: %{domain: false, ticks: false, labelPadding: 8, labelLimit: 160}
-        },
-        x: in_ms(Axis.log_us([low / 1.5, high * 1.5], "ms")),
-        color: colour("quantile", for({name, _, colour} <- @quantiles, do: {name, colour}))
+        x: in_ms(Chart.log_us([low / 1.5, high * 1.5], "ms")),
+        color: Chart.colours("quantile", for({name, _, colour} <- @quantiles, do: {name, colour}))
       },
       layer: [
-        # A band as wide as the row, so that the pointer need not hit a dot.
-        %{
-          mark: %{type: "bar", height: @row_px, opacity: 0},
-          encoding: %{
-            x: %{value: 0},
-            x2: %{value: "width"},
-            tooltip: [
-              %{field: "placement", title: "placement"}
-              | for {name, _, _} <- @quantiles do
-                  %{field: name, type: "quantitative", title: "#{name}, ms", format: ",.4~r"}
-                end
-            ]
-          }
-        },
+        Chart.row_bands(%{tooltip: [%{field: "placement", title: "placement"} | values]}),
         %{mark: %{type: "circle", size: 110, opacity: 1, tooltip: nil}}
       ]
-    }
+    })
   end
 
   @doc """
@@ -106,13 +79,10 @@ defmodule Tame.Contention.Charts do
     rows = Enum.flat_map(cell.samples, &bars(cell, &1))
     {first, last} = {hd(cell.samples).since_ms, List.last(cell.samples).at_ms}
 
-    %{
-      "$schema" => @schema,
-      description:
-        "utilisation of schedulers beside #{cell.placement}, #{Plan.duration_text(cell.duration_us)}",
-      width: "container",
-      height: 160,
-      autosize: %{type: "fit-x", contains: "padding"},
+    description =
+      "utilisation of schedulers beside #{cell.placement}, #{Plan.duration_text(cell.duration_us)}"
+
+    Chart.new(description, 160, %{
       data: %{values: rows},
       encoding: %{
         x: %{
@@ -131,7 +101,7 @@ defmodule Tame.Contention.Charts do
           axis: %{values: [-100, -50, 0, 50, 100], labelExpr: "abs(datum.value)"}
         },
         y2: %{field: "high"},
-        color: colour("kind", [{"normal", @normal}, {"dirty", @dirty}, {"gap", @grey}])
+        color: Chart.colours("kind", [{"normal", @normal}, {"dirty", @dirty}, {"gap", @grey}])
       },
       layer: [
         %{
@@ -161,7 +131,7 @@ defmodule Tame.Contention.Charts do
           }
         }
       ]
-    }
+    })
   end
 
   defp bars(cell, %{gap: true} = sample) do
@@ -198,23 +168,5 @@ defmodule Tame.Contention.Charts do
   defp in_ms(channel) do
     axis = channel.axis |> Map.delete(:format)
     %{channel | axis: Map.put(axis, :labelExpr, "format(datum.value / 1000, ',~r')")}
-  end
-
-  defp colour(field, pairs) do
-    {domain, range} = Enum.unzip(pairs)
-
-    %{
-      field: field,
-      type: "nominal",
-      title: nil,
-      scale: %{domain: domain, range: range},
-      legend: %{
-        orient: "top",
-        symbolType: "circle",
-        symbolStrokeWidth: 0,
-        symbolOpacity: 1,
-        symbolSize: 90
-      }
-    }
   end
 end

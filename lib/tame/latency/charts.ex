@@ -7,18 +7,13 @@ defmodule Tame.Latency.Charts do
   """
 
   alias Tame.Latency.Colours
-  alias Tame.Report.Axis
+  alias Tame.Report.Chart
 
   @type method :: map()
   @type spec :: map()
 
-  @schema "https://vega.github.io/schema/vega-lite/v6.json"
-
   # What the clock counts. A logarithmic axis has no zero, so a reading of zero is drawn here.
   @floor_us 0.001
-
-  # The height of a row of the overview.
-  @row_px 26
 
   @doc """
   One row a method: a dot at p50, a bar from there to p99, coloured by isolation, in the order given.
@@ -29,52 +24,26 @@ defmodule Tame.Latency.Charts do
     known = for {_, name, _} <- Colours.isolations(), name in names, do: name
     isolations = known ++ (names -- known)
 
-    %{
-      "$schema" => @schema,
-      description: "p50 and p99 of every method, coloured by isolation",
-      width: "container",
-      height: @row_px * length(methods),
-      autosize: %{type: "fit-x", contains: "padding"},
+    description = "p50 and p99 of every method, coloured by isolation"
+    colours = Enum.map(isolations, &{&1, Colours.isolation(&1)})
+
+    Chart.rows(description, "method", methods, %{
       data: %{values: Enum.map(methods, &overview_row/1)},
       encoding: %{
-        y: %{
-          field: "method",
-          type: "nominal",
-          sort: nil,
-          title: nil,
-          axis: %{domain: false, ticks: false, labelPadding: 8, labelLimit: 160}
-        },
-        x: Axis.log_us(overview_domain(methods), "round trip, µs"),
-        color: %{
-          field: "isolation",
-          type: "nominal",
-          title: nil,
-          scale: %{domain: isolations, range: Enum.map(isolations, &Colours.isolation/1)},
-          legend: %{
-            orient: "top",
-            symbolType: "circle",
-            symbolStrokeWidth: 0,
-            symbolOpacity: 1,
-            symbolSize: 90,
-            columns: %{expr: "width < 420 ? 2 : 4"}
-          }
-        },
+        x: Chart.log_us(overview_domain(methods), "round trip, µs"),
+        color: Chart.colours("isolation", colours, %{columns: %{expr: "width < 420 ? 2 : 4"}}),
         tooltip: [
           %{field: "method", title: "method"},
           %{field: "isolation", title: "isolation"},
-          us_tooltip("p50_us", "p50, µs"),
-          us_tooltip("p90_us", "p90, µs"),
-          us_tooltip("p99_us", "p99, µs"),
-          us_tooltip("p999_us", "p99.9, µs"),
-          us_tooltip("max_us", "max, µs")
+          Chart.number("p50_us", "p50, µs"),
+          Chart.number("p90_us", "p90, µs"),
+          Chart.number("p99_us", "p99, µs"),
+          Chart.number("p999_us", "p99.9, µs"),
+          Chart.number("max_us", "max, µs")
         ]
       },
       layer: [
-        # A band as wide as the row, so that the pointer need not hit the bar itself.
-        %{
-          mark: %{type: "bar", height: @row_px, opacity: 0},
-          encoding: %{x: %{value: 0}, x2: %{value: "width"}}
-        },
+        Chart.row_bands(),
         %{
           mark: %{type: "bar", height: 8, opacity: 0.35, cornerRadius: 4},
           encoding: %{x2: %{field: "to_us"}}
@@ -85,7 +54,7 @@ defmodule Tame.Latency.Charts do
           encoding: %{text: %{field: "p50_us", type: "quantitative", format: ",.3~r"}, color: nil}
         }
       ]
-    }
+    })
   end
 
   @doc """
@@ -100,16 +69,11 @@ defmodule Tame.Latency.Charts do
     rows = Enum.flat_map(methods, &percentile_rows/1)
     opacity = if opts[:pick], do: %{opacity: picked(1, 0.1)}, else: %{}
 
-    %{
-      "$schema" => @schema,
-      description: "latency by percentile",
-      width: "container",
-      height: opts[:height],
-      autosize: %{type: "fit-x", contains: "padding"},
+    Chart.new("latency by percentile", opts[:height], %{
       data: %{values: rows},
       encoding: %{
         x: share_axis(rows),
-        y: Axis.log_us(rows_domain(rows), "round trip, µs"),
+        y: Chart.log_us(rows_domain(rows), "round trip, µs"),
         color: line_colour(methods)
       },
       layer: [
@@ -119,9 +83,14 @@ defmodule Tame.Latency.Charts do
           mark: %{type: "circle", size: 34, opacity: 1},
           encoding: opacity
         },
-        hover_layer()
+        Chart.nearest([
+          %{field: "method", title: "method"},
+          %{field: "isolation", title: "isolation"},
+          %{field: "percentile", title: "percentile"},
+          Chart.number("us", "latency, µs")
+        ])
       ]
-    }
+    })
   end
 
   defp overview_row(method) do
@@ -188,9 +157,6 @@ defmodule Tame.Latency.Charts do
     [low / 1.3, high * 1.3]
   end
 
-  defp us_tooltip(field, title),
-    do: %{field: field, type: "quantitative", title: title, format: ",.4~r"}
-
   defp share_axis(rows) do
     last = rows |> Enum.map(& &1.share) |> Enum.max()
 
@@ -200,7 +166,7 @@ defmodule Tame.Latency.Charts do
       title: "percentile of calls",
       scale: %{type: "log", domain: [1, last], nice: false},
       axis: %{
-        values: [1.0 | Axis.powers(10, last)],
+        values: [1.0 | Chart.powers(10, last)],
         labelExpr: "datum.value <= 1 ? '0 %' : format(100 - 100 / datum.value, '~r') + ' %'",
         labelFlush: true,
         labelOverlap: true,
@@ -249,30 +215,6 @@ defmodule Tame.Latency.Charts do
         })
     }
     |> Map.merge(if pick, do: %{params: [pick_param()]}, else: %{})
-  end
-
-  # Invisible points that catch the pointer: the nearest shows itself and its values.
-  defp hover_layer do
-    shown = [%{param: "hover", empty: false, value: 1}]
-
-    %{
-      params: [
-        %{
-          name: "hover",
-          select: %{type: "point", on: "pointerover", clear: "pointerout", nearest: true}
-        }
-      ],
-      mark: %{type: "circle", size: 90},
-      encoding: %{
-        opacity: %{condition: shown, value: 0},
-        tooltip: [
-          %{field: "method", title: "method"},
-          %{field: "isolation", title: "isolation"},
-          %{field: "percentile", title: "percentile"},
-          us_tooltip("us", "latency, µs")
-        ]
-      }
-    }
   end
 
   defp pick_param do

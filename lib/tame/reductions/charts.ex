@@ -6,12 +6,10 @@ defmodule Tame.Reductions.Charts do
   default slice and at the budget, because they reach from a microsecond to seconds.
   """
 
-  alias Tame.Report.Axis
+  alias Tame.Report.Chart
 
   @type variant :: map()
   @type spec :: map()
-
-  @schema "https://vega.github.io/schema/vega-lite/v6.json"
 
   # Blue and green for the two kinds of schedulers, vermillion for the harm; see Tame.Latency.Colours.
   @kinds [
@@ -28,9 +26,6 @@ defmodule Tame.Reductions.Charts do
   # A logarithmic axis has no zero, so a reading of zero is drawn here.
   @floor_us 0.1
 
-  # The height of a row of the overview.
-  @row_px 30
-
   @doc "Every kind of mark with its colour and what it means."
   @spec kinds() :: [Tame.Report.Section.word()]
   def kinds, do: for({name, colour, meaning} <- @kinds, do: {colour, name, meaning})
@@ -43,43 +38,27 @@ defmodule Tame.Reductions.Charts do
   def harm(variants) do
     rows = Enum.flat_map(variants, &harm_rows/1)
 
-    %{
-      "$schema" => @schema,
-      description: "longest slice and latest wake-up of the neighbour, by variant",
-      width: "container",
-      height: @row_px * length(variants),
-      autosize: %{type: "fit-x", contains: "padding"},
+    description = "longest slice and latest wake-up of the neighbour, by variant"
+
+    Chart.rows(description, "variant", variants, %{
       data: %{values: rows},
       encoding: %{
-        y: %{
-          field: "variant",
-          type: "nominal",
-          sort: nil,
-          title: nil,
-          axis: %{domain: false, ticks: false, labelPadding: 8, labelLimit: 160}
-        },
-        x: Axis.log_us(domain(rows), "µs"),
+        x: Chart.log_us(domain(rows), "µs"),
         color: colour(~w(normal dirty neighbour), rows)
       },
       layer: [
-        # A band as wide as the row, so that the pointer need not hit a dot.
-        %{
-          mark: %{type: "bar", height: @row_px, opacity: 0},
-          encoding: %{
-            x: %{value: 0},
-            x2: %{value: "width"},
-            tooltip: [
-              %{field: "variant", title: "variant"},
-              us_tooltip("longest_slice_us", "longest slice, µs"),
-              us_tooltip("longest_dirty_slice_us", "longest dirty slice, µs"),
-              us_tooltip("neighbour_max_us", "neighbour at most, µs")
-            ]
-          }
-        },
+        Chart.row_bands(%{
+          tooltip: [
+            %{field: "variant", title: "variant"},
+            Chart.number("longest_slice_us", "longest slice, µs"),
+            Chart.number("longest_dirty_slice_us", "longest dirty slice, µs"),
+            Chart.number("neighbour_max_us", "neighbour at most, µs")
+          ]
+        }),
         limit_rules(:x),
         %{mark: %{type: "circle", size: 110, opacity: 1, tooltip: nil}}
       ]
-    }
+    })
   end
 
   @doc """
@@ -89,12 +68,7 @@ defmodule Tame.Reductions.Charts do
   def slices(variant) do
     rows = Enum.map(variant.picture, &slice_row(variant, &1))
 
-    %{
-      "$schema" => @schema,
-      description: "slices of #{variant.id} over time",
-      width: "container",
-      height: 180,
-      autosize: %{type: "fit-x", contains: "padding"},
+    Chart.new("slices of #{variant.id} over time", 180, %{
       data: %{values: rows},
       encoding: %{
         x: %{
@@ -103,7 +77,7 @@ defmodule Tame.Reductions.Charts do
           title: "time since the start, ms",
           scale: %{domain: [0, last_ms(rows)], nice: false}
         },
-        y: Axis.log_us(domain(rows), "slice, µs"),
+        y: Chart.log_us(domain(rows), "slice, µs"),
         color: colour(~w(normal dirty), rows)
       },
       layer: [
@@ -113,9 +87,14 @@ defmodule Tame.Reductions.Charts do
           encoding: %{x2: %{field: "end_ms"}}
         },
         %{mark: %{type: "circle", size: 16, opacity: 0.8, tooltip: nil}},
-        hover_layer()
+        Chart.nearest([
+          %{field: "variant", title: "variant"},
+          %{field: "kind", title: "scheduler"},
+          Chart.number("start_ms", "start, ms"),
+          Chart.number("us", "slice, µs")
+        ])
       ]
-    }
+    })
   end
 
   defp harm_rows(variant) do
@@ -188,45 +167,6 @@ defmodule Tame.Reductions.Charts do
   defp colour(names, rows) do
     present = for name <- names, Enum.any?(rows, &(&1.kind == name)), do: name
     kinds = for {name, colour, _} <- @kinds, name in present, do: {name, colour}
-    {domain, range} = Enum.unzip(kinds)
-
-    %{
-      field: "kind",
-      type: "nominal",
-      title: nil,
-      scale: %{domain: domain, range: range},
-      legend: %{
-        orient: "top",
-        symbolType: "circle",
-        symbolStrokeWidth: 0,
-        symbolOpacity: 1,
-        symbolSize: 90
-      }
-    }
+    Chart.colours("kind", kinds)
   end
-
-  # Invisible points that catch the pointer: the nearest shows itself and its values.
-  defp hover_layer do
-    %{
-      params: [
-        %{
-          name: "hover",
-          select: %{type: "point", on: "pointerover", clear: "pointerout", nearest: true}
-        }
-      ],
-      mark: %{type: "circle", size: 90},
-      encoding: %{
-        opacity: %{condition: [%{param: "hover", empty: false, value: 1}], value: 0},
-        tooltip: [
-          %{field: "variant", title: "variant"},
-          %{field: "kind", title: "scheduler"},
-          %{field: "start_ms", type: "quantitative", title: "start, ms", format: ",.4~r"},
-          us_tooltip("us", "slice, µs")
-        ]
-      }
-    }
-  end
-
-  defp us_tooltip(field, title),
-    do: %{field: field, type: "quantitative", title: title, format: ",.4~r"}
 end
