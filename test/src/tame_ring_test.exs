@@ -139,6 +139,37 @@ defmodule Tame.RingTest do
     assert times == Enum.sort(times)
   end
 
+  describe "the library" do
+    test "may be replaced and unloaded under calls" do
+      peer = start_peer()
+
+      {rounds, threads_gone} = :peer.call(peer, Tame.RingScenarios, :upgrade, [3], 100_000)
+
+      for {old, ends} <- rounds do
+        # A ring stays with the instance that opened it: its calls end well, new ones are refused.
+        assert old == {:error, :badarg}
+        assert Enum.all?(ends, &(&1 in [:done, {:error, :badarg}]))
+      end
+
+      assert threads_gone
+      :peer.stop(peer)
+    end
+
+    test "does not keep an emulator from halting, nor crash it" do
+      peer = start_peer()
+      monitor = Process.monitor(peer)
+      catch_exit(:peer.call(peer, Tame.RingScenarios, :halt, [], 60_000))
+      assert_receive {:DOWN, ^monitor, :process, ^peer, :normal}, 60_000
+    end
+
+    defp start_peer do
+      paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
+      {:ok, peer, _} = :peer.start(%{connection: :standard_io, args: paths})
+      on_exit(fn -> if Process.alive?(peer), do: :peer.stop(peer) end)
+      peer
+    end
+  end
+
   describe "a deadline" do
     test "is kept, tells the running call, and leaves no message" do
       host = RingHost.start_ring(["workers=2"])
