@@ -36,7 +36,7 @@ defmodule Tame.MixProject do
   end
 
   # mix: the tasks raise through it; proper: property tests, from the system's packages.
-  defp extra_applications(:test), do: [:mix, :ex_unit, :proper, :crypto, :asn1]
+  defp extra_applications(:test), do: [:mix, :ex_unit, :proper, :crypto, :asn1, :xmerl]
   defp extra_applications(_), do: []
 
   defp elixirc_paths(:test), do: ["lib", "test/support"]
