@@ -71,11 +71,13 @@
     loaded = none :: none | loaded(),
     monitors = #{} :: #{reference() => integer(), integer() => reference()},
     atoms = 0 :: non_neg_integer(),
+    %% The name that the host knows this node by.
+    named :: undefined | {node(), non_neg_integer()},
     %% When it crashed, in ms, newest first, no older than the intensity looks back; and in a row.
     crashes = [] :: [integer()],
     row = 0 :: non_neg_integer(),
     start_at = 0 :: integer(),
-    up_since = 0 :: integer(),
+    up_since = never :: never | integer(),
     killed = none :: atom()
 }).
 
@@ -205,15 +207,26 @@ handle_event(info, {'DOWN', Ref, process, _, _}, _State, #host{monitors = Monito
             keep_state_and_data
     end;
 %% Distribution started or stopped: pids and references are written with another name from now on.
-handle_event(info, {Change, _, _}, _State, #host{port = Port}) when
-    Change =:= nodeup; Change =:= nodedown
-->
-    _ = Port =/= none andalso send(Port, {node, node(), erlang:system_info(creation)}),
-    keep_state_and_data;
+handle_event(info, {Change, _, _}, _State, Host) when Change =:= nodeup; Change =:= nodedown ->
+    {keep_state, named(Host)};
 handle_event(info, {'EXIT', Pid, Reason}, _State, #host{spec = #{pool := Pid}} = Host) ->
     {stop, Reason, Host};
 handle_event(info, _Late, _State, _Host) ->
     keep_state_and_data.
+
+named(#host{port = none} = Host) ->
+    Host;
+named(#host{port = Port, named = Named} = Host) ->
+    case own_name() of
+        Named ->
+            Host;
+        {Node, Creation} = Name ->
+            _ = send(Port, {node, Node, Creation}),
+            Host#host{named = Name}
+    end.
+
+own_name() ->
+    {node(), erlang:system_info(creation)}.
 
 overdue(GraceMs) ->
     {{timeout, overdue}, max(1, GraceMs div 2), look}.
@@ -266,6 +279,9 @@ event(Name, Measurements, Metadata, #host{os_pid = OsPid, spec = #{module := Mod
 
 down(draining, Why, Host) ->
     {stop, normal, ended(Host, Why)};
+%% Another try would come to the same.
+down(starting, Why, #host{up_since = never} = Host) ->
+    refused(#{reason => crashed, text => not_loaded_text(Why, Host)}, Host);
 down(State, Why, Host0) when State =:= starting; State =:= up ->
     UpMs = if State =:= up -> now_ms() - Host0#host.up_since; true -> 0 end,
     event(down, #{up_ms => UpMs}, #{why => Why}, Host0),
@@ -277,6 +293,11 @@ down(State, Why, Host0) when State =:= starting; State =:= up ->
 down(_State, Why, Host) ->
     {keep_state, ended(Host, Why)}.
 
+not_loaded_text(#{killed := late_start}, #host{spec = #{options := #{start_ms := StartMs}}}) ->
+    io_lib:format("the host did not load the library within ~b ms (start_ms)", [StartMs]);
+not_loaded_text(Why, _Host) ->
+    io_lib:format("the host ended while it loaded the library: ~0p", [Why]).
+
 closed(#host{port = Port} = Host, Why) ->
     _ = Port =/= none andalso catch port_close(Port),
     ended(crash(starting, Host#host{port = none}), Why).
@@ -285,7 +306,7 @@ closed(#host{port = Port} = Host, Why) ->
 ended(#host{ring = Ring, monitors = Monitors} = Host, Why) ->
     _ = Ring =/= none andalso tame_ring:close(Ring, Why),
     _ = [demonitor(Ref, [flush]) || {Ref, _} <- maps:to_list(Monitors), is_reference(Ref)],
-    Host#host{ring = none, loaded = none, os_pid = 0, monitors = #{}}.
+    Host#host{ring = none, loaded = none, os_pid = 0, monitors = #{}, named = undefined}.
 
 %% ---- crashes ------------------------------------------------------------------------------------------
 
@@ -325,8 +346,9 @@ refused(Why, Host) ->
 frame({hello, 1, OsPid, _Info}, starting, #host{port = Port, spec = Spec} = Host) ->
     #{options := #{area_bytes := AreaBytes} = Options} = Spec,
     Geometry = maps:with([slots, slot_bytes, workers], Options),
+    Named = named(Host),
     _ = send(Port, {ring, Geometry#{request_bytes => AreaBytes, reply_bytes => AreaBytes}}),
-    {keep_state, Host#host{os_pid = OsPid}};
+    {keep_state, Named#host{os_pid = OsPid}};
 frame({ring, Fd}, starting, #host{port = Port, os_pid = OsPid, spec = Spec} = Host) ->
     #{path := Path, module := Module, load_info := LoadInfo, options := Options} = Spec,
     #{area_bytes := AreaBytes} = Options,
@@ -350,7 +372,8 @@ frame({loaded, Functions, Info}, starting, Host) ->
 frame({refused, Reason, Details, Text}, starting, Host) ->
     refused(#{reason => Reason, details => Details, text => Text}, Host);
 frame({query, Id, What}, _State, Host0) ->
-    {Answer, Host} = answer(What, Host0),
+    %% The first to have heard of a new name may be who asks.
+    {Answer, Host} = answer(What, named(Host0)),
     _ = send(Host#host.port, {answer, Id, Answer}),
     {keep_state, Host};
 frame({send, Pid, Message, Leases}, _State, #host{ring = Ring}) when is_pid(Pid) ->
@@ -374,8 +397,6 @@ settings() ->
         dirty_cpu_schedulers => erlang:system_info(dirty_cpu_schedulers),
         dirty_io_schedulers => erlang:system_info(dirty_io_schedulers),
         async_threads => erlang:system_info(thread_pool_size),
-        node => node(),
-        creation => erlang:system_info(creation),
         time_offset_ns => erlang:time_offset(nanosecond),
         monotonic_offset_ns => erlang:monotonic_time(nanosecond) - os:perf_counter(nanosecond)
     }.

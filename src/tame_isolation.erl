@@ -306,19 +306,27 @@ loaded(Module, Options, #{beam := Beam, file := File, bound_beam := BoundBeam}) 
             _ = code:purge(Module),
             {ok, #{how => How}};
         {error, Why} ->
-            %% Its -on_load has said why, on the log.
-            ok = unbind(Module, How),
-            {error, {Why, text("~p, bound to a host, does not load: ~p; it works as before", [Module, Why])}}
+            %% What was loaded before, if anything, still is.
+            Load = maps:get(load, tame_pool:info(Pool)),
+            ok = forget(Module, How),
+            {error, {Why,
+                text("~p, bound to a host, does not load~ts; it works as before", [Module, load_text(Load, Why)])}}
     end.
 
+load_text({error, {_, Text}}, _Why) -> text(": ~ts", [Text]);
+load_text(_NotAsked, Why) -> text(": ~p", [Why]).
+
 %% The module as it was, with its library in the VM.
-unbind(Module, #bound{pool = Pool, file = File, beam = Beam}) ->
+unbind(Module, #bound{file = File, beam = Beam} = How) ->
     _ = code:purge(Module),
     Loaded = code:load_binary(Module, File, Beam),
     _ = code:purge(Module),
-    ok = tame_pool:stop(Pool),
-    ok = tame_isolated:remove(Module),
+    ok = forget(Module, How),
     case Loaded of
         {module, Module} -> ok;
         {error, Why} -> {error, {Why, text("~p does not load any more: ~p", [Module, Why])}}
     end.
+
+forget(Module, #bound{pool = Pool}) ->
+    ok = tame_pool:stop(Pool),
+    tame_isolated:remove(Module).

@@ -43,6 +43,8 @@
     spec = none :: none | tame_host:spec(),
     loader = none :: none | gen_statem:from(),
     loaded = none :: none | tame_host:loaded(),
+    %% what load/3 came to
+    load = none :: none | ok | {error, {atom(), string()}},
     %% Oldest first; `down' also while it starts.
     hosts = [] :: [{pid(), {up, tame_ring:ring()} | down | failed}],
     idle_since = #{} :: #{pid() => integer()},
@@ -187,6 +189,7 @@ handle_event({timeout, look}, hosts, _State, _Pool) ->
 handle_event({call, From}, info, State, #pool{hosts = Hosts} = Pool) ->
     Info = #{
         state => State,
+        load => Pool#pool.load,
         waiting => queue:len(Pool#pool.waiting),
         restarts => Pool#pool.restarts,
         hosts => [tame_host:info(Host) || {Host, _} <- Hosts]
@@ -279,7 +282,7 @@ told_loader(Answer, #pool{loader = Loader} = Pool) ->
     %% The row is there when the module goes on.
     _ = Answer =:= ok andalso publish(Pool),
     gen_statem:reply(Loader, Answer),
-    Pool#pool{loader = none}.
+    Pool#pool{loader = none, load = Answer}.
 
 %% As erlang:load_nif/2 puts it.
 load_error(#{reason := load_returned, text := Text}) -> {load, to_string(Text)};

@@ -208,7 +208,7 @@ static term *read_args(struct call *call, unsigned arity, const unsigned char *a
 {
     term list;
 
-    if (etf_read(&call->env, args, size, ETF_TRUSTED | ETF_BORROW, &list) != size)
+    if (etf_read(&call->env, args, size, ETF_TRUSTED | ETF_BORROW | ETF_ASK, &list) != size)
         return NULL;
     if (host.library.wants_caller) {
         if (!is_list_cell(list))

@@ -480,7 +480,7 @@ static term read_identifier(struct reader *reader, unsigned tag, const unsigned 
         return TERM_NONE;
 
     int is_pid = tag == ETF_NEW_PID || tag == ETF_PID, is_ref = len > 0;
-    if (host_is_this_node(node, size, (uint32_t)creation)) {
+    if (host_is_this_node(node, size, (uint32_t)creation, (reader->flags & ETF_ASK) != 0)) {
         if ((reader->flags & ETF_TRUSTED) == 0 && !is_of_vm(tag, id, serial, words, len))
             return bad(reader);
         if (is_ref)

@@ -7,6 +7,7 @@
 #include "atom.h"
 #include "host.h"
 #include "map.h"
+#include "query.h"
 
 /* EX_SOFTWARE of sysexits.h: told from what a library's exit() is likely to give. */
 #define STATUS_DIED 70
@@ -75,12 +76,36 @@ void host_set_node(const unsigned char *name, size_t size, uint32_t creation)
     host.node = node; /* the older ones stay: terms that were on their way name them */
 }
 
-int host_is_this_node(const unsigned char *name, size_t size, uint32_t creation)
+static int is_among(const struct node_name *node, const unsigned char *name, size_t size,
+                    uint32_t creation)
 {
-    for (struct node_name *node = host.node; node != NULL; node = node->next) {
+    for (; node != NULL; node = node->next) {
         if (node->creation == creation && node->name->size == size &&
             memcmp(node->name->name, name, size) == 0)
             return 1;
+    }
+    return 0;
+}
+
+int host_is_this_node(const unsigned char *name, size_t size, uint32_t creation, int ask)
+{
+    struct node_name *other;
+    term atom;
+
+    if (is_among(host.node, name, size, creation))
+        return 1;
+    if (!ask || is_among(host.other_nodes, name, size, creation))
+        return 0;
+    /* Another node, or ours since just now. A new name comes before the answer to any query. */
+    (void)query_is_true(atom_make((const unsigned char *)"sync", 4, 1));
+    if (is_among(host.node, name, size, creation))
+        return 1;
+    atom = atom_make(name, size, 1);
+    if (atom == TERM_NONE)
+        return 0;
+    other = host_malloc(sizeof *other); /* stays: asked for once */
+    *other = (struct node_name){host.other_nodes, atom_of(atom), creation};
+    while (!atomic_compare_exchange_weak(&host.other_nodes, &other->next, other)) {
     }
     return 0;
 }
@@ -122,9 +147,6 @@ static void text_setting(ErlNifEnv *env, term settings, const char *key, char *t
 
 void host_apply_settings(ErlNifEnv *env, term settings)
 {
-    const term *node = setting(env, settings, "node");
-    int creation = 0;
-
     text_setting(env, settings, "otp_release", host.otp_release_text, sizeof host.otp_release_text);
     if (host.otp_release_text[0] != '\0')
         host.otp_release = atoi(host.otp_release_text);
@@ -135,7 +157,4 @@ void host_apply_settings(ErlNifEnv *env, term settings)
     int_setting(env, settings, "async_threads", &host.async_threads);
     ns_setting(env, settings, "time_offset_ns", &host.time_offset_ns);
     ns_setting(env, settings, "monotonic_offset_ns", &host.monotonic_offset_ns);
-    int_setting(env, settings, "creation", &creation);
-    if (node != NULL && is_atom(*node))
-        host_set_node(atom_of(*node)->name, atom_of(*node)->size, (uint32_t)creation);
 }

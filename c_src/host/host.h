@@ -104,7 +104,8 @@ struct host {
     int workers;
 
     struct atom_table atoms;
-    _Atomic(struct node_name *) node; /* newest first */
+    _Atomic(struct node_name *) node;        /* newest first */
+    _Atomic(struct node_name *) other_nodes; /* that the VM named and are not ours */
     struct library library;
     struct lease_table leases;
     struct job_queue jobs;
@@ -143,7 +144,8 @@ __attribute__((noreturn, format(printf, 1, 2))) void host_die(const char *format
 struct atom *host_node_atom(void);
 uint32_t host_creation(void);
 void host_set_node(const unsigned char *name, size_t size, uint32_t creation);
-int host_is_this_node(const unsigned char *name, size_t size, uint32_t creation);
+/* ask: where it is none of ours, the VM is asked whether that is new. */
+int host_is_this_node(const unsigned char *name, size_t size, uint32_t creation, int ask);
 
 /* What the VM says of itself when it has a library loaded; README.md lists the keys. */
 void host_apply_settings(ErlNifEnv *env, term settings);

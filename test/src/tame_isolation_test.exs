@@ -99,6 +99,24 @@ defmodule Tame.IsolationTest do
     assert to_string(text) =~ "bind => recompile"
   end
 
+  @tag :tmp_dir
+  test "a library that crashes on load is refused with its signal", %{peer: peer, tmp_dir: folder} do
+    assert {:error, {:on_load_failure, text}} =
+             scenario(peer, :crash_on_load, [folder, :isolation_load_nif, "CRASH_ON_LOAD"])
+
+    assert to_string(text) =~ "the host ended while it loaded the library: \#{signal => sigabrt}"
+
+    assert {:error, {reason, text}} =
+             scenario(peer, :crash_on_load, [folder, :isolation_open_nif, "CRASH_ON_OPEN"])
+
+    assert reason in [:crashed, :on_load_failure]
+    assert to_string(text) =~ ~r/sigbus/i
+  end
+
+  test "a node that has a name already", %{peer: peer} do
+    assert scenario(peer, :named, []) == {true, true}
+  end
+
   test "a node that gets a name keeps its pids, references and resources", %{peer: peer} do
     assert scenario(peer, :rename, [%{}]) == {true, true, true}
   end

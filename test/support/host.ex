@@ -28,7 +28,9 @@ defmodule Tame.Test.Host do
       ])
 
     {:hello, 1, os_pid, info} = receive_frame(port)
-    %Host{port: port, info: info, hello: os_pid}
+    host = %Host{port: port, info: info, hello: os_pid}
+    tell(host, {:node, node(), :erlang.system_info(:creation)})
+    host
   end
 
   def os_pid(%Host{hello: os_pid}), do: os_pid
@@ -62,8 +64,6 @@ defmodule Tame.Test.Host do
       dirty_cpu_schedulers: :erlang.system_info(:dirty_cpu_schedulers),
       dirty_io_schedulers: :erlang.system_info(:dirty_io_schedulers),
       async_threads: :erlang.system_info(:thread_pool_size),
-      node: node(),
-      creation: :erlang.system_info(:creation),
       time_offset_ns: :erlang.time_offset(:nanosecond),
       monotonic_offset_ns: :erlang.monotonic_time(:nanosecond) - :os.perf_counter(:nanosecond)
     }

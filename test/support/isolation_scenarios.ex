@@ -183,6 +183,25 @@ defmodule Tame.IsolationScenarios do
     {refused, isolated, during, later}
   end
 
+  @doc "What isolation of a module comes to whose library ends its process on load, or on dlopen."
+  def crash_on_load(folder, module, definition) do
+    {:ok, _} = Application.ensure_all_started(:tame)
+    library = Tame.AuditNatives.build!(folder, module, [definition])
+    :tame.isolate(module, %{library: library})
+  end
+
+  @doc "A native resource and a message to self on a node that had its name before anything was isolated."
+  def named do
+    {:ok, _} = Tame.Latency.Distribution.join()
+    start(:crypto, %{})
+    state = :crypto.hash_update(:crypto.hash_init(:sha256), "abc")
+    hash = :crypto.hash_final(state)
+    start(:tame_echo, %{})
+    echo = :tame_echo.echo({self(), state})
+    Tame.Latency.Distribution.leave()
+    {hash == :crypto.hash(:sha256, "abc"), echo == {self(), state}}
+  end
+
   @doc "Pids, references and resources of before and after this node has got a name."
   def rename(options) do
     start(:tame_echo, options)
