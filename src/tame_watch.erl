@@ -3,7 +3,7 @@
 %% It is one module that needs nothing but kernel and stdlib, because it is sent over distribution to a node that has
 %% neither tame nor Elixir. start/1 makes a keeper, whose name is tame_watch, and these, all linked to it:
 %%
-%%   tickers   one on each normal scheduler, waking every 20 ms: how late is neighbour delay
+%%   tickers   one on each normal scheduler, waking every 100 ms: how late is neighbour delay
 %%   scanner   asks processes what they do while a dirty scheduler is busy or a ticker overdue
 %%   walls     asks the schedulers for their counters, and waits where one is held
 %%   agent     takes long_schedule events, answers the watcher
@@ -47,8 +47,9 @@
     cost_ns := non_neg_integer()
 }.
 
-%% Each wake-up of an idle VM costs its scheduler a round of busy waiting besides, which is what bounds this.
--define(TICK_MS, 20).
+%% Each wake-up of an idle VM costs a scheduler a round of busy waiting besides, some 0.2 ms: at 20 ms that was 2.3 % of a
+%% core with two schedulers.
+-define(TICK_MS, 100).
 -define(LONG_SCHEDULE_MS, 10).
 %% The watcher asks once a second.
 -define(SILENCE_MS, 15_000).
@@ -57,7 +58,11 @@
 %% Of a second: so many long_schedule events are told one by one, and so many of their processes asked.
 -define(LONG, 100).
 -define(ASKED, 20).
-%% The scanner looks each 100 ms, for at most 0.5 ms, and rests 200 times as long as it has worked.
+-define(HEAP_WORDS, 100_000).
+-define(CALLBACKS, [{handle_call, 3}, {handle_cast, 2}, {handle_info, 2}, {handle_continue, 2}, {handle_event, 4}]).
+%% The scanner looks whether there is work each 200 ms; while there is, it works for at most 0.5 ms at a time, and rests 200
+%% times as long as it has worked.
+-define(IDLE_MS, 200).
 -define(SCAN_MS, 100).
 -define(SCAN_NS, 500_000).
 -define(REST, 200).
@@ -249,24 +254,24 @@ taken(Ticks, Now_ns) ->
 scanner(Ticks) ->
     _ = put(cost_ns, 0),
     _ = put(holders, []),
-    scan(#scan{ticks = Ticks}, ?SCAN_MS).
+    scan(#scan{ticks = Ticks}, ?IDLE_MS).
 
 scan(State, Rest_ms) ->
     receive after Rest_ms -> ok end,
     Start_ns = erlang:monotonic_time(nanosecond),
     _ = put(waited_ns, 0),
-    Scanned =
+    {Scanned, Least_ms} =
         case work_is_there(State) of
             true ->
-                look(known(State, Start_ns), Start_ns);
+                {look(known(State, Start_ns), Start_ns), ?SCAN_MS};
             false ->
                 _ = put(looked_at, none),
-                State#scan{holders = #{}, walk = []}
+                {State#scan{holders = #{}, walk = []}, ?IDLE_MS}
         end,
     _ = put(holders, confirmed(Scanned)),
     Spent_ns = min(10 * ?STEP_NS, max(0, erlang:monotonic_time(nanosecond) - Start_ns - get(waited_ns))),
     _ = put(cost_ns, get(cost_ns) + Spent_ns),
-    scan(Scanned, max(?SCAN_MS, Spent_ns * ?REST div 1_000_000)).
+    scan(Scanned, max(Least_ms, Spent_ns * ?REST div 1_000_000)).
 
 work_is_there(#scan{ticks = Ticks}) ->
     [Io, Cpu | _] = lists:reverse(erlang:statistics(active_tasks_all)),
@@ -461,26 +466,42 @@ serve({monitor, Who, long_schedule, Facts}, #agent{long_len = Len} = State) when
     State#agent{long = [{Id, Who, undefined, Ms, Functions} | State#agent.long], long_len = Len + 1};
 serve({monitor, _, long_schedule, _}, #agent{left_out = LeftOut} = State) ->
     State#agent{left_out = LeftOut + 1};
-serve({asked, Id, Name, Function}, #agent{long = Long} = State) ->
+serve({asked, Id, Name, More}, #agent{long = Long} = State) ->
     case lists:keyfind(Id, 1, Long) of
         {Id, Who, _, Ms, Functions} ->
-            State#agent{long = lists:keyreplace(Id, 1, Long, {Id, Who, Name, Ms, [Function | Functions]})};
+            State#agent{long = lists:keyreplace(Id, 1, Long, {Id, Who, Name, Ms, Functions ++ More})};
         false ->
             State
     end;
 serve(_Late, State) ->
     State.
 
-%% The process may be in its next long slice already, so somebody else waits for its answer.
+%% The process may be in its next long slice already, so somebody else waits for its answer. What it has on its stack
+%% may be the function that called the NIF; of a gen_server that has returned to its loop only its callbacks are left.
 asked(Agent, Id, Pid) ->
     spawn_link(fun() ->
-        case erlang:process_info(Pid, [current_function, registered_name]) of
-            [{_, {_, _, _} = Function}, {_, Name}] ->
-                Agent ! {asked, Id, case Name of [] -> undefined; _ -> Name end, Function};
+        case erlang:process_info(Pid, [current_stacktrace, registered_name, total_heap_size]) of
+            [{_, Stack}, {_, Name}, {_, Words}] ->
+                Functions = [{M, F, A} || {M, F, A, _} <- Stack, is_integer(A)] ++ callbacks(Pid, Words),
+                Agent ! {asked, Id, case Name of [] -> undefined; _ -> Name end, Functions};
             _ ->
                 gone
         end
     end).
+
+%% To read the dictionary copies all of it, so only of a small process.
+callbacks(Pid, Words) when Words < ?HEAP_WORDS ->
+    case erlang:process_info(Pid, dictionary) of
+        {dictionary, Entries} ->
+            case lists:keyfind('$initial_call', 1, Entries) of
+                {_, {Module, init, 1}} -> [{Module, Callback, Arity} || {Callback, Arity} <- ?CALLBACKS];
+                _ -> []
+            end;
+        undefined ->
+            []
+    end;
+callbacks(_Pid, _Words) ->
+    [].
 
 report(From, Ref, Wall, #agent{ticks = Ticks, scanner = Scanner} = State) ->
     Now_ns = erlang:monotonic_time(nanosecond),

@@ -7,6 +7,9 @@ defmodule Tame.Watch.Connection do
 
   @call_ms 10_000
 
+  # A node that refuses says so at once; the VM gives up after 7 s.
+  @slow_ms 5000
+
   # The module that is sent needs what came with it.
   @least_otp 25
 
@@ -87,13 +90,19 @@ defmodule Tame.Watch.Connection do
     :ok = :logger.set_primary_config(:level, :none)
 
     try do
-      if :net_kernel.connect_node(node) == true, do: :ok, else: {:error, "#{node}: #{why(node)}"}
+      began = System.monotonic_time(:millisecond)
+
+      if :net_kernel.connect_node(node) == true do
+        :ok
+      else
+        {:error, "#{node}: #{why(node, System.monotonic_time(:millisecond) - began)}"}
+      end
     after
       :logger.set_primary_config(:level, level)
     end
   end
 
-  defp why(node) do
+  defp why(node, took_ms) do
     [name, host] = node |> Atom.to_string() |> String.split("@", parts: 2)
     charlist = String.to_charlist(host)
 
@@ -101,7 +110,7 @@ defmodule Tame.Watch.Connection do
          {:ok, names} <- :erl_epmd.names(charlist) do
       case List.keyfind(names, String.to_charlist(name), 0) do
         nil -> "there is no node #{name} on #{host}, where epmd knows #{known(names)}"
-        {_, port} -> not_ours(charlist, port)
+        {_, port} -> not_ours(charlist, port, took_ms)
       end
     else
       {:error, :address} -> "no epmd answers on #{host}: is a distributed node running there?"
@@ -112,7 +121,11 @@ defmodule Tame.Watch.Connection do
   defp known([]), do: "none"
   defp known(names), do: Enum.map_join(names, ", ", &to_string(elem(&1, 0)))
 
-  defp not_ours(host, port) do
+  # It is the watched node's schedulers that answer, which may be what is to be found out.
+  defp not_ours(_host, _port, took_ms) when took_ms >= @slow_ms,
+    do: "it did not answer the connection for #{took_ms} ms: are its schedulers held? Try again"
+
+  defp not_ours(host, port, _took_ms) do
     case :gen_tcp.connect(host, port, [], 2000) do
       {:ok, socket} ->
         :gen_tcp.close(socket)
