@@ -67,7 +67,7 @@
 -define(SCAN_NS, 500_000).
 -define(REST, 200).
 %% A process that takes longer to answer is at work in native code; that is its time and not ours.
--define(ANSWER_NS, 100_000).
+-define(ANSWER_NS, 20_000).
 %% A step of ours that takes longer than this was interrupted, by the operating system or for others' turns.
 -define(STEP_NS, 1_000_000).
 -define(TICK_NS, 20_000).

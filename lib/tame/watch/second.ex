@@ -157,7 +157,7 @@ defmodule Tame.Watch.Second do
   @doc """
   The delays of all tickers together. A wake-up counts with the middle of its bucket.
 
-      iex> Tame.Watch.Second.neighbour([{3, 1_300_000, [{0, 2}, {40, 1}]}])
+      iex> Tame.Watch.Second.neighbour([{3, 1_300_000, [{0, 2}, {36, 1}]}])
       %{wakes: 3, p50_us: 0.5, p99_us: 1152.0, max_us: 1300.0}
   """
   @spec neighbour([{non_neg_integer(), non_neg_integer(), [{non_neg_integer(), pos_integer()}]}]) ::
