@@ -123,6 +123,8 @@ init(Caller, Options) ->
         error:badarg -> Caller ! {?MODULE, self(), {error, taken}}
     end.
 
+%% It ends with the reason as its own, which the watcher sees.
+-spec keep(pid(), options()) -> no_return().
 keep(Caller, #{watcher := Watcher, limit_ms := Limit_ms} = Options) ->
     Tickers = [
         {Ticks, spawn_at(N, fun() -> ticker(Ticks) end)}
@@ -245,6 +247,8 @@ taken(Ticks, Now_ns) ->
     ticks :: [atomics:atomics_ref()],
     %% Those still to be asked of all the processes that there were.
     walk = [] :: [pid()],
+    %% Those that were in a dirty NIF before, and are asked each time.
+    often = [] :: [pid()],
     holders = #{} :: #{pid() => {mfa() | garbage_collection, Since_ns :: integer(), non_neg_integer(), Seen_ns :: integer()}},
     nifs = #{} :: #{mfa() => []},
     nifs_at_ns = undefined :: undefined | integer(),
@@ -257,7 +261,8 @@ scanner(Ticks) ->
     scan(#scan{ticks = Ticks}, ?IDLE_MS).
 
 scan(State, Rest_ms) ->
-    receive after Rest_ms -> ok end,
+    %% The timers of a held scheduler stand still, so the agent wakes us too.
+    receive look -> ok after Rest_ms -> ok end,
     Start_ns = erlang:monotonic_time(nanosecond),
     _ = put(waited_ns, 0),
     {Scanned, Least_ms} =
@@ -266,7 +271,7 @@ scan(State, Rest_ms) ->
                 {look(known(State, Start_ns), Start_ns), ?SCAN_MS};
             false ->
                 _ = put(looked_at, none),
-                {State#scan{holders = #{}, walk = []}, ?IDLE_MS}
+                {State#scan{holders = #{}, walk = [], often = []}, ?IDLE_MS}
         end,
     _ = put(holders, confirmed(Scanned)),
     Spent_ns = min(10 * ?STEP_NS, max(0, erlang:monotonic_time(nanosecond) - Start_ns - get(waited_ns))),
@@ -287,9 +292,9 @@ known(#scan{nifs_at_ns = At_ns} = State, Now_ns) when At_ns =:= undefined; Now_n
 known(State, _Now_ns) ->
     State.
 
-%% Those seen last time first, then as many of the others as there is time for.
-look(#scan{holders = Before} = State, Start_ns) ->
-    Again = lists:foldl(fun look_at/2, State#scan{holders = #{}}, [{Pid, Before} || Pid <- maps:keys(Before)]),
+%% Those that were seen once first, then as many of the others as there is time for.
+look(#scan{holders = Before, often = Often} = State, Start_ns) ->
+    Again = lists:foldl(fun(Pid, Acc) -> look_at({Pid, Before}, Acc) end, State#scan{holders = #{}}, Often),
     {Walk, All} =
         case State#scan.walk of
             [] -> Pids = processes(), {Pids, length(Pids)};
@@ -297,10 +302,11 @@ look(#scan{holders = Before} = State, Start_ns) ->
         end,
     {Walked, Left} = walk(Walk, Before, Again, Start_ns, 0),
     _ = put(looked_at, {length(Walk) - length(Left), All}),
-    Walked#scan{walk = Left}.
+    New = [Pid || Pid <- maps:keys(Walked#scan.holders), not lists:member(Pid, Often)],
+    Walked#scan{walk = Left, often = lists:sublist(New ++ Often, ?HOLDERS)}.
 
-walk([Pid | Rest], Before, #scan{holders = Holders} = State, Start_ns, N) when N rem 20 =/= 19 ->
-    case is_map_key(Pid, Before) orelse map_size(Holders) >= ?HOLDERS of
+walk([Pid | Rest], Before, #scan{holders = Holders, often = Often} = State, Start_ns, N) when N rem 20 =/= 19 ->
+    case lists:member(Pid, Often) orelse map_size(Holders) >= ?HOLDERS of
         true -> walk(Rest, Before, State, Start_ns, N + 1);
         false -> walk(Rest, Before, look_at({Pid, Before}, State), Start_ns, N + 1)
     end;
@@ -443,9 +449,11 @@ serve(State) ->
     end.
 
 serve({?MODULE, ask, From, Ref}, #agent{owed = true} = State) ->
+    State#agent.scanner ! look,
     report(From, Ref, late, State);
 serve({?MODULE, ask, From, Ref}, #agent{walls = Walls} = State) ->
     Walls ! {self(), wall},
+    State#agent.scanner ! look,
     Timer = erlang:start_timer(?WALL_MS, self(), wall),
     State#agent{waiting = {From, Ref, Timer}, owed = true};
 serve({Walls, Wall}, #agent{walls = Walls, waiting = Waiting} = State) ->

@@ -38,6 +38,9 @@ defmodule Tame.Watch do
   # The module there outlives its time by this, so that it is we who end it.
   @grace_ms 30_000
 
+  # How old the list of the node's NIFs may be.
+  @nifs_ms 5000
+
   # Seconds beyond this are left out of the result, the oldest first: a watch may last for hours.
   @most_seconds 3600
 
@@ -140,6 +143,7 @@ defmodule Tame.Watch do
       facts: facts,
       options: options,
       blame: blame,
+      nifs_at: began - @nifs_ms,
       base: nil,
       events: [],
       next: began,
@@ -158,14 +162,27 @@ defmodule Tame.Watch do
     {:ok, %{result | seconds: Enum.reverse(result.seconds)}}
   end
 
-  defp blame(node) do
-    nifs =
-      case Connection.call(node, @module, :nifs, []) do
-        {:ok, nifs} -> nifs
-        {:error, _} -> []
-      end
+  defp nifs(node) do
+    case Connection.call(node, @module, :nifs, []) do
+      {:ok, nifs} -> nifs
+      {:error, _} -> []
+    end
+  end
 
-    Blame.new(nifs, fn module ->
+  # Modules are loaded while we watch; whoever is to blame may be one of them.
+  defp refreshed(%{long: []}, state), do: state
+
+  defp refreshed(_report, state) do
+    if now_ms() - state.nifs_at > @nifs_ms do
+      blame = Blame.refresh(state.blame, nifs(state.options.node))
+      %{state | blame: blame, nifs_at: now_ms()}
+    else
+      state
+    end
+  end
+
+  defp blame(node) do
+    Blame.new(nifs(node), fn module ->
       case Connection.call(node, :code, :get_object_code, [module]) do
         {:ok, {^module, code, _file}} -> code
         _ -> nil
@@ -224,6 +241,7 @@ defmodule Tame.Watch do
   end
 
   defp second(report, state) do
+    state = refreshed(report, state)
     {second, blame} = Second.new(report, state.base, state.facts, state.blame)
     wall = if report.wall == :late, do: state.base.wall, else: report
     state = calls(report, %{state | blame: blame, base: %{last: report, wall: wall}})

@@ -10,7 +10,53 @@ defmodule Mix.Tasks.Tame.Watch do
       $ mix tame.watch --node app@host --cookie secret --for 60s --json watch.json
       $ mix tame.watch --node app@host --slices my_nif:decode/1 --calls 50
 
-  @@SAMPLE@@
+  One Erlang module is sent to the node, which needs neither tame nor Elixir, OTP 25 or newer. It is refused where it is present
+  already, and it removes itself when the watch ends, is interrupted or killed, or loses the connection. On a terminal the screen is
+  written anew each second; at the end, and elsewhere, there is the sum:
+
+      app@127.0.0.1  OTP 25, 2 schedulers, 2 dirty CPU, 10 dirty I/O
+      6 seconds, cost 0.24 % of a core there (mean)
+
+      schedulers  utilised %  threads at work  waiting
+      normal              16                -        -
+      dirty CPU          100                2        1
+      dirty I/O            0                0        0
+
+      neighbours woke 147 ms late in the worst second's p99, 152 ms at most
+
+      in a dirty NIF              threads    processes  longest ms
+      tame_spin:spin_dirty_nif/1  dirty CPU          3         391
+
+      slices over 10 ms in  called by    count  longest ms  process
+      tame_cuts:cut/1       app:parse/0     19          86  <0.93.0>
+
+      calls traced: 50, 2150 µs (median), 6265 µs at most
+        normal slices: 1047, the longest 4129 µs
+
+  `threads at work` and `waiting` are of the dirty schedulers, in the sum the most of a second. `in a dirty NIF` are processes seen
+  there twice in a row or more, and since when without a break: a process that calls the same NIF again meanwhile is not told
+  from one that is still in the first call. It may also wait there for a thread. Processes are asked only while dirty
+  schedulers are busy or one is held, as many as 0.5 % of a core allow; where that is less than half of them, it is said. Neighbours
+  wake every 100 ms on each scheduler; a wake-up that was missed counts with its own delay.
+
+  The VM reports slices of 10 ms and more, and does not say which NIF they were spent in. A NIF that hops is named by its process; of a
+  plain one the process only says which function called it, and so it is looked up which NIFs that function calls: one is the
+  NIF, of several it was one of them. A slice may hold many short calls. Up to OTP 27 a node has one system monitor. One that
+  somebody else has stays theirs, and long slices are not seen.
+
+  With `--slices` the callers of one function are traced while they are in it, on OTP 27 and newer in a session of its own. Nothing is
+  traced without.
+
+  ## What it costs
+
+  `cost` is the time of its own work on the node. Each wake-up, some 25 a second with two schedulers, also makes an idle scheduler look
+  for work before it sleeps again: by the operating system's count, an idle node used 0.6 % of a core more while watched, and 0.2 %
+  without busy waiting (`+sbwt none`); see `bench/watch.exs`. To trace costs a microsecond for each event.
+
+  ## What it cannot see
+
+  Slices below 10 ms; which call of a NIF a slice was spent in; anything while all schedulers are held, when the node answers late, which
+  is said. A node that has one scheduler is held with its watch.
 
   ## Command line options
 

@@ -37,6 +37,10 @@ defmodule Tame.Watch.Blame do
     }
   end
 
+  @doc "The NIFs anew, when modules were loaded."
+  @spec refresh(t(), [mfa()]) :: t()
+  def refresh(blame, nifs), do: %{new(nifs, blame.fetch) | calls: blame.calls}
+
   @doc "The verdict on the functions in which a process was seen, the most telling first."
   @spec verdict(t(), [mfa()]) :: {verdict(), t()}
   def verdict(blame, functions) do

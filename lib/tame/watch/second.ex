@@ -62,7 +62,7 @@ defmodule Tame.Watch.Second do
        at_ms: div(report.at_ns - facts.began_ns, 1_000_000),
        utilisation: utilisation(report.wall, base.wall.wall, facts),
        dirty: dirty,
-       holders: Enum.map(report.holders, &holder(&1, report.at_ns, dirty)),
+       holders: Enum.map(report.holders, &holder(&1, looked_ns(report), dirty)),
        neighbour: neighbour(report.ticks),
        long_schedules: long,
        long_left_out: report.long_left_out,
@@ -110,6 +110,10 @@ defmodule Tame.Watch.Second do
   end
 
   # ---- processes ------------------------------------------------------------------------------------
+
+  # While the scanner waits for a process it looks at no other.
+  defp looked_ns(%{held: {_, since_ns}}), do: since_ns
+  defp looked_ns(%{at_ns: at_ns}), do: at_ns
 
   defp holder({pid, name, function, since_ns}, now_ns, dirty) do
     %{
