@@ -239,8 +239,8 @@ taken(Ticks, Now_ns) ->
 
 %% ---- who holds a dirty scheduler -------------------------------------------------------------------
 
-%% No BIF says who runs on one, so processes are asked; only those that run or wait to run are asked twice. Who is in a
-%% dirty NIF answers at once, with that NIF as current function. Who is in a NIF on a normal scheduler does not answer
+%% No BIF says who runs on one, so processes are asked; only those that run are asked twice, and one that waits for a dirty
+%% thread is not running. Who is in a dirty NIF answers at once, with that NIF as current function. Who is in a NIF on a normal scheduler does not answer
 %% before its slice ends, and then names the function that called it: so `asks' in the dictionary, which the agent reads,
 %% says who holds a normal scheduler.
 -record(scan, {
@@ -249,7 +249,7 @@ taken(Ticks, Now_ns) ->
     walk = [] :: [pid()],
     %% Those that were in a dirty NIF before, and are asked each time.
     often = [] :: [pid()],
-    holders = #{} :: #{pid() => {mfa() | garbage_collection, Since_ns :: integer(), non_neg_integer(), Seen_ns :: integer()}},
+    holders = #{} :: #{pid() => {mfa() | garbage_collection, Since_ns :: integer(), non_neg_integer(), Seen_ns :: integer(), boolean()}},
     nifs = #{} :: #{mfa() => []},
     nifs_at_ns = undefined :: undefined | integer(),
     loaded = 0 :: non_neg_integer()
@@ -273,7 +273,7 @@ scan(State, Rest_ms) ->
                 _ = put(looked_at, none),
                 {State#scan{holders = #{}, walk = [], often = []}, ?IDLE_MS}
         end,
-    _ = put(holders, confirmed(Scanned)),
+    _ = put(holders, certain(Scanned)),
     Spent_ns = min(10 * ?STEP_NS, max(0, erlang:monotonic_time(nanosecond) - Start_ns - get(waited_ns))),
     _ = put(cost_ns, get(cost_ns) + Spent_ns),
     scan(Scanned, max(Least_ms, Spent_ns * ?REST div 1_000_000)).
@@ -317,22 +317,23 @@ walk(Pids, Before, State, Start_ns, N) ->
     end.
 
 look_at({Pid, Before}, #scan{holders = Holders} = State) ->
-    Asked_ns = erlang:monotonic_time(nanosecond),
-    case does(Pid, Asked_ns, State) of
-        nothing ->
-            State;
-        {What, Reductions} ->
-            Now_ns = erlang:monotonic_time(nanosecond),
-            case Before of
-                #{Pid := {What, Since_ns, Reductions_before, Seen_ns}} ->
-                    More = Reductions - Reductions_before,
-                    case More * 1_000_000 > ?DIRTY_REDUCTIONS * (Now_ns - Seen_ns) of
-                        true -> State;
-                        false -> State#scan{holders = Holders#{Pid => {What, Since_ns, Reductions, Now_ns}}}
-                    end;
-                _ ->
-                    State#scan{holders = Holders#{Pid => {What, Now_ns, Reductions, Now_ns}}}
-            end
+    case does(Pid, erlang:monotonic_time(nanosecond), State) of
+        nothing -> State;
+        Does -> State#scan{holders = Holders#{Pid => holder(Does, Before, Pid, erlang:monotonic_time(nanosecond))}}
+    end.
+
+%% Seen in the same function again, it is certain once it was charged nothing in between. Later it may be, for a call that
+%% has ended.
+holder({What, Reductions}, Before, Pid, Now_ns) ->
+    case Before of
+        #{Pid := {What, Since_ns, Reductions_before, Seen_ns, Certain}} ->
+            Quiet = (Reductions - Reductions_before) * 1_000_000 =< ?DIRTY_REDUCTIONS * (Now_ns - Seen_ns),
+            case Certain orelse Quiet of
+                true -> {What, Since_ns, Reductions, Now_ns, true};
+                false -> {What, Now_ns, Reductions, Now_ns, false}
+            end;
+        _ ->
+            {What, Now_ns, Reductions, Now_ns, false}
     end.
 
 does(Pid, _Asked_ns, _State) when Pid =:= self() ->
@@ -342,7 +343,7 @@ does(Pid, Asked_ns, State) ->
     Does =
         case erlang:process_info(Pid, status) of
             {status, garbage_collecting} -> {garbage_collection, 0};
-            {status, Status} when Status =:= running; Status =:= runnable -> at_work(Pid, State);
+            {status, running} -> at_work(Pid, State);
             _ -> nothing
         end,
     _ = erase(asks),
@@ -367,9 +368,8 @@ is_native({Module, Name, Arity} = Function, #scan{nifs = Nifs}) ->
         (nifs_of(Module) =/= [] andalso
             not lists:member({Name, Arity}, erlang:get_module_info(Module, functions))).
 
-%% Those seen twice.
-confirmed(#scan{holders = Holders}) ->
-    [{Pid, What, Since_ns} || {Pid, {What, Since_ns, _, Seen_ns}} <- maps:to_list(Holders), Seen_ns > Since_ns].
+certain(#scan{holders = Holders}) ->
+    [{Pid, What, Since_ns} || {Pid, {What, Since_ns, _, _, true}} <- maps:to_list(Holders)].
 
 %% ---- the schedulers' counters ------------------------------------------------------------------------
 

@@ -35,7 +35,7 @@ defmodule Mix.Tasks.Tame.Watch do
 
   `threads at work` and `waiting` are of the dirty schedulers, in the sum the most of a second. `in a dirty NIF` are processes seen
   there twice in a row or more, and since when without a break: a process that calls the same NIF again meanwhile is not told
-  from one that is still in the first call. It may also wait there for a thread. Processes are asked only while dirty
+  from one that is still in the first call. Processes are asked only while dirty
   schedulers are busy or one is held, as many as 0.5 % of a core allow; where that is less than half of them, it is said. Neighbours
   wake every 100 ms on each scheduler; a wake-up that was missed counts with its own delay.
 
