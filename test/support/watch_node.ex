@@ -63,6 +63,17 @@ defmodule Tame.WatchNode do
     end
   end
 
+  # A slice of a second.
+  def long_cuts do
+    receive do
+      :never -> :ok
+    after
+      500 -> :tame_cuts.cuts(1_000_000)
+    end
+
+    long_cuts()
+  end
+
   def yielding do
     :tame_spin.spin_yielding(1000)
 

@@ -15,23 +15,23 @@ defmodule Mix.Tasks.Tame.Watch do
   written anew each second; at the end, and elsewhere, there is the sum:
 
       app@127.0.0.1  OTP 25, 2 schedulers, 2 dirty CPU, 10 dirty I/O
-      6 seconds, cost 0.24 % of a core there (mean)
+      6 seconds, cost 0.26 % of a core there (mean)
 
       schedulers  utilised %  threads at work  waiting
-      normal              16                -        -
+      normal              15                -        -
       dirty CPU          100                2        1
       dirty I/O            0                0        0
 
-      neighbours woke 147 ms late in the worst second's p99, 152 ms at most
+      neighbours woke 123 ms late in the worst second's p99, 128 ms at most
 
       in a dirty NIF              threads    processes  longest ms
-      tame_spin:spin_dirty_nif/1  dirty CPU          3         391
+      tame_spin:spin_dirty_nif/1  dirty CPU          3         842
 
       slices over 10 ms in  called by    count  longest ms  process
-      tame_cuts:cut/1       app:parse/0     19          86  <0.93.0>
+      tame_cuts:cut/1       app:parse/0     19          83  <0.93.0>
 
-      calls traced: 50, 2150 µs (median), 6265 µs at most
-        normal slices: 1047, the longest 4129 µs
+      calls traced: 50, 2136 µs (median), 10184 µs at most
+        normal slices: 1045, the longest 8034 µs
 
   `threads at work` and `waiting` are of the dirty schedulers, in the sum the most of a second. `in a dirty NIF` are processes seen
   there twice in a row or more, and since when without a break: a process that calls the same NIF again meanwhile is not told

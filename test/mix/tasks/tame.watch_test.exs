@@ -101,6 +101,21 @@ defmodule Mix.Tasks.Tame.WatchTest do
     WatchNode.stop(watched)
   end
 
+  test "who holds a scheduler while it lasts" do
+    watched = WatchNode.start()
+    [pid] = WatchNode.work(watched, :long_cuts, 1)
+    {out, "", 0, json} = watch(watched, ~w(--for 6s))
+    clean!(watched)
+
+    # As it is written there: <9001.90.0> here is <0.90.0>.
+    there = String.replace(inspect(pid), ~r/^#PID<\d+/, "<0")
+    held = for %{"held" => %{} = held} <- json["seconds"], do: held
+    assert [_ | _] = held
+    assert Enum.all?(held, &(&1["process"] == there))
+    assert out =~ "#{there} has not answered for "
+    WatchNode.stop(watched)
+  end
+
   test "the slices of so many calls of a function, and no more" do
     watched = WatchNode.start()
     WatchNode.work(watched, :yielding, 2)
