@@ -114,6 +114,21 @@ static int find_by_dynamic(const char *bytes, size_t size, const Elf64_Ehdr *hea
     return 1;
 }
 
+/* Whether the file holds all that is loaded of it: what is cut off would be a bus error on first
+ * use. */
+static int is_whole(const char *bytes, size_t size, const Elf64_Ehdr *head)
+{
+    Elf64_Phdr part;
+
+    for (unsigned i = 0; i < head->e_phnum; i++) {
+        if (!get(bytes, size, head->e_phoff + (uint64_t)i * sizeof part, &part, sizeof part) ||
+            (part.p_type == PT_LOAD &&
+             (part.p_offset > size || part.p_filesz > size - part.p_offset)))
+            return 0;
+    }
+    return 1;
+}
+
 enum elf_verdict elf_parse(const char *bytes, size_t size, struct elf_imports *imports)
 {
     Elf64_Ehdr head;
@@ -129,8 +144,9 @@ enum elf_verdict elf_parse(const char *bytes, size_t size, struct elf_imports *i
         return ELF_NOT_ELF;
     if (head.e_machine != OUR_MACHINE)
         return ELF_OTHER_MACHINE;
-    if (head.e_type != ET_DYN || (!find_by_sections(bytes, size, &head, &symbols) &&
-                                  !find_by_dynamic(bytes, size, &head, &symbols)))
+    if (head.e_type != ET_DYN || !is_whole(bytes, size, &head) ||
+        (!find_by_sections(bytes, size, &head, &symbols) &&
+         !find_by_dynamic(bytes, size, &head, &symbols)))
         return ELF_NOT_ELF;
     if (symbols.at > size || symbols.len > (size - symbols.at) / sizeof(Elf64_Sym) ||
         symbols.strings_at > size || symbols.strings_size > size - symbols.strings_at)

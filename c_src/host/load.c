@@ -64,7 +64,8 @@ int load_check(const char *path, struct elf_imports *imports, struct refusal *re
                    ? refuse(refusal, "no_such_file", "there is no file %s", path)
                    : refuse(refusal, "cannot_read", "cannot read %s: %s", path, strerror(errno));
     case ELF_NOT_ELF:
-        return refuse(refusal, "bad_library", "%s is not a shared library", path);
+        return refuse(refusal, "bad_library", "%s is not a shared library, or not a whole one",
+                      path);
     case ELF_OTHER_MACHINE:
         return refuse(refusal, "wrong_architecture",
                       "%s is built for another processor: build it on this machine", path);

@@ -219,7 +219,8 @@ static void print_end(FILE *to, int status)
 
     if (WIFSIGNALED(status)) {
         const char *name = signal_name(WTERMSIG(status));
-        snprintf(text, sizeof text, "its constructors or nif_init died of SIG%s", name);
+        snprintf(text, sizeof text,
+                 "its constructors, nif_init, or damaged tables: it died of SIG%s", name);
         print_error(to, "crashed", text);
         fprintf(to, ",\"signal\":\"SIG%s\"", name);
     } else {

@@ -17,7 +17,8 @@ defmodule Mix.Tasks.Tame.Audit do
   ## What a library can do
 
   Each library is loaded into a process that is thrown away, with the API present but no VM: one that crashes there is named
-  with its signal and does no harm. Shown is what its own table says of each function (normal, dirty CPU, dirty I/O), what it
+  with its signal and does no harm. A stripped one is read the same, for what it is loaded by is left in it; one that is cut off or
+  damaged is named. Shown is what its own table says of each function (normal, dirty CPU, dirty I/O), what it
   asks of the API, and, from a VM of its own, whether the module has bound what the table has:
 
       jiffy  /usr/lib/erlang/lib/jiffy-1.1.1/priv/jiffy.so

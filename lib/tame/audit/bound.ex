@@ -5,7 +5,8 @@ defmodule Tame.Audit.Bound do
 
   alias Tame.Audit.Peer
 
-  @load_ms 10_000
+  # For a machine that is busy, with a cold disk; one that hangs takes as long.
+  @load_ms 30_000
 
   @type answer ::
           {:ok, [{atom(), arity()}], asks_for_library? :: boolean()}

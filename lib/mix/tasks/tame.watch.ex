@@ -1,0 +1,188 @@
+defmodule Mix.Tasks.Tame.Watch do
+  use Mix.Task
+
+  @shortdoc "Watches a running node: who holds its schedulers, and who waits for them"
+
+  @moduledoc """
+  Watches a running node: who holds its schedulers, and who waits for them.
+
+      $ mix tame.watch --node app@host
+      $ mix tame.watch --node app@host --cookie secret --for 60s --json watch.json
+      $ mix tame.watch --node app@host --slices my_nif:decode/1 --calls 50
+
+  One Erlang module is sent to the node, which needs neither tame nor Elixir, OTP 25 or newer. It is refused where it is present
+  already, and it removes itself when the watch ends, is interrupted or killed, or loses the connection. On a terminal the screen is
+  written anew each second; at the end, and elsewhere, there is the sum:
+
+      app@127.0.0.1  OTP 25, 2 schedulers, 2 dirty CPU, 10 dirty I/O
+      6 seconds, cost 0.26 % of a core there (mean)
+
+      schedulers  utilised %  threads at work  waiting
+      normal              15                -        -
+      dirty CPU          100                2        1
+      dirty I/O            0                0        0
+
+      neighbours woke 123 ms late in the worst second's p99, 128 ms at most
+
+      in a dirty NIF              threads    processes  longest ms
+      tame_spin:spin_dirty_nif/1  dirty CPU          3         842
+
+      slices over 10 ms in  called by    count  longest ms  process
+      tame_cuts:cut/1       app:parse/0     19          83  <0.93.0>
+
+      calls traced: 50, 2136 µs (median), 10184 µs at most
+        normal slices: 1045, the longest 8034 µs
+
+  `threads at work` and `waiting` are of the dirty schedulers, in the sum the most of a second. `in a dirty NIF` are processes seen
+  there twice in a row or more, and since when without a break: a process that calls the same NIF again meanwhile is not told
+  from one that is still in the first call. Processes are asked only while dirty
+  schedulers are busy or one is held, as many as 0.5 % of a core allow; where that is less than half of them, it is said. Neighbours
+  wake every 100 ms on each scheduler; a wake-up that was missed counts with its own delay.
+
+  The VM reports slices of 10 ms and more, and does not say which NIF they were spent in. A NIF that hops is named by its process; of a
+  plain one the process only says which function called it, and so it is looked up which NIFs that function calls: one is the
+  NIF, of several it was one of them. A slice may hold many short calls. Up to OTP 27 a node has one system monitor. One that
+  somebody else has stays theirs, and long slices are not seen.
+
+  With `--slices` the callers of one function are traced while they are in it, on OTP 27 and newer in a session of its own. Nothing is
+  traced without.
+
+  ## What it costs
+
+  `cost` is the time of its own work on the node. Each wake-up, some 25 a second with two schedulers, also makes an idle scheduler look
+  for work before it sleeps again: by the operating system's count, an idle node used 0.6 % of a core more while watched, and 0.2 %
+  without busy waiting (`+sbwt none`); see `bench/watch.exs`. To trace costs a microsecond for each event.
+
+  ## What it cannot see
+
+  Slices below 10 ms; which call of a NIF a slice was spent in; anything while all schedulers are held, when the node answers late, which
+  is said. A node that has one scheduler is held with its watch.
+
+  ## Command line options
+
+    * `--node NAME` - the node, as `name@host`; by its host's dots it has a long name or a short one
+    * `--cookie COOKIE` - its cookie (default: this user's)
+    * `--for TIME` - how long to watch, as `60s`, at most `1000s` (default: 600s); Ctrl-C twice ends it sooner
+    * `--slices FUNCTION` - trace calls of that function and read their slices
+    * `--calls N` - so many calls, at most 10000 (default: 100)
+    * `--json FILE` - write every second and every traced call as JSON at the end
+
+  ## Exit status
+
+  `0` when the node was watched for as long as asked; `1` when it was lost before, with what was seen until then, or when the command
+  line is wrong, the node is not there, refuses, or is watched already.
+  """
+
+  alias Tame.{Options, Output, SystemInfo, Watch}
+  alias Tame.Audit.Target
+  alias Tame.Contention.Plan
+  alias Tame.Watch.{Connection, Format}
+
+  @switches [
+    node: :string,
+    cookie: :string,
+    for: :string,
+    slices: :string,
+    calls: :pos_integer,
+    json: :string
+  ]
+
+  @default_for "600s"
+  @default_calls 100
+  # Every call is some events, which are kept until they are told.
+  @most_calls 10_000
+
+  @impl Mix.Task
+  def run(argv) do
+    Mix.Task.run("app.config")
+
+    with {:ok, options} <- Options.parse(argv, @switches),
+         {:ok, node} <- node_of(options[:node]),
+         {:ok, for_ms} <- duration(options[:for] || @default_for),
+         {:ok, slices} <- slices(options[:slices], options[:calls]),
+         :ok <- writable(options[:json]),
+         system = SystemInfo.collect(command(argv)),
+         {:ok, result} <-
+           Watch.run(%{
+             node: node,
+             cookie: options[:cookie],
+             for_ms: for_ms,
+             slices: slices,
+             each: screen(IO.ANSI.enabled?())
+           }) do
+      finish(result, system, slices, options[:json])
+    else
+      {:error, message} -> Mix.raise(message)
+    end
+  end
+
+  # ---- the command line -----------------------------------------------------------------------------
+
+  defp node_of(nil), do: {:error, "no node to watch, expected: mix tame.watch --node name@host"}
+  defp node_of(text), do: Connection.parse(text)
+
+  defp duration(text) do
+    case Plan.parse_durations([text]) do
+      {:ok, [us]} when us >= 1_000_000 -> {:ok, div(us, 1000)}
+      {:ok, _} -> {:error, "--for #{text}: expected 1s or more"}
+      {:error, why} -> {:error, "--for: #{why}"}
+    end
+  end
+
+  defp slices(nil, nil), do: {:ok, nil}
+  defp slices(nil, _calls), do: {:error, "--calls goes with --slices"}
+
+  defp slices(_text, calls) when is_integer(calls) and calls > @most_calls,
+    do: {:error, "--calls #{calls}: expected at most #{@most_calls}"}
+
+  defp slices(text, calls) do
+    case Target.parse(text) do
+      {:ok, {:function, function}} -> {:ok, {function, calls || @default_calls}}
+      _ -> {:error, "--slices #{text}: expected a function as module:function/arity"}
+    end
+  end
+
+  # A cookie is nobody else's to read.
+  defp command(argv) do
+    {argv, _} =
+      Enum.map_reduce(argv, nil, fn
+        _, "--cookie" -> {"...", nil}
+        "--cookie=" <> _, _ -> {"--cookie=...", nil}
+        word, _ -> {word, word}
+      end)
+
+    Enum.join(["mix tame.watch" | argv], " ")
+  end
+
+  defp writable(nil), do: :ok
+  defp writable(path), do: Output.check(path)
+
+  # ---- telling --------------------------------------------------------------------------------------
+
+  # Where the output is no terminal, the sum at the end is enough.
+  defp screen(false), do: fn _, _, _ -> :ok end
+
+  defp screen(true) do
+    fn facts, second, calls ->
+      IO.write([IO.ANSI.home(), IO.ANSI.clear(), Format.screen(facts, second, calls)])
+    end
+  end
+
+  defp finish(result, system, slices, json) do
+    if IO.ANSI.enabled?(), do: IO.write([IO.ANSI.home(), IO.ANSI.clear()])
+    result |> Format.summary() |> IO.write()
+    function = slices && elem(slices, 0)
+
+    if json do
+      with {:error, message} <- Output.write(json, Format.json(result, system, function)),
+           do: Mix.raise(message)
+    end
+
+    if result.ended do
+      Mix.shell().error("#{result.facts.node}: #{result.ended}")
+      exit({:shutdown, 1})
+    end
+
+    :ok
+  end
+end

@@ -1,0 +1,156 @@
+defmodule Tame.Watch.Blame do
+  @moduledoc """
+  Which NIF a long slice was spent in, from what the VM tells of it.
+
+  The VM tells where a process left its scheduler, and a process says its current function when its slice is over. A NIF
+  that hops is named by that. A plain NIF is not: by then its process is in the function that called it. So the code
+  of that function, fetched from the node once, says which NIFs can be meant: those that it calls, by functions
+  of its own module or of the NIF's.
+  """
+
+  @enforce_keys [:nifs, :fetch]
+  defstruct [:nifs, :fetch, modules: MapSet.new(), calls: %{}]
+
+  @typedoc "`:nifs` are what is meant: one when it is certain, several when it is one of them, none when none is known."
+  @type verdict :: %{nifs: [String.t()], from: String.t() | nil}
+
+  @typedoc "`:calls` are the calls of each function of a module, as far as fetched."
+  @type t :: %__MODULE__{
+          nifs: MapSet.t(mfa()),
+          fetch: (module() -> binary() | nil),
+          modules: MapSet.t(module()),
+          calls: %{module() => %{{atom(), arity()} => [mfa()]}}
+        }
+
+  # Modules beyond so many, and of more bytes, are not looked into.
+  @most_modules 100
+  @most_bytes 1_000_000
+  @most_named 4
+
+  @doc "`fetch` gives the object code of a module of the node."
+  @spec new([mfa()], (module() -> binary() | nil)) :: t()
+  def new(nifs, fetch) do
+    %__MODULE__{
+      nifs: MapSet.new(nifs),
+      fetch: fetch,
+      modules: MapSet.new(nifs, &elem(&1, 0))
+    }
+  end
+
+  @doc "The NIFs anew, when modules were loaded."
+  @spec refresh(t(), [mfa()]) :: t()
+  def refresh(blame, nifs), do: %{new(nifs, blame.fetch) | calls: blame.calls}
+
+  @doc "The verdict on the functions in which a process was seen, the most telling first."
+  @spec verdict(t(), [mfa()]) :: {verdict(), t()}
+  def verdict(blame, functions) do
+    blame = Enum.reduce(functions, blame, fn {module, _, _}, blame -> fetch(blame, module) end)
+
+    case Enum.find(functions, &native?(blame, &1)) do
+      nil -> called(blame, Enum.uniq(functions))
+      nif -> {%{nifs: [text(nif)], from: nil}, blame}
+    end
+  end
+
+  # A NIF, or a hop under a name that its module's code does not have.
+  defp native?(blame, {module, name, arity} = function) do
+    function in blame.nifs or
+      (module in blame.modules and
+         match?(%{^module => %{}}, blame.calls) and
+         map_size(blame.calls[module]) > 0 and
+         not is_map_key(blame.calls[module], {name, arity}))
+  end
+
+  defp called(blame, []), do: {%{nifs: [], from: nil}, blame}
+
+  defp called(blame, [first | _] = functions) do
+    Enum.reduce_while(functions, {%{nifs: [], from: text(first)}, blame}, fn function,
+                                                                             {none, blame} ->
+      case reach(blame, function) do
+        {[], blame} ->
+          {:cont, {none, blame}}
+
+        {nifs, blame} ->
+          texts = nifs |> Enum.map(&text/1) |> Enum.sort()
+          {:halt, {%{nifs: Enum.take(texts, @most_named), from: text(function)}, blame}}
+      end
+    end)
+  end
+
+  # The NIFs that a function calls: within its module, and one step into modules that have NIFs.
+  defp reach(blame, {module, name, arity}) do
+    {outside, blame} = outside(blame, module, {name, arity})
+    {direct, others} = Enum.split_with(outside, &(&1 in blame.nifs))
+
+    Enum.reduce(others, {direct, blame}, fn {other, name, arity}, {found, blame} ->
+      if other != module and other in blame.modules do
+        blame = fetch(blame, other)
+        {more, blame} = outside(blame, other, {name, arity})
+        {found ++ Enum.filter(more, &(&1 in blame.nifs)), blame}
+      else
+        {found, blame}
+      end
+    end)
+    |> then(fn {found, blame} -> {Enum.uniq(found), blame} end)
+  end
+
+  # What is called from a function, directly or by functions of the same module; a NIF of its own among it.
+  defp outside(blame, module, from) do
+    blame = fetch(blame, module)
+    calls = blame.calls[module] || %{}
+    {walk([from], calls, module, MapSet.new(), blame.nifs) |> Enum.uniq(), blame}
+  end
+
+  defp walk([], _calls, _module, _seen, _nifs), do: []
+
+  defp walk([from | rest], calls, module, seen, nifs) do
+    if from in seen do
+      walk(rest, calls, module, seen, nifs)
+    else
+      targets = Map.get(calls, from, [])
+      {inside, outside} = Enum.split_with(targets, &(elem(&1, 0) == module and &1 not in nifs))
+      inside = Enum.map(inside, fn {_, name, arity} -> {name, arity} end)
+      outside ++ walk(inside ++ rest, calls, module, MapSet.put(seen, from), nifs)
+    end
+  end
+
+  defp fetch(%{calls: calls} = blame, module)
+       when is_map_key(calls, module) or map_size(calls) >= @most_modules,
+       do: blame
+
+  defp fetch(blame, module) do
+    calls =
+      case blame.fetch.(module) do
+        code when is_binary(code) and byte_size(code) <= @most_bytes -> calls(code, module)
+        _ -> %{}
+      end
+
+    %{blame | calls: Map.put(blame.calls, module, calls)}
+  end
+
+  @doc false
+  # The calls of each function, from its instructions.
+  def calls(code, module) do
+    {:beam_file, ^module, _, _, _, functions} = :beam_disasm.file(code)
+
+    Map.new(functions, fn {:function, name, arity, _, instructions} ->
+      {{name, arity}, instructions |> targets(module) |> Enum.uniq()}
+    end)
+  rescue
+    _ -> %{}
+  end
+
+  defp targets({:extfunc, module, name, arity}, _own), do: [{module, name, arity}]
+
+  defp targets({own, name, arity}, own) when is_atom(name) and is_integer(arity),
+    do: [{own, name, arity}]
+
+  # The name of a function stands at its start, which is no call.
+  defp targets({:func_info, _, _, _}, _own), do: []
+  defp targets(tuple, own) when is_tuple(tuple), do: targets(Tuple.to_list(tuple), own)
+  defp targets([head | tail], own), do: targets(head, own) ++ targets(tail, own)
+  defp targets(_, _own), do: []
+
+  @doc false
+  def text(function), do: Tame.Audit.Target.function_text(function)
+end

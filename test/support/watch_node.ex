@@ -1,0 +1,99 @@
+defmodule Tame.WatchNode do
+  @moduledoc """
+  A node to watch, with our code and without Elixir's, spoken to through its standard input and output; and what it can
+  be set to do.
+  """
+
+  @cookie "s3cret"
+
+  @doc "Starts it; it ends with `stop/1` or the calling process. Its epmd is that of `Tame.Latency.Distribution`."
+  def start(flags \\ []) do
+    ebin = fn module -> module |> :code.which() |> Path.dirname() |> String.to_charlist() end
+
+    {:ok, peer, node} =
+      :peer.start_link(%{
+        connection: :standard_io,
+        name: ~c"watched_#{System.pid()}_#{System.unique_integer([:positive])}",
+        host: ~c"127.0.0.1",
+        longnames: true,
+        wait_boot: 30_000,
+        args:
+          [~c"-start_epmd", ~c"false", ~c"-setcookie", String.to_charlist(@cookie)] ++
+            [~c"-kernel", ~c"logger_level", ~c"none"] ++
+            [~c"-pa", ebin.(:tame), ~c"-pa", ebin.(__MODULE__)] ++ flags
+      })
+
+    %{peer: peer, node: node}
+  end
+
+  def cookie, do: @cookie
+
+  def stop(%{peer: peer}), do: :peer.stop(peer)
+
+  def call(%{peer: peer}, module, function, args),
+    do: :peer.call(peer, module, function, args, 30_000)
+
+  @doc "So many processes there that do `work`, a name of the functions below, on and on."
+  def work(watched, work, count) do
+    for _ <- 1..count, do: call(watched, :erlang, :spawn, [__MODULE__, work, []])
+  end
+
+  @doc "Whether anything of a watch is left there."
+  def clean?(watched) do
+    not call(watched, :erlang, :module_loaded, [:tame_watch]) and
+      not call(watched, :erlang, :check_old_code, [:tame_watch]) and
+      call(watched, :erlang, :whereis, [:tame_watch]) == :undefined and
+      call(watched, :erlang, :system_monitor, []) == :undefined and
+      call(watched, :erlang, :statistics, [:scheduler_wall_time]) == :undefined
+  end
+
+  def dirty do
+    :tame_spin.spin_dirty(300_000)
+    dirty()
+  end
+
+  # One slice of 100 ms in calls of 1 ms that charge nothing, and a rest.
+  def cuts do
+    :tame_cuts.cuts(100_000)
+
+    receive do
+      :never -> :ok
+    after
+      20 -> cuts()
+    end
+  end
+
+  # A slice of a second.
+  def long_cuts do
+    receive do
+      :never -> :ok
+    after
+      500 -> :tame_cuts.cuts(1_000_000)
+    end
+
+    long_cuts()
+  end
+
+  def yielding do
+    :tame_spin.spin_yielding(1000)
+
+    receive do
+      :never -> :ok
+    after
+      5 -> yielding()
+    end
+  end
+
+  def idle do
+    receive do
+      :never -> :ok
+    end
+  end
+
+  @doc "A process that has the system monitor, where there is one for the node."
+  def monitor do
+    :erlang.register(:somebody, self())
+    :erlang.system_monitor(self(), [:busy_port])
+    idle()
+  end
+end
