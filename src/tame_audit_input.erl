@@ -11,40 +11,29 @@
 -module(tame_audit_input).
 
 -export([args/3]).
--export([load/1]).
+-export([keep/1]).
 -export([make/2]).
 -export([most/1]).
 
 -export_type([input/0]).
 
-%% One for each argument; or one for all of them. file: what load/1 has read.
+%% One for each argument; or one for all of them. file: what keep/1 was given.
 -type input() :: [name() | {literal, term()}] | file.
 
 -type name() :: binary | json | utf8 | list | map | integer | iolist | term.
 
-%% Reads an Elixir file whose value is fun(Size) -> Arguments. It is kept for args/3.
--spec load(file:filename_all()) -> ok | {error, binary()}.
-load(File) ->
-    try 'Elixir.Code':eval_file(File) of
-        {Fun, _} when is_function(Fun, 1) -> persistent_term:put(?MODULE, Fun);
-        {_, _} -> {error, <<"its value is no function of a size, as in: fn size -> [argument] end">>}
-    catch
-        error:Reason:Stack -> {error, exception(Reason, Stack)};
-        Kind:Reason -> {error, words("~ts: ~tp", [Kind, Reason])}
-    end.
-
-exception(Reason, Stack) ->
-    'Elixir.Exception':message('Elixir.Exception':normalize(error, Reason, Stack)).
+%% What makes the arguments of a file, for args/3. It raises nothing.
+-spec keep(fun((pos_integer()) -> {ok, term()} | {error, binary()})) -> ok.
+keep(Fun) ->
+    persistent_term:put(?MODULE, Fun).
 
 %% The arguments of a function of that arity, of about so many bytes each.
 -spec args(input(), pos_integer(), arity()) -> {ok, [term()]} | {error, binary()}.
 args(file, Bytes, Arity) ->
-    try (persistent_term:get(?MODULE))(Bytes) of
-        Args when is_list(Args), length(Args) =:= Arity -> {ok, Args};
-        Other -> {error, words("gives ~tP for ~b, expected a list of ~b arguments", [Other, 8, Bytes, Arity])}
-    catch
-        error:Reason:Stack -> {error, <<(words("raised for ~b: ", [Bytes]))/binary, (exception(Reason, Stack))/binary>>};
-        Kind:Reason -> {error, words("~ts for ~b: ~tP", [Kind, Bytes, Reason, 8])}
+    case (persistent_term:get(?MODULE))(Bytes) of
+        {ok, Args} when is_list(Args), length(Args) =:= Arity -> {ok, Args};
+        {ok, Other} -> {error, words("gives ~tP for ~b, expected a list of ~b arguments", [Other, 8, Bytes, Arity])};
+        {error, _} = Error -> Error
     end;
 args([One], Bytes, Arity) ->
     {ok, lists:duplicate(Arity, argument(One, Bytes))};

@@ -14,7 +14,7 @@
 -export_type([reason/0]).
 
 -type how() :: auto | recompile | overlay.
--type reason() :: no_debug_info | {compile, term()} | tame_overlay:reason().
+-type reason() :: no_debug_info | no_compiler | {compile, term()} | tame_overlay:reason().
 
 %% Functions are those of the library's table, in its order. auto: recompile where that can be done.
 -spec bind(how(), module(), [{atom(), arity()}], binary()) -> {ok, binary()} | {error, reason()}.
@@ -24,6 +24,8 @@ bind(overlay, Module, Functions, Beam) ->
     tame_overlay:bind(Module, Functions, Beam);
 bind(auto, Module, Functions, Beam) ->
     case tame_recompile:bind(Module, Functions, Beam) of
-        {error, no_debug_info} -> tame_overlay:bind(Module, Functions, Beam);
-        Bound -> Bound
+        {error, Lack} when Lack =:= no_debug_info; Lack =:= no_compiler ->
+            tame_overlay:bind(Module, Functions, Beam);
+        Bound ->
+            Bound
     end.

@@ -287,6 +287,9 @@ rebound(Module, How, #{functions := Functions, beam := Beam}) ->
         {error, no_debug_info} ->
             {error, {no_debug_info,
                 text("~p was compiled without debug_info, which bind => recompile needs; overlay does not", [Module])}};
+        {error, no_compiler} ->
+            {error, {no_compiler,
+                "the application compiler is not on the code path, which bind => recompile needs; overlay does not"}};
         {error, {compile, Why}} ->
             {error, {cannot_bind, text("~p cannot be compiled anew: ~0tP", [Module, Why, 20])}};
         {error, {instruction, Op}} ->

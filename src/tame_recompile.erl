@@ -9,13 +9,15 @@
 
 -export([bind/3]).
 
-%% The module's beam, bound to a host. Functions are those of the library's own table, in its order.
+%% The module's beam, bound to a host. Functions are those of the library's own table, in its order. A release
+%% may be without the compiler, which is OTP's application of that name.
 -spec bind(module(), [{atom(), arity()}], binary()) ->
-    {ok, binary()} | {error, no_debug_info | {compile, term()}}.
+    {ok, binary()} | {error, no_debug_info | no_compiler | {compile, term()}}.
 bind(Module, Functions, Beam) ->
-    case forms(Module, Beam) of
-        {ok, Forms, Options} -> compile(transform(Module, Functions, Forms), Options);
-        error -> {error, no_debug_info}
+    case {code:ensure_loaded(compile), forms(Module, Beam)} of
+        {{error, _}, _} -> {error, no_compiler};
+        {_, error} -> {error, no_debug_info};
+        {_, {ok, Forms, Options}} -> compile(transform(Module, Functions, Forms), Options)
     end.
 
 %% Whatever language it was written in, as Erlang's abstract code.

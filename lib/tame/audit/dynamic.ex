@@ -101,7 +101,7 @@ defmodule Tame.Audit.Dynamic do
   end
 
   defp load(%{options: %{input: {_, {:file, path}}}} = run) do
-    case Peer.call(run.peer, :tame_audit_input, :load, [path], run.options.limit_ms) do
+    case Peer.call(run.peer, Tame.Audit.InputFile, :load, [path], run.options.limit_ms) do
       {:ok, :ok} -> {:ok, :tame_audit_input.most(:file)}
       {:ok, {:error, why}} -> {:error, "#{path}: #{one_line(why)}"}
       {:error, why} -> {:error, "#{path}: reading it #{why}"}

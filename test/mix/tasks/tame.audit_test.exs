@@ -250,7 +250,7 @@ defmodule Mix.Tasks.Tame.AuditTest do
     test "a generator that raises, or gives what it should not", %{folder: folder} do
       for {text, expected} <- [
             {"fn _ -> raise \"no luck\" end", "raised for 1024: no luck"},
-            {"fn _ -> throw(:ball) end", "throw for 1024: ball"},
+            {"fn _ -> throw(:ball) end", "throw for 1024: :ball"},
             {"fn _ -> :x end", "gives x for 1024, expected a list of 1 arguments"},
             {":x", "its value is no function of a size"},
             {"fn _ ->", "generator.exs: "},
