@@ -39,14 +39,13 @@ static inline int tame_impl_pool_size(const struct tame_impl_instance *instance)
 
 /* ---- on a thread of ours -------------------------------------------------------------------- */
 
-/* All steps in one go, each of them looking whether the caller still lives; then the message. The
- * slices only give the rate a chance to be stored. */
+/* All steps in one go, each of them looking whether the caller still lives; then the message. */
 static inline void tame_impl_work(struct tame_impl_run *run)
 {
     enum tame_status status = TAME_MORE;
 
     while (status == TAME_MORE && !tame_impl_stopped(run))
-        status = tame_impl_slice(run, tame_now_ns(), tame_impl_dirty_slice_ns(run)).status;
+        status = tame_impl_long_slice(run, tame_now_ns());
     if (status == TAME_DONE) {
         ERL_NIF_TERM result = tame_impl_result(run);
 

@@ -7,6 +7,8 @@
 #ifndef TAME_RUN_H
 #define TAME_RUN_H
 
+#include <sched.h>
+
 #include "charge.h"
 #include "job.h"
 #include "tell.h"
@@ -54,6 +56,7 @@ struct tame_impl_run {
     uint32_t slices;
     uint64_t owed_ns; /* used, but not yet charged to the caller */
     uint64_t told_ns; /* when its progress was told; at first when it began */
+    uint64_t way_ns;  /* off the regular schedulers: when to give way next */
     int initialised;  /* cleanup is due */
     int admitted;     /* holds a place at its row's gate */
     int in_crowd;     /* counted in the instance's crowd */
@@ -495,6 +498,48 @@ static inline ERL_NIF_TERM tame_impl_hop(ErlNifEnv *env, int argc, const ERL_NIF
     return tame_impl_schedule(env, run, argc, argv);
 }
 
+/* ---- off the regular schedulers ------------------------------------------------------------- */
+
+/* How often a thread that works beside the schedulers lets them by.
+ *
+ * The operating system shares a core among threads in turns of some milliseconds. A regular
+ * scheduler with nothing to do spins a while and yields its turn with each round, and Linux lets
+ * it wait for whole turns of ours each time: neighbours woke 130 ms late beside work in the pool
+ * (Linux 6.18), and 10 ms since that yields its turns too. */
+#define TAME_IMPL_WAY_NS 100000
+
+/* The core to others, if it is time. What they take counts: so long we then keep it, so that work
+ * here goes on at half speed at least where all schedulers are busy. */
+static inline uint64_t tame_impl_give_way(struct tame_impl_run *run)
+{
+    const uint64_t now_ns = tame_now_ns();
+    uint64_t back_ns, away_ns;
+
+    if (now_ns < run->way_ns)
+        return now_ns;
+    (void)sched_yield();
+    back_ns = tame_now_ns();
+    away_ns = back_ns - now_ns;
+    run->way_ns = back_ns + (away_ns > TAME_IMPL_WAY_NS ? away_ns : TAME_IMPL_WAY_NS);
+    return back_ns;
+}
+
+/* A long slice from start_ns on, in pieces after each of which it gives way. Ends sooner when the
+ * run is stopped. */
+static inline enum tame_status tame_impl_long_slice(struct tame_impl_run *run, uint64_t start_ns)
+{
+    const uint64_t slice_ns = tame_impl_dirty_slice_ns(run);
+    const uint64_t piece_ns = slice_ns < TAME_IMPL_WAY_NS ? slice_ns : TAME_IMPL_WAY_NS;
+    uint64_t now_ns = start_ns;
+
+    do {
+        if (tame_impl_slice(run, now_ns, piece_ns).status == TAME_DONE)
+            return TAME_DONE;
+        now_ns = tame_impl_give_way(run);
+    } while (now_ns - start_ns < slice_ns && !tame_impl_stopped(run));
+    return TAME_MORE;
+}
+
 /* ---- on a dirty scheduler ----------------------------------------------------------------- */
 
 /* One slice on a dirty CPU scheduler; other dirty work gets its turn after it. */
@@ -505,7 +550,7 @@ static inline ERL_NIF_TERM tame_impl_dirty_hop(ErlNifEnv *env, int argc, const E
 
     if (run == NULL)
         return enif_make_badarg(env);
-    if (tame_impl_slice(run, start_ns, tame_impl_dirty_slice_ns(run)).status == TAME_DONE)
+    if (tame_impl_long_slice(run, start_ns) == TAME_DONE)
         return tame_impl_result(run);
     return tame_impl_schedule(env, run, argc, argv);
 }
@@ -514,9 +559,7 @@ static inline ERL_NIF_TERM tame_impl_dirty_hop(ErlNifEnv *env, int argc, const E
  * then the result is dropped. */
 static inline ERL_NIF_TERM tame_impl_dirty(ErlNifEnv *env, struct tame_impl_run *run)
 {
-    const uint64_t slice_ns = tame_impl_dirty_slice_ns(run);
-
-    while (tame_impl_slice(run, tame_now_ns(), slice_ns).status != TAME_DONE) {
+    while (tame_impl_long_slice(run, tame_now_ns()) != TAME_DONE) {
         if (!enif_is_current_process_alive(env) || tame_impl_stopped(run)) {
             tame_impl_cleanup(run);
             return enif_make_atom(env, "killed");
