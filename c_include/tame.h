@@ -111,7 +111,8 @@
  *   Slices     100 us on a regular scheduler, 5 ms on a dirty one. The amount of each step follows
  *              the rate that was measured, with a look at the clock about every 10 us; the rate of
  *              each row is kept for later calls. A slice lasts as long as said plus at most one
- *              step.
+ *              step. Off the regular schedulers a job lets others have the core every 100 us, and
+ *              then keeps it for as long as they took it.
  *   Charging   4000 reductions per ms used on a regular scheduler, remainders carried over; short
  *              calls are charged as well. A call that owes more than its timeslice gives way until
  *              it has paid. Every slice that is not the last ends the timeslice, so that the

@@ -39,6 +39,15 @@ static inline int tame_impl_pool_size(const struct tame_impl_instance *instance)
 
 /* ---- on a thread of ours -------------------------------------------------------------------- */
 
+static inline int tame_impl_turn(struct tame_impl_run *run, enum tame_impl_answer from,
+                                 enum tame_impl_answer to)
+{
+    int expected = from;
+
+    return __atomic_compare_exchange_n(&run->answer, &expected, to, 0, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE);
+}
+
 /* All steps in one go, each of them looking whether the caller still lives; then the message. */
 static inline void tame_impl_work(struct tame_impl_run *run)
 {
@@ -47,11 +56,12 @@ static inline void tame_impl_work(struct tame_impl_run *run)
     while (status == TAME_MORE && !tame_impl_stopped(run))
         status = tame_impl_long_slice(run, tame_now_ns());
     if (status == TAME_DONE) {
-        ERL_NIF_TERM result = tame_impl_result(run);
-
+        run->result = tame_impl_result(run);
+        if (tame_impl_turn(run, TAME_IMPL_LOOKED_FOR, TAME_IMPL_THERE))
+            return;
         /* A caller that has died meanwhile is no error. */
         (void)enif_send(NULL, &run->caller, run->own_env,
-                        enif_make_tuple2(run->own_env, run->reference, result));
+                        enif_make_tuple2(run->own_env, run->reference, run->result));
     }
     tame_impl_cleanup(run);
     /* Now, not in the destructor: the caller's stack may hold the run until its next collection. */
@@ -63,6 +73,13 @@ static inline void tame_impl_work(struct tame_impl_run *run)
  * thread costs 5 to 50 us. The VM's own dirty schedulers do the same (+sbwtdcpu). */
 #define TAME_IMPL_SPIN_NS 50000
 
+static inline void tame_impl_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
 /* Looks for work without the lock. Returns 0 when none came. */
 static inline int tame_impl_spin(struct tame_impl_pool *pool)
 {
@@ -72,9 +89,7 @@ static inline int tame_impl_spin(struct tame_impl_pool *pool)
         for (int i = 0; i < 50; i++) {
             if (__atomic_load_n(&pool->waiting.len, __ATOMIC_RELAXED) > 0)
                 return 1;
-#if defined(__x86_64__) || defined(__i386__)
-            __builtin_ia32_pause();
-#endif
+            tame_impl_pause();
         }
     } while (tame_now_ns() - start_ns < TAME_IMPL_SPIN_NS);
     return 0;
@@ -267,14 +282,60 @@ static inline int tame_impl_thread_start(struct tame_impl_pool *pool, struct tam
     return 1;
 }
 
-/* Gives the run, with the caller's hold on it, to a thread. What it returns tells tame:value/2 to
- * wait, or why not. */
+/* A caller whose run a worker takes at once looks for the result so long before it waits in
+ * receive, because to be woken costs several us. Where that failed so often in a row, only one call
+ * in so many tries. */
+#define TAME_IMPL_LOOK_NS 5000
+#define TAME_IMPL_LOOKS_FAILED 3
+#define TAME_IMPL_LOOK_PERIOD 64
+
+static inline int tame_impl_worth_a_look(struct tame_impl_run *run)
+{
+    uint32_t *failed = &run->instance->learned[run->row->index].looks_failed;
+
+    return __atomic_load_n(failed, __ATOMIC_RELAXED) < TAME_IMPL_LOOKS_FAILED ||
+           __atomic_fetch_add(failed, 1, __ATOMIC_RELAXED) % TAME_IMPL_LOOK_PERIOD == 0;
+}
+
+/* The result, or `wait`. The caller has a hold of its own on the run, which it gives back. */
+static inline ERL_NIF_TERM tame_impl_look(ErlNifEnv *env, struct tame_impl_run *run,
+                                          ERL_NIF_TERM wait)
+{
+    uint32_t *failed = &run->instance->learned[run->row->index].looks_failed;
+    const uint64_t start_ns = tame_now_ns();
+    ERL_NIF_TERM result = wait;
+    uint64_t used_ns;
+
+    do {
+        for (int i = 0;
+             i < 16 && __atomic_load_n(&run->answer, __ATOMIC_ACQUIRE) != TAME_IMPL_THERE; i++)
+            tame_impl_pause();
+        used_ns = tame_now_ns() - start_ns;
+    } while (__atomic_load_n(&run->answer, __ATOMIC_ACQUIRE) != TAME_IMPL_THERE &&
+             used_ns < TAME_IMPL_LOOK_NS);
+    if (tame_impl_turn(run, TAME_IMPL_LOOKED_FOR, TAME_IMPL_BY_MESSAGE)) {
+        __atomic_fetch_add(failed, 1, __ATOMIC_RELAXED);
+    } else {
+        __atomic_store_n(failed, 0, __ATOMIC_RELAXED);
+        result = enif_make_copy(env, run->result);
+        enif_free_env(run->own_env);
+        run->own_env = NULL;
+    }
+    (void)tame_charge(env, used_ns);
+    enif_release_resource(run);
+    return result;
+}
+
+/* Gives the run, with the caller's hold on it, to a thread. What it returns is the result, or tells
+ * tame:value/2 to wait, or why not. */
 static inline ERL_NIF_TERM tame_impl_submit(ErlNifEnv *env, struct tame_impl_run *run)
 {
     struct tame_impl_pool *pool = run->instance->pool;
     const uint32_t limit = run->row->job->max_waiting;
     const ERL_NIF_TERM reference = enif_make_ref(env);
     const char *refused = NULL;
+    int looks = 0;
+    ERL_NIF_TERM wait;
 
     run->own_env = enif_alloc_env();
     if (run->own_env == NULL) {
@@ -304,6 +365,11 @@ static inline ERL_NIF_TERM tame_impl_submit(ErlNifEnv *env, struct tame_impl_run
     } else if (!tame_impl_pool_has_worker(pool)) {
         refused = "system_limit";
     } else {
+        looks = pool->spinning > 0 && pool->waiting.len == 0 && tame_impl_worth_a_look(run);
+        if (looks) {
+            run->answer = TAME_IMPL_LOOKED_FOR;
+            enif_keep_resource(run); /* for the look */
+        }
         tame_impl_queue_push(&pool->waiting, run); /* the queue owns the hold now */
         tame_impl_gate(run)->pooled++;
         /* One that spins takes the first; a sleeper is woken for the others. */
@@ -316,8 +382,9 @@ static inline ERL_NIF_TERM tame_impl_submit(ErlNifEnv *env, struct tame_impl_run
         enif_release_resource(run);
         return tame_impl_error(env, refused);
     }
-    return enif_make_tuple3(env, enif_make_atom(env, "$tame"), enif_make_atom(env, "wait"),
-                            reference);
+    wait =
+        enif_make_tuple3(env, enif_make_atom(env, "$tame"), enif_make_atom(env, "wait"), reference);
+    return looks ? tame_impl_look(env, run, wait) : wait;
 }
 
 #endif

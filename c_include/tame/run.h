@@ -44,7 +44,11 @@ struct tame_impl_instance {
 struct tame_impl_learned {
     uint64_t rate; /* units per ns, as the bits of a double; 0: not measured yet */
     uint64_t told_ns;
+    uint32_t looks_failed; /* in a row: the answer was not there while the caller looked for it */
 };
+
+/* How a run off the schedulers answers; its caller may look for the result before it waits. */
+enum tame_impl_answer { TAME_IMPL_BY_MESSAGE, TAME_IMPL_LOOKED_FOR, TAME_IMPL_THERE };
 
 struct tame_impl_run {
     const struct tame_impl_row *row;
@@ -68,6 +72,8 @@ struct tame_impl_run {
     ErlNifMonitor monitor;
     ERL_NIF_TERM own_argv[TAME_MAX_ARGS];
     ERL_NIF_TERM reference; /* in own_env */
+    ERL_NIF_TERM result;    /* in own_env, which is the caller's once the answer is there */
+    int answer;             /* atomic: enum tame_impl_answer */
     ErlNifTid tid;
     struct tame_impl_run *next; /* in a queue */
 };
