@@ -316,15 +316,10 @@ int enif_make_map_from_arrays(ErlNifEnv *env, ERL_NIF_TERM keys[], ERL_NIF_TERM 
         pairs[2 * i] = keys[i];
         pairs[2 * i + 1] = values[i];
     }
-    if (!map_normalise(env, map)) {
-        if (count <= MAP_FLAT_LEN)
-            return 0;
-        /* The manual says no to any key that is there twice; the VM takes the last, in a large map.
-         */
-        map = enif_make_new_map(env);
-        for (size_t i = 0; i < count; i++)
-            map = map_put(env, map, keys[i], values[i]);
-    }
+    /* As the manual says. With more than 32 keys the VM took one of two same ones instead, and at
+     * times made a broken map, up to erts 16.3 (OTP-20098). */
+    if (!map_normalise(env, map))
+        return 0;
     *out = map;
     return 1;
 }

@@ -34,6 +34,8 @@ defmodule Tame.IsolationTest do
   end
 
   describe "a crash" do
+    @describetag needs: :jiffy
+
     test "is an exception that names library, function and signal, and life goes on", %{peer: peer} do
       {rounds, info} = scenario(peer, :crashes, [5, %{backoff_ms: {0, 0}, intensity: :infinity}])
 
@@ -94,6 +96,7 @@ defmodule Tame.IsolationTest do
     end
   end
 
+  @tag needs: :jiffy
   test "a module without debug_info is isolated too", %{peer: peer} do
     assert {{:error, {:no_debug_info, text}}, :ok, "[1,2]", "[1,2]"} = scenario(peer, :stripped, [])
     assert to_string(text) =~ "bind => recompile"
@@ -126,6 +129,7 @@ defmodule Tame.IsolationTest do
     assert later < before * 1.2
   end
 
+  @tag needs: :jiffy
   test "what cannot be isolated says why and works as before", %{peer: peer} do
     text = Path.join(System.tmp_dir!(), "tame_no_library_#{System.unique_integer([:positive])}.so")
     File.write!(text, "no library")
@@ -155,6 +159,7 @@ defmodule Tame.IsolationTest do
     assert answer == {:ok, [1]}
   end
 
+  @tag needs: :jiffy
   test "telemetry is told where it is", %{peer: peer} do
     events = scenario(peer, :telemetry, [])
 

@@ -30,6 +30,8 @@ defmodule Tame.Host.LibrariesTest do
   end
 
   describe "jiffy" do
+    @describetag needs: :jiffy
+
     setup do
       %{twin: twin(:jiffy, "jiffy", :jiffy)}
     end

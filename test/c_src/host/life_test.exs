@@ -32,6 +32,7 @@ defmodule Tame.Host.LifeTest do
       end
     end
 
+    @tag needs: :jiffy
     test "jiffy 1.1.1 divides by zero, in the host only" do
       host = Host.load!(Host.start(), Host.library!(:jiffy, "jiffy"), :jiffy)
       json = "[" <> Enum.join(1..20_000, ",") <> "]"
