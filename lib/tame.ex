@@ -15,7 +15,7 @@ defmodule Tame do
   @doc """
   From now on the NIFs of `module` run in OS processes of their own, behind the same module.
 
-  Options are those of `:tame_isolation.options/0`: `hosts`, `workers`, `deadline_ms` and more.
+  Options are those of `t::tame_isolation.options/0`: `hosts`, `workers`, `deadline_ms` and more.
   """
   @spec isolate(module(), keyword() | map()) :: :ok | refusal()
   def isolate(module, options \\ []), do: :tame.isolate(module, options)

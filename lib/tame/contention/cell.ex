@@ -1,13 +1,14 @@
 defmodule Tame.Contention.Cell do
-  @moduledoc false
-  # Runs one cell: a fresh peer, a flood in it, and what its observers said, as plain data.
-  #
-  # The peer is asked to stop its flood by itself at the cell's limit. One that cannot, because native
-  # code holds all its schedulers, is killed by our clock, and what it had said until then is what we have.
+  @moduledoc """
+  Runs one cell: a fresh peer, a flood in it, and what its observers said, as plain data.
+
+  The peer is asked to stop its flood by itself at the cell's limit. One that cannot, because native
+  code holds all its schedulers, is killed by our clock, and what it had said until then is what we have.
+  """
 
   alias Tame.Contention.Peer
 
-  @typedoc "What is to be run, see `tame_contention:cell/0`."
+  @typedoc "What is to be run: the type `cell` of `tame_contention`."
   @type spec :: map()
 
   @typedoc """

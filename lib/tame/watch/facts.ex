@@ -1,6 +1,5 @@
 defmodule Tame.Watch.Facts do
-  @moduledoc false
-  # What does not change of a node while it is watched.
+  @moduledoc "What does not change of a node while it is watched."
 
   alias Tame.Watch.Connection
 
