@@ -209,6 +209,7 @@ defmodule Tame.RingTest do
           spawn(fn -> RingHost.call(host, Enum.random([:echo, :slow_echo]), [number]) end)
         end
 
+      # No event: they are to die at any moment of a call.
       if rem(round, 2) == 0, do: Process.sleep(:rand.uniform(3))
       Enum.each(callers, &Process.exit(&1, :kill))
     end
@@ -242,7 +243,7 @@ defmodule Tame.RingTest do
   test "a host that dies under callers at full speed" do
     host = RingHost.start_ring(~w(slots=8 workers=2))
     tasks = for _ <- 1..16, do: Task.async(fn -> call_until_down(host, 0) end)
-    Process.sleep(100)
+    assert Await.until(fn -> :tame_ring.info(host.ring).calls > 2000 end)
     OsProcess.signal(host.os_pid, "KILL")
     %{port: port} = host
     assert_receive {^port, {:exit_status, _}}, 5_000

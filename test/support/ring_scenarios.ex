@@ -42,7 +42,7 @@ defmodule Tame.RingScenarios do
   def halt do
     host = RingHost.start_ring(~w(slots=4 workers=2))
     callers(host)
-    Process.sleep(50)
+    true = Await.until(fn -> :tame_ring.info(host.ring).in_line > 0 end)
     :erlang.halt(0)
   end
 
