@@ -24,7 +24,7 @@ defmodule Tame do
   @spec restore(module()) :: :ok | refusal()
   def restore(module), do: :tame.restore(module)
 
-  @doc "Starts hosts again that crashed too often and were left alone since."
+  @doc "Replaces all hosts of a module, those included that Tame gave up on because they crashed too often."
   @spec restart(module()) :: :ok | refusal()
   def restart(module), do: :tame.restart(module)
 

@@ -151,19 +151,23 @@ isolate(Module) ->
 isolate(Module, Options) ->
     isolation(fun() -> tame_isolation:isolate(Module, Options) end, {?MODULE, isolate, 2, []}).
 
-%% Undoes isolate: the module binds its library in this VM again. Native resources of before are unknown
-%% to it, as they were to the host.
+%% Undoes isolate: the module binds its library in this VM again. Calls in flight, and processes that still run the
+%% module's code of before, are waited for up to five seconds: {error, {in_use, Sentence}} names those that go on for
+%% longer. Native resources of before are unknown to it, as they were to the host.
 -spec restore(module()) -> ok | tame_isolation:refusal().
 restore(Module) ->
     isolation(fun() -> tame_isolation:restore(Module) end, {?MODULE, restore, 1, []}).
 
-%% Hosts that have crashed too often, and are left alone since, are started again.
+%% Replaces all hosts of a module: new ones start, and those that there are end after their calls in flight, those
+%% that do not answer by force. Also restarts hosts that Tame gave up on because they crashed too often. Native
+%% resources of before are unknown to the new ones.
 -spec restart(module()) -> ok | tame_isolation:refusal().
 restart(Module) ->
     isolation(fun() -> tame_isolation:restart(Module) end, {?MODULE, restart, 1, []}).
 
 %% What is isolated, and how it does: for each module its state, callers that wait, restarts, and for each
-%% host its state, OS process, memory (rss_bytes), and the counters of its ring.
+%% host its state, OS process, memory (rss_bytes), and the counters of its ring. Answers within a second or so,
+%% however the hosts are; one that does not say how it is has the state not_answering.
 -spec info() -> #{module() => map()}.
 info() ->
     isolation(fun() -> tame_isolation:info() end, {?MODULE, info, 0, []}).

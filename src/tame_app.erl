@@ -2,7 +2,8 @@
 %%
 %%     {tame, [{isolate, [jiffy, {fast_yaml, #{hosts => 2, deadline_ms => 5000}}]}]}
 %%
-%% One that cannot be isolated is logged, and works as without tame.
+%% One that cannot be isolated stops the application's start, with a sentence: what was to be isolated must not run
+%% inside the VM unnoticed. Under otherwise => in_vm it is logged instead, and the module works as without tame.
 -module(tame_app).
 -behaviour(application).
 
@@ -13,19 +14,47 @@
 start(_Type, _Args) ->
     case tame_sup:start_link() of
         {ok, Sup} ->
-            lists:foreach(fun isolate/1, application:get_env(tame, isolate, [])),
-            {ok, Sup};
+            case isolate_all(application:get_env(tame, isolate, [])) of
+                ok ->
+                    {ok, Sup};
+                {error, Sentence} ->
+                    ok = tame_sup:stop(Sup),
+                    logger:critical("tame does not start: ~ts", [Sentence]),
+                    {error, {not_isolated, Sentence}}
+            end;
         {error, Reason} ->
             {error, Reason}
     end.
 
+isolate_all([]) ->
+    ok;
+isolate_all([Wanted | Rest]) ->
+    case isolate(Wanted) of
+        ok -> isolate_all(Rest);
+        {error, Sentence} -> {error, Sentence}
+    end;
+isolate_all(Wanted) ->
+    {error, text("isolate: ~0tP: expected a list of modules, or of {Module, Options}", [Wanted, 20])}.
+
 isolate({Module, Options}) ->
     case tame_isolation:isolate(Module, Options) of
         ok -> ok;
-        {error, {_, Text}} -> logger:error("tame: ~p is not isolated: ~ts", [Module, Text])
+        {error, {_, Text}} -> otherwise(in_vm_wanted(Options), Module, Text)
     end;
 isolate(Module) ->
     isolate({Module, #{}}).
+
+otherwise(true, Module, Text) ->
+    logger:error("tame: ~tp is not isolated, and runs inside the VM: ~ts", [Module, Text]);
+otherwise(false, Module, Text) ->
+    {error, text("~0tP is not isolated: ~ts", [Module, 20, Text])}.
+
+in_vm_wanted(#{otherwise := in_vm}) -> true;
+in_vm_wanted(Options) when is_list(Options) -> lists:member({otherwise, in_vm}, Options);
+in_vm_wanted(_) -> false.
+
+text(Format, Args) ->
+    lists:flatten(io_lib:format(Format, Args)).
 
 -spec stop(term()) -> ok.
 stop(_State) ->

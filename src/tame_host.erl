@@ -1,31 +1,43 @@
 %% One host: the OS process in which a NIF library runs isolated (c_src/host), its control port, and
 %% the ring of shared memory by which calls reach it.
 %%
-%%               hello, loaded                      stop
-%%   starting ───────────────────▶ up ───────────────────────▶ draining ──▶ ends
-%%     ▲  │ exit, start_ms          │ exit, overdue call           exit, drain_ms
-%%     │  ▼                         ▼
-%%     └─ crashed ◀─────────────────┘
-%%     back off │ intensity exceeded
-%%              ▼
-%%            failed ──restart──▶ starting
+%%              hello, ring, loaded                stop
+%%   starting ────────────────────▶ up ───────────────────▶ draining ─ no call in flight ─▶ leaving
+%%     ▲  │ start_ms, bad frame      │ overdue, not answering,  │ drain_ms                    │ exit
+%%     │  │                          │ bad frame, bad reply     ▼                             ▼
+%%     │  └──────────▶ killing ◀─────┴──────────────────────── killing ─────── gone ───────▶ ends
+%%     │ exit            │ gone
+%%     │  ▼              ▼         exit, in up
+%%     └─ crashed ◀──────┴──────────────────────
+%%   back off │ intensity exceeded
+%%            ▼
+%%          failed ──restart──▶ starting
 %%
-%% Each arrow that is no event is a state time-out: starting has start_ms, crashed its back-off, which grows
-%% from crash to crash up to a ceiling and begins anew after a second up, draining has drain_ms. A
-%% generic time-out, `overdue', looks in `up' for calls that nobody waits for any more and that go on for
-%% longer than grace_ms: such a host is killed, because a NIF cannot be stopped in any other way.
+%% It is told to stop in any state: crashed and failed end at once, starting and killing when the OS process has.
+%% A host that has never loaded its library, and whose pool has not seen it loaded either, is refused: another
+%% try would come to the same. After that every failure is a crash: a program that cannot be started now, for lack
+%% of a file or of memory, is started again after the back-off, as one that died of a signal.
 %%
-%% The pool that started it is told {tame_host, Pid, {up, Ring, Loaded} | down | {refused, Why} | failed}.
+%% Time limits: starting has start_ms, crashed its back-off, which grows from crash to crash up to a ceiling and
+%% begins anew after a second up, draining ?DRAIN_MS, leaving ?LEAVE_MS, killing ?GONE_MS. In up, tame_heartbeat
+%% looks at the ring each 100 ms. Nothing here waits for the OS process in any other way: a frame that its port does
+%% not take at once stands in the outbox, which is bounded in time and bytes.
+%%
+%% The OS process is killed by closing its port: its guard, a process that runs no code of the library, sees that
+%% and ends it with SIGKILL. What the host says of itself, its pid first, is never what a signal is sent by.
+%%
+%% The pool of its module is told {tame_host, Pid, {up, Ring, Loaded} | down | {refused, Why} | failed}.
 -module(tame_host).
 -behaviour(gen_statem).
 
 -export([start_link/1]).
 -export([stop/1]).
 -export([restart/1]).
--export([info/1]).
+-export([announce/1]).
+-export([condemn/3]).
+-export([request_info/1]).
 
 %% Internal.
--export([words/0]).
 -export([callback_mode/0]).
 -export([init/1]).
 -export([handle_event/4]).
@@ -35,27 +47,43 @@
 -export_type([loaded/0]).
 -export_type([why/0]).
 
-%% What a host is started with. `pool' is told; the rest is as in tame_isolation:options().
+%% What a host is started with. functions are those of the library's table as they were probed; the module was
+%% bound to them by number. first: no host has loaded this library yet.
 -type spec() :: #{
-    pool := pid(),
     module := module(),
+    functions := [{atom(), arity()}],
     path := file:filename_all(),
     load_info := term(),
+    first := boolean(),
     options := tame_isolation:options()
 }.
 
-%% The library as it is loaded. wants_caller: it asks who calls it, so each call says so.
--type loaded() :: #{functions := [{atom(), arity()}], wants_caller := boolean()}.
+%% The library as it is loaded. wants_caller: it asks who calls it, so each call says so. sends: it may send
+%% messages, so it is noted which processes it was given. resources: a call may have to go to a certain host.
+-type loaded() :: #{wants_caller := boolean(), sends := boolean(), resources := boolean()}.
 
 %% Why a host is down, as callers see it.
--type why() :: #{signal => atom(), exit_status => non_neg_integer(), killed => atom()}.
+-type why() :: #{signal => atom() | integer(), exit_status => non_neg_integer(), killed => term()}.
 
 -define(LEASES, 256).
-%% The most that a ring takes besides its areas: 1024 slots of 64 KiB, and a page.
+%% The most that a ring takes besides its areas: 1024 slots of 64 KiB, and its header.
 -define(SLOTS_BYTES, 1 bsl 27).
 -define(DRAIN_MS, 5000).
-%% A host that was up for so long has shown that it can be.
+-define(DRAIN_LOOK_MS, 10).
+%% From the frame `stop' to the exit: the library's unload callback.
+-define(LEAVE_MS, 2000).
+-define(GONE_MS, 1000).
+%% A host that was up for this long has shown that it can be.
 -define(STEADY_MS, 1000).
+%% Frames that the host has not taken yet: for how long, and how many bytes.
+-define(OUTBOX_MS, 5000).
+-define(OUTBOX_BYTES, 1 bsl 26).
+-define(OUTBOX_LOOK_MS, 1).
+%% Messages of the port that wait here, of up to 64 KiB each.
+-define(FLOOD_LEN, 20000).
+-define(MONITORS_MAX, 100000).
+%% Lines of a host's log, in each second.
+-define(LOGS_MAX, 10).
 %% The tables of signals of Linux.
 -define(SIGNALS, #{
     1 => sighup, 2 => sigint, 3 => sigquit, 4 => sigill, 5 => sigtrap, 6 => sigabrt, 7 => sigbus,
@@ -66,26 +94,43 @@
 -record(host, {
     spec :: spec(),
     port = none :: none | port(),
+    %% The guard, as the VM knows it. 0: there is none.
+    guard_pid = 0 :: non_neg_integer(),
+    reader = tame_control:new() :: tame_control:reader(),
+    %% Oldest first; since when the port has taken nothing.
+    outbox = queue:new() :: queue:queue([binary()]),
+    outbox_bytes = 0 :: non_neg_integer(),
+    outbox_since = none :: none | integer(),
+    %% As the host says; a child of the guard.
     os_pid = 0 :: non_neg_integer(),
     ring = none :: none | tame_ring:ring(),
     loaded = none :: none | loaded(),
+    beat = none :: none | tame_heartbeat:state(),
     monitors = #{} :: #{reference() => integer(), integer() => reference()},
-    atoms = 0 :: non_neg_integer(),
     %% The name that the host knows this node by.
     named :: undefined | {node(), non_neg_integer()},
     %% When it crashed, in ms, newest first, no older than the intensity looks back; and in a row.
     crashes = [] :: [integer()],
-    row = 0 :: non_neg_integer(),
+    crashes_in_row = 0 :: non_neg_integer(),
+    starts = 0 :: non_neg_integer(),
     start_at = 0 :: integer(),
     up_since = never :: never | integer(),
-    killed = none :: atom()
+    drain_until = 0 :: integer(),
+    stopping = false :: boolean(),
+    %% Why it is being killed, and in which state that was.
+    killed = none :: term(),
+    killed_in = starting :: starting | up | draining | leaving,
+    %% What the guard said of its end.
+    ended = #{} :: map(),
+    reports = tame_crash_report:new() :: tame_crash_report:state(),
+    logs = {0, 0} :: {Second :: integer(), Count :: non_neg_integer()}
 }).
 
 -spec start_link(spec()) -> gen_statem:start_ret().
 start_link(Spec) ->
     gen_statem:start_link(?MODULE, Spec, []).
 
-%% Ends when the calls in flight have been answered, at the latest after 5 s.
+%% Ends when the calls in flight have been answered, at the latest after some seconds.
 -spec stop(pid()) -> ok.
 stop(Host) ->
     gen_statem:cast(Host, stop).
@@ -95,10 +140,20 @@ stop(Host) ->
 restart(Host) ->
     gen_statem:cast(Host, restart).
 
-%% What tame:info/0 says of it.
--spec info(pid()) -> map().
-info(Host) ->
-    gen_statem:call(Host, info).
+%% Tells the pool once more how it is.
+-spec announce(pid()) -> ok.
+announce(Host) ->
+    gen_statem:cast(Host, announce).
+
+%% Ends the OS process behind this ring, if it is still the one, and starts another: it wrote what none may write.
+-spec condemn(pid(), tame_ring:ring(), term()) -> ok.
+condemn(Host, Ring, Why) ->
+    gen_statem:cast(Host, {condemn, Ring, Why}).
+
+%% What tame:info/0 says of it, by gen_statem:receive_response/2.
+-spec request_info(pid()) -> gen_statem:request_id().
+request_info(Host) ->
+    gen_statem:send_request(Host, info).
 
 -spec callback_mode() -> [handle_event_function | state_enter].
 callback_mode() ->
@@ -110,8 +165,39 @@ init(Spec) ->
     ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
     {ok, starting, #host{spec = Spec}}.
 
+%% An orderly end lets calls in flight end, as `draining' does. Whatever the reason, the port closes and callers are
+%% told.
 -spec terminate(term(), atom(), #host{}) -> ok.
+terminate(Reason, State, Host) when State =:= up; State =:= draining; State =:= leaving ->
+    _ = is_orderly(Reason) andalso drain(Host, now_ms() + ?DRAIN_MS),
+    finish(Host);
 terminate(_Reason, _State, Host) ->
+    finish(Host).
+
+is_orderly(normal) -> true;
+is_orderly(shutdown) -> true;
+is_orderly({shutdown, _}) -> true;
+is_orderly(_) -> false.
+
+drain(#host{port = none}, _Until) ->
+    ok;
+drain(#host{ring = Ring, port = Port} = Host, Until) ->
+    case in_flight(Ring) > 0 andalso now_ms() < Until of
+        true ->
+            receive
+                {Port, {exit_status, _}} -> ok
+            after ?DRAIN_LOOK_MS -> drain(Host, Until)
+            end;
+        false ->
+            _ = send(stop, Host),
+            receive
+                {Port, {exit_status, _}} -> ok
+            after ?LEAVE_MS -> ok
+            end
+    end.
+
+finish(Host) ->
+    close_port(Host),
     _ = ended(Host, #{killed => stopped}),
     ok.
 
@@ -120,46 +206,73 @@ terminate(_Reason, _State, Host) ->
 
 %% ---- starting -----------------------------------------------------------------------------------
 
-handle_event(enter, _From, starting, #host{spec = #{options := Options}} = Host) ->
+handle_event(enter, _From, starting, #host{spec = #{options := Options}} = Host0) ->
+    Host = Host0#host{killed = none, ended = #{}, start_at = now_ms(), starts = Host0#host.starts + 1},
     case open(Options) of
-        {ok, Port} ->
+        {ok, Port, GuardPid} ->
             #{start_ms := StartMs} = Options,
-            {keep_state, Host#host{port = Port, killed = none, start_at = now_ms()},
+            {keep_state, Host#host{port = Port, guard_pid = GuardPid, reader = tame_control:new()},
                 {state_timeout, StartMs, late}};
         {error, Why} ->
             {keep_state, Host, {state_timeout, 0, {cannot_start, Why}}}
     end;
-handle_event(state_timeout, {cannot_start, Why}, starting, Host) ->
-    refused(#{reason => Why, text => cannot_start_text(Why)}, Host);
+handle_event(state_timeout, {cannot_start, Why}, starting, #host{spec = #{options := Options}} = Host) ->
+    refused_or_crashed(Why, cannot_start_text(Why, program(Options)), Host);
 handle_event(state_timeout, late, starting, Host) ->
-    kill(late_start, Host);
-handle_event(info, {Port, {data, Frame}}, State, #host{port = Port} = Host) ->
-    try erlang:binary_to_term(Frame, [safe]) of
-        Term -> frame(Term, State, Host)
-    catch
-        %% What it sends may name no atom that we do not know: it asks for those first.
-        error:badarg -> kill(bad_frame, Host)
+    kill(late_start, starting, Host);
+%% ---- the port -----------------------------------------------------------------------------------
+
+handle_event(info, {Port, {data, Data}}, State, #host{port = Port, reader = Reader} = Host) ->
+    case process_info(self(), message_queue_len) of
+        {message_queue_len, Len} when Len > ?FLOOD_LEN -> kill(flood, State, Host);
+        _ ->
+            case tame_control:feed(Data, Reader) of
+                {ok, Frames, More} -> frames(Frames, State, Host#host{reader = More});
+                {bad, Frames, Sentence} -> frames(Frames ++ [{bad, Sentence}], State, Host)
+            end
     end;
+handle_event(internal, {frames, Frames}, State, Host) ->
+    frames(Frames, State, Host);
 handle_event(info, {Port, {exit_status, Status}}, State, #host{port = Port} = Host) ->
-    down(State, why(Status, Host), Host#host{port = none});
+    down(State, why(Status), Host#host{port = none});
 handle_event(info, {'EXIT', Port, _}, State, #host{port = Port} = Host) ->
     down(State, #{exit_status => 0}, Host#host{port = none});
+handle_event({timeout, outbox}, flush, State, Host) ->
+    kept(State, Host);
 %% ---- up -------------------------------------------------------------------------------------------
 
-handle_event(enter, _From, up, Host) ->
-    #host{ring = Ring, loaded = Loaded, spec = #{options := #{grace_ms := GraceMs}}} = Host,
-    tell({up, Ring, Loaded}, Host),
+handle_event(enter, _From, up, #host{spec = Spec, os_pid = OsPid} = Host) ->
+    #{options := #{answer_ms := AnswerMs, workers := Workers}} = Spec,
     Now = now_ms(),
-    event(up, #{start_ms => Now - Host#host.start_at}, #{}, Host),
-    {keep_state, Host#host{up_since = Now}, overdue(GraceMs)};
-handle_event({timeout, overdue}, look, up, Host) ->
-    #host{ring = Ring, spec = #{options := #{grace_ms := GraceMs}}} = Host,
-    case tame_ring:abandoned(Ring, GraceMs) of
-        0 -> {keep_state_and_data, overdue(GraceMs)};
-        _ -> kill(overdue, Host)
-    end;
-handle_event({timeout, overdue}, look, _State, _Host) ->
+    tell(status(up, Host), Host),
+    telemetry(up, #{start_ms => Now - Host#host.start_at}, #{os_pid => OsPid}, Host),
+    Beat = tame_heartbeat:new(AnswerMs, Workers),
+    {keep_state, Host#host{up_since = Now, spec = Spec#{first := false}, beat = Beat}, look()};
+handle_event({timeout, look}, ring, up, Host) ->
+    look(Host);
+handle_event({timeout, look}, ring, _State, _Host) ->
     keep_state_and_data;
+handle_event(cast, {condemn, Ring, Why}, State, #host{ring = Ring} = Host) when State =:= up; State =:= draining ->
+    kill({bad_reply, Why}, State, Host);
+handle_event(cast, {condemn, _Before, _Why}, _State, _Host) ->
+    keep_state_and_data;
+%% ---- killing --------------------------------------------------------------------------------------
+
+handle_event(enter, _From, killing, Host) ->
+    close_port(Host),
+    {keep_state, Host#host{port = none, drain_until = now_ms() + ?GONE_MS}, {state_timeout, 1, is_gone}};
+handle_event(state_timeout, is_gone, killing, #host{guard_pid = GuardPid, drain_until = Until} = Host) ->
+    Late = now_ms() >= Until,
+    case Late orelse not is_process(GuardPid) of
+        true ->
+            _ = Late andalso
+                logger:error("tame: OS process ~b, which ran a host of ~tp, has not ended within ~b ms", [
+                    GuardPid, map_get(module, Host#host.spec), ?GONE_MS
+                ]),
+            down(Host#host.killed_in, #{killed => Host#host.killed}, Host);
+        false ->
+            {keep_state_and_data, {state_timeout, 2, is_gone}}
+    end;
 %% ---- crashed, failed ------------------------------------------------------------------------------
 
 handle_event(enter, _From, crashed, Host) ->
@@ -171,146 +284,286 @@ handle_event(enter, _From, failed, Host) ->
     tell(failed, Host),
     keep_state_and_data;
 handle_event(cast, restart, failed, Host) ->
-    {next_state, starting, Host#host{crashes = [], row = 0}};
+    {next_state, starting, Host#host{crashes = [], crashes_in_row = 0}};
 handle_event(cast, restart, _State, _Host) ->
     keep_state_and_data;
-%% ---- draining ---------------------------------------------------------------------------------------
+%% ---- draining, leaving ------------------------------------------------------------------------------
 
-handle_event(enter, _From, draining, #host{port = Port}) ->
-    _ = Port =/= none andalso send(Port, stop),
-    {keep_state_and_data, {state_timeout, ?DRAIN_MS, late}};
-handle_event(state_timeout, late, draining, Host) ->
-    kill(late_stop, Host);
+handle_event(enter, _From, draining, Host) ->
+    {keep_state, Host#host{drain_until = now_ms() + ?DRAIN_MS}, {state_timeout, 0, in_flight}};
+handle_event(state_timeout, in_flight, draining, #host{ring = Ring, drain_until = Until} = Host) ->
+    case in_flight(Ring) of
+        0 ->
+            {next_state, leaving, Host};
+        _ ->
+            case now_ms() >= Until of
+                true -> kill(late_stop, draining, Host);
+                false -> {keep_state_and_data, {state_timeout, ?DRAIN_LOOK_MS, in_flight}}
+            end
+    end;
+handle_event(enter, _From, leaving, Host) ->
+    {keep_state, send(stop, Host), {state_timeout, ?LEAVE_MS, late}};
+handle_event(state_timeout, late, leaving, Host) ->
+    kill(late_stop, leaving, Host);
 handle_event(cast, stop, State, Host) when State =:= crashed; State =:= failed ->
     {stop, normal, Host};
-handle_event(cast, stop, draining, _Host) ->
-    keep_state_and_data;
+handle_event(cast, stop, up, Host) ->
+    {next_state, draining, Host#host{stopping = true}};
+handle_event(cast, stop, starting, Host) ->
+    kill(stopped, starting, Host#host{stopping = true});
 handle_event(cast, stop, _State, Host) ->
-    {next_state, draining, Host};
+    {keep_state, Host#host{stopping = true}};
 %% ---- in every state -----------------------------------------------------------------------------------
 
+handle_event(cast, announce, State, Host) ->
+    tell(status(State, Host), Host),
+    keep_state_and_data;
 handle_event({call, From}, info, State, #host{os_pid = OsPid, ring = Ring} = Host) ->
     Info = #{
         state => State,
         os_pid => OsPid,
-        crashes => Host#host.row,
+        crashes_in_row => Host#host.crashes_in_row,
+        starts => Host#host.starts,
         rss_bytes => rss_bytes(OsPid),
         ring => if Ring =:= none -> #{}; true -> tame_ring:info(Ring) end
     },
     {keep_state_and_data, {reply, From, Info}};
-handle_event(info, {'DOWN', Ref, process, _, _}, _State, #host{monitors = Monitors} = Host) ->
+handle_event(info, {'DOWN', Ref, process, _, _}, State, #host{monitors = Monitors} = Host) ->
     case maps:take(Ref, Monitors) of
-        {Id, Others} ->
-            _ = Host#host.port =/= none andalso send(Host#host.port, {down, Id}),
-            {keep_state, Host#host{monitors = maps:remove(Id, Others)}};
-        error ->
-            keep_state_and_data
+        {Id, Others} -> kept(State, send({down, Id}, Host#host{monitors = maps:remove(Id, Others)}));
+        error -> keep_state_and_data
     end;
 %% Distribution started or stopped: pids and references are written with another name from now on.
-handle_event(info, {Change, _, _}, _State, Host) when Change =:= nodeup; Change =:= nodedown ->
-    {keep_state, named(Host)};
-handle_event(info, {'EXIT', Pid, Reason}, _State, #host{spec = #{pool := Pid}} = Host) ->
-    {stop, Reason, Host};
+handle_event(info, {Change, _, _}, State, Host) when Change =:= nodeup; Change =:= nodedown ->
+    kept(State, named(Host));
 handle_event(info, _Late, _State, _Host) ->
     keep_state_and_data.
 
-named(#host{port = none} = Host) ->
-    Host;
-named(#host{port = Port, named = Named} = Host) ->
-    case own_name() of
-        Named ->
-            Host;
-        {Node, Creation} = Name ->
-            _ = send(Port, {node, Node, Creation}),
-            Host#host{named = Name}
+status(up, #host{ring = Ring, loaded = Loaded}) -> {up, Ring, Loaded};
+status(failed, _Host) -> failed;
+status(_State, _Host) -> down.
+
+in_flight(Ring) ->
+    {_Answered, InUse, _OldestMs} = tame_ring:pulse(Ring),
+    InUse.
+
+%% ---- the look at the ring -----------------------------------------------------------------------------
+
+look() ->
+    {{timeout, look}, tame_heartbeat:look_ms(), ring}.
+
+look(#host{ring = Ring, beat = Beat, spec = #{options := #{grace_ms := GraceMs}}} = Host) ->
+    case tame_ring:abandoned(Ring, GraceMs) of
+        0 ->
+            {Actions, Later} = tame_heartbeat:look(tame_ring:pulse(Ring), Beat),
+            acted(Actions, Host#host{beat = Later});
+        _ ->
+            kill(overdue, up, Host)
     end.
 
-own_name() ->
-    {node(), erlang:system_info(creation)}.
-
-overdue(GraceMs) ->
-    {{timeout, overdue}, max(1, GraceMs div 2), look}.
+acted([], Host) -> kept(up, Host, [look()]);
+acted([ping | Actions], Host) -> acted(Actions, send({ping, 0}, Host));
+acted([grow | Actions], Host) -> acted(Actions, send(grow, Host));
+acted([{kill, Why} | _], Host) -> kill(Why, up, Host).
 
 %% ---- the OS process ---------------------------------------------------------------------------------
 
+program(Options) ->
+    maps:get(host, Options, tame_native:path("tame_host")).
+
 open(#{workers := Workers} = Options) ->
-    Path = maps:get(host, Options, tame_native:path("tame_host")),
     Args = ["--workers", integer_to_list(Workers)],
-    try
-        Settings = [nouse_stdio, {packet, 4}, binary, exit_status, {args, Args}],
-        {ok, open_port({spawn_executable, Path}, Settings)}
+    try open_port({spawn_executable, program(Options)}, [nouse_stdio, binary, exit_status, {args, Args}]) of
+        Port ->
+            case erlang:port_info(Port, os_pid) of
+                {os_pid, GuardPid} -> {ok, Port, GuardPid};
+                %% It has ended already; its exit status is on the way.
+                undefined -> {ok, Port, 0}
+            end
     catch
-        error:Why when is_atom(Why) -> {error, Why}
+        error:Why when is_atom(Why) -> {error, Why};
+        error:_ -> {error, system_limit}
     end.
 
-cannot_start_text(Why) ->
-    io_lib:format("tame_host does not start: ~ts. It is built by `make`, and must be executable", [
-        file:format_error(Why)
-    ]).
+cannot_start_text(enoent, Program) ->
+    io_lib:format("there is no ~ts: ~ts", [Program, tame_native:how_to_build()]);
+cannot_start_text(Why, Program) ->
+    io_lib:format("~ts does not start: ~ts", [Program, file:format_error(Why)]).
 
-send(Port, Term) ->
+%% Hands a frame to the port, or to the outbox while the port takes none: the host does not read. Nothing
+%% is done here about an outbox that is full; its time-out sees that.
+send(_Frame, #host{port = none} = Host) ->
+    Host;
+send(Frame, #host{port = Port, outbox = Outbox, outbox_bytes = Bytes} = Host) ->
+    Encoded = tame_control:encode(Frame),
+    case queue:is_empty(Outbox) andalso command(Port, Encoded) of
+        true ->
+            Host;
+        false ->
+            Since =
+                case Host#host.outbox_since of
+                    none -> now_ms();
+                    At -> At
+                end,
+            Host#host{
+                outbox = queue:in(Encoded, Outbox),
+                outbox_bytes = Bytes + iolist_size(Encoded),
+                outbox_since = Since
+            }
+    end.
+
+%% false: the port is busy.
+command(Port, Encoded) ->
     try
-        port_command(Port, term_to_binary(Term))
+        port_command(Port, Encoded, [nosuspend])
     catch
         %% It has just ended; its exit status is on the way.
-        error:badarg -> false
+        error:badarg -> true
     end.
 
-%% A host cannot hinder SIGKILL. Its exit status comes then, by which we know that it is gone.
-kill(Why, #host{os_pid = 0} = Host) ->
-    %% It has not even said who it is: its guard ends it when the port closes.
-    {next_state, crashed, closed(Host#host{killed = Why}, #{killed => Why})};
-kill(Why, #host{os_pid = OsPid} = Host) ->
-    _ = os:cmd("kill -KILL " ++ integer_to_list(OsPid)),
-    {keep_state, Host#host{killed = Why}}.
+flush(#host{outbox = Outbox, port = Port, outbox_bytes = Bytes, outbox_since = Since} = Host) ->
+    case queue:peek(Outbox) of
+        empty ->
+            {ok, Host#host{outbox_since = none}};
+        {value, Encoded} ->
+            case Port =:= none orelse command(Port, Encoded) of
+                true ->
+                    flush(Host#host{
+                        outbox = queue:drop(Outbox),
+                        outbox_bytes = Bytes - iolist_size(Encoded),
+                        outbox_since = now_ms()
+                    });
+                false ->
+                    case Bytes > ?OUTBOX_BYTES orelse now_ms() - Since > ?OUTBOX_MS of
+                        true -> full;
+                        false -> {ok, Host}
+                    end
+            end
+    end.
 
-why(Status, #host{killed = none}) when Status > 128 ->
-    #{signal => maps:get(Status - 128, ?SIGNALS, Status - 128)};
-why(Status, #host{killed = none}) ->
-    #{exit_status => Status};
-why(_Status, #host{killed = Why}) ->
-    #{killed => Why}.
+%% How each event ends that may have sent something: what stands in the outbox is tried again now, and soon.
+kept(State, Host) ->
+    kept(State, Host, []).
 
-%% Tells telemetry.
-event(Name, Measurements, Metadata, #host{os_pid = OsPid, spec = #{module := Module}}) ->
-    tame_telemetry:execute([tame, host, Name], Measurements, Metadata#{
-        library => Module, os_pid => OsPid
-    }).
+kept(_State, #host{outbox_since = none} = Host, Actions) ->
+    {keep_state, Host, Actions};
+kept(State, Host, Actions) ->
+    case flush(Host) of
+        {ok, #host{outbox_since = none} = Flushed} -> {keep_state, Flushed, Actions};
+        {ok, Flushed} -> {keep_state, Flushed, [{{timeout, outbox}, ?OUTBOX_LOOK_MS, flush} | Actions]};
+        full -> kill(not_reading, State, Host)
+    end.
 
-down(draining, Why, Host) ->
+%% By force, so that a port whose host does not read closes too. Its guard ends the OS process then.
+close_port(#host{port = none}) ->
+    ok;
+close_port(#host{port = Port}) ->
+    true = exit(Port, kill),
+    ok.
+
+kill(Why, State, Host) when State =:= starting; State =:= up; State =:= draining; State =:= leaving ->
+    {next_state, killing, Host#host{killed = Why, killed_in = State}};
+kill(_Why, _State, _Host) ->
+    keep_state_and_data.
+
+%% Where there is no /proc it is taken for gone.
+is_process(OsPid) ->
+    OsPid > 0 andalso element(1, file:read_link_info(proc(OsPid, ""), [raw])) =:= ok.
+
+%% Whether the process that a host says it is is the guard's child, or the guard itself where there is none.
+is_child(OsPid, GuardPid) ->
+    case read_proc(proc(OsPid, "/stat")) of
+        {ok, Stat} ->
+            %% 5 (a name with ) in it) S 4 ...
+            [After | _] = lists:reverse(binary:split(Stat, <<") ">>, [global])),
+            [_State, Parent | _] = binary:split(After, <<" ">>, [global]),
+            OsPid =:= GuardPid orelse Parent =:= integer_to_binary(GuardPid);
+        {error, _} ->
+            not filelib:is_dir("/proc/self")
+    end.
+
+proc(OsPid, Name) ->
+    "/proc/" ++ integer_to_list(OsPid) ++ Name.
+
+read_proc(Path) ->
+    case file:open(Path, [read, raw, binary]) of
+        {ok, File} ->
+            Read = file:read(File, 4096),
+            ok = file:close(File),
+            if Read =:= eof -> {error, eof}; true -> Read end;
+        Error ->
+            Error
+    end.
+
+%% The second field, in pages. 0 where there is no /proc, or no such process.
+rss_bytes(OsPid) ->
+    case read_proc(proc(OsPid, "/statm")) of
+        {ok, Text} ->
+            [_, Pages | _] = binary:split(Text, <<" ">>, [global]),
+            binary_to_integer(Pages) * 4096;
+        {error, _} ->
+            0
+    end.
+
+%% ---- its end --------------------------------------------------------------------------------------------
+
+why(Status) when Status > 128 -> #{signal => maps:get(Status - 128, ?SIGNALS, Status - 128)};
+why(Status) -> #{exit_status => Status}.
+
+%% The OS process has ended, or its port has.
+down(State, Why, #host{stopping = true} = Host) when State =/= killing ->
     {stop, normal, ended(Host, Why)};
-%% Another try would come to the same.
-down(starting, Why, #host{up_since = never} = Host) ->
-    refused(#{reason => crashed, text => not_loaded_text(Why, Host)}, Host);
-down(State, Why, Host0) when State =:= starting; State =:= up ->
-    UpMs = if State =:= up -> now_ms() - Host0#host.up_since; true -> 0 end,
-    event(down, #{up_ms => UpMs}, #{why => Why}, Host0),
-    Host = crash(State, ended(Host0, Why)),
+down(starting, Why, #host{spec = #{first := true}} = Host) ->
+    refused_or_crashed(crashed, not_loaded_text(Why, Host), Host);
+down(State, Why, Host) when State =:= starting; State =:= up ->
+    crashed(State, Why, Host);
+down(_State, _Why, Host) ->
+    {keep_state, Host}.
+
+crashed(State, Why, Host0) ->
+    Now = now_ms(),
+    UpMs = if State =:= up -> Now - Host0#host.up_since; true -> 0 end,
+    telemetry(down, #{up_ms => UpMs}, #{why => Why, os_pid => Host0#host.os_pid}, Host0),
+    Report = (Host0#host.ended)#{
+        library => map_get(module, Host0#host.spec),
+        os_pid => Host0#host.os_pid,
+        why => Why,
+        state => State,
+        up_ms => UpMs,
+        start => Host0#host.starts + 1
+    },
+    Reported = Host0#host{reports = tame_crash_report:log(Report, Now, Host0#host.reports)},
+    Host = counted(State, ended(Reported, Why)),
     case is_failed(Host) of
         true -> {next_state, failed, Host};
         false -> {next_state, crashed, Host}
-    end;
-down(_State, Why, Host) ->
-    {keep_state, ended(Host, Why)}.
+    end.
 
 not_loaded_text(#{killed := late_start}, #host{spec = #{options := #{start_ms := StartMs}}}) ->
     io_lib:format("the host did not load the library within ~b ms (start_ms)", [StartMs]);
+not_loaded_text(#{killed := {bad_frame, Sentence}}, _Host) ->
+    io_lib:format("the host wrote ~ts", [Sentence]);
 not_loaded_text(Why, _Host) ->
     io_lib:format("the host ended while it loaded the library: ~0p", [Why]).
-
-closed(#host{port = Port} = Host, Why) ->
-    _ = Port =/= none andalso catch port_close(Port),
-    ended(crash(starting, Host#host{port = none}), Why).
 
 %% Everybody who waits for it is told.
 ended(#host{ring = Ring, monitors = Monitors} = Host, Why) ->
     _ = Ring =/= none andalso tame_ring:close(Ring, Why),
     _ = [demonitor(Ref, [flush]) || {Ref, _} <- maps:to_list(Monitors), is_reference(Ref)],
-    Host#host{ring = none, loaded = none, os_pid = 0, monitors = #{}, named = undefined}.
+    Host#host{
+        ring = none,
+        loaded = none,
+        beat = none,
+        os_pid = 0,
+        guard_pid = 0,
+        monitors = #{},
+        named = undefined,
+        outbox = queue:new(),
+        outbox_bytes = 0,
+        outbox_since = none
+    }.
 
-%% ---- crashes ------------------------------------------------------------------------------------------
-
-crash(State, #host{spec = #{options := Options}, row = Row, crashes = Crashes} = Host) ->
+counted(State, #host{spec = #{options := Options}, crashes_in_row = InRow, crashes = Crashes} = Host) ->
     Now = now_ms(),
     Steady = State =:= up andalso Now - Host#host.up_since >= ?STEADY_MS,
     Recent =
@@ -318,73 +571,125 @@ crash(State, #host{spec = #{options := Options}, row = Row, crashes = Crashes} =
             #{intensity := {_, Ms}} -> [At || At <- Crashes, Now - At < Ms];
             #{intensity := infinity} -> []
         end,
-    Host#host{
-        crashes = [Now | Recent],
-        row =
-            if
-                Steady -> 1;
-                true -> Row + 1
-            end
-    }.
+    Host#host{crashes = [Now | Recent], crashes_in_row = if Steady -> 1; true -> InRow + 1 end}.
 
 is_failed(#host{spec = #{options := #{intensity := infinity}}}) -> false;
 is_failed(#host{spec = #{options := #{intensity := {Most, _}}}, crashes = Crashes}) ->
     length(Crashes) > Most.
 
 %% None after the first crash, then twice as long each time.
-back_off(#host{row = Row}) when Row =< 1 ->
+back_off(#host{crashes_in_row = InRow}) when InRow =< 1 ->
     0;
-back_off(#host{row = Row, spec = #{options := #{backoff_ms := {First, Ceiling}}}}) ->
-    min(Ceiling, First bsl min(Row - 2, 20)).
+back_off(#host{crashes_in_row = InRow, spec = #{options := #{backoff_ms := {First, Ceiling}}}}) ->
+    min(Ceiling, First bsl min(InRow - 2, 20)).
 
-refused(Why, Host) ->
-    tell({refused, Why}, Host),
-    {stop, normal, ended(Host, Why)}.
+%% The host says that it cannot load the library, or has not come so far.
+refused_or_crashed(Reason, Text, #host{spec = #{first := true}} = Host) ->
+    tell({refused, #{reason => Reason, text => Text}}, Host),
+    {stop, normal, Host};
+refused_or_crashed(Reason, _Text, #host{port = none} = Host) ->
+    crashed(starting, #{killed => Reason}, Host);
+refused_or_crashed(Reason, _Text, Host) ->
+    kill(Reason, starting, Host).
 
 %% ---- frames -------------------------------------------------------------------------------------------
 
-frame({hello, 1, OsPid, _Info}, starting, #host{port = Port, spec = Spec} = Host) ->
+%% Each frame is taken in the state that the one before it led to.
+frames([], State, Host) ->
+    kept(State, Host);
+frames([Frame | Frames], State, Host) ->
+    case frame(Frame, State, Host) of
+        {ok, Later} -> frames(Frames, State, Later);
+        {up, Later} -> {next_state, up, Later, {next_event, internal, {frames, Frames}}};
+        {refused, Reason, Text} -> refused_or_crashed(Reason, Text, Host);
+        {bad, Sentence} -> kill({bad_frame, lists:flatten(Sentence)}, State, Host)
+    end.
+
+frame({hello, OsPid}, starting, #host{os_pid = 0, spec = Spec, guard_pid = GuardPid} = Host) ->
     #{options := #{area_bytes := AreaBytes} = Options} = Spec,
-    Geometry = maps:with([slots, slot_bytes, workers], Options),
-    Named = named(Host),
-    _ = send(Port, {ring, Geometry#{request_bytes => AreaBytes, reply_bytes => AreaBytes}}),
-    {keep_state, Named#host{os_pid = OsPid}};
-frame({ring, Fd}, starting, #host{port = Port, os_pid = OsPid, spec = Spec} = Host) ->
+    case is_child(OsPid, GuardPid) of
+        true ->
+            Geometry = maps:with([slots, slot_bytes, workers], Options),
+            Ring = {ring, Geometry#{request_bytes => AreaBytes, reply_bytes => AreaBytes}},
+            {ok, send(Ring, named(Host#host{os_pid = OsPid}))};
+        false ->
+            {bad, io_lib:format("hello as OS process ~b, which is not the one that was started", [OsPid])}
+    end;
+frame({ring, Fd}, starting, #host{os_pid = OsPid, ring = none, spec = Spec} = Host) when OsPid > 0 ->
     #{path := Path, module := Module, load_info := LoadInfo, options := Options} = Spec,
     #{area_bytes := AreaBytes} = Options,
-    RingOptions = (maps:with([max_waiting, spin_us], Options))#{max_bytes => 2 * AreaBytes + ?SLOTS_BYTES},
-    case tame_ring:open(OsPid, Fd, RingOptions) of
+    RingOptions = maps:with([max_waiting, spin_us, max_reply_bytes], Options),
+    case tame_ring:open(OsPid, Fd, RingOptions#{max_bytes => 2 * AreaBytes + ?SLOTS_BYTES}) of
         {ok, Ring} ->
-            _ = send(Port, {leases, tame_ring:leases(Ring, ?LEASES)}),
-            _ = send(Port, {load, path_binary(Path), Module, LoadInfo, settings()}),
-            {keep_state, Host#host{ring = Ring}};
+            Lent = send({leases, tame_ring:leases(Ring, ?LEASES)}, Host),
+            {ok, send({load, path_binary(Path), Module, LoadInfo, settings()}, Lent#host{ring = Ring})};
         {error, Why} ->
-            refused(#{reason => no_ring, text => io_lib:format("its memory: ~p", [Why])}, Host)
+            {refused, no_ring, io_lib:format("its memory: ~p", [Why])}
     end;
-frame({ring_refused, Text}, starting, Host) ->
-    refused(#{reason => no_ring, text => Text}, Host);
-frame({loaded, Functions, Info}, starting, Host) ->
-    Loaded = #{
-        functions => [{binary_to_atom(Name), Arity} || {Name, Arity, _Flags} <- Functions],
-        wants_caller => maps:get(wants_caller, Info, false)
-    },
-    {next_state, up, Host#host{loaded = Loaded}};
-frame({refused, Reason, Details, Text}, starting, Host) ->
-    refused(#{reason => Reason, details => Details, text => Text}, Host);
-frame({query, Id, What}, _State, Host0) ->
+frame({ring_refused, Text}, starting, _Host) ->
+    {refused, no_ring, tame_control:printable(Text, 1000)};
+frame({loaded, Rows, Loaded}, starting, #host{ring = Ring, spec = #{functions := Functions}} = Host) when
+    Ring =/= none
+->
+    case Rows =:= [{atom_to_binary(Name), Arity} || {Name, Arity} <- Functions] of
+        true ->
+            {up, Host#host{loaded = Loaded}};
+        false ->
+            {refused, changed,
+                "its functions are not those that it had when the module was isolated: restore it and isolate it anew"}
+    end;
+frame({refused, Reason, Text}, starting, _Host) ->
+    {refused, Reason, tame_control:printable(Text, 4000)};
+frame({query, Id, What}, State, Host0) when State =/= killing ->
     %% The first to have heard of a new name may be who asks.
-    {Answer, Host} = answer(What, named(Host0)),
-    _ = send(Host#host.port, {answer, Id, Answer}),
-    {keep_state, Host};
-frame({send, Pid, Message, Leases}, _State, #host{ring = Ring}) when is_pid(Pid) ->
-    Pid ! Message,
-    ok = tame_ring:used(Ring, Leases),
-    keep_state_and_data;
-frame({log, Text}, _State, #host{spec = #{module := Module}}) when is_binary(Text) ->
-    logger:warning("tame_host of ~s: ~ts", [Module, Text]),
-    keep_state_and_data;
-frame(_Other, _State, Host) ->
-    kill(bad_frame, Host).
+    case answer(What, named(Host0)) of
+        {bad, Sentence} -> {bad, Sentence};
+        {Answer, Host} -> {ok, send({answer, Id, Answer}, Host)}
+    end;
+frame({send, Pid, Message, Leases}, _State, #host{ring = Ring, spec = #{module := Module}} = Host0) ->
+    Host =
+        case node(Pid) =:= node() andalso tame_given:is_given(Module, Pid) of
+            true ->
+                Pid ! Message,
+                Host0;
+            false ->
+                log("a message to ~p, which it was not given, is dropped", [Pid], Host0)
+        end,
+    _ = Ring =/= none andalso tame_ring:used(Ring, Leases),
+    {ok, Host};
+frame({log, Text}, _State, Host) ->
+    {ok, log("~ts", [tame_control:printable(Text, 1000)], Host)};
+frame({pong, _}, _State, #host{beat = Beat} = Host) when Beat =/= none ->
+    {ok, Host#host{beat = tame_heartbeat:pong(Beat)}};
+frame({pong, _}, _State, Host) ->
+    {ok, Host};
+frame({ended, Ended}, _State, Host) ->
+    {ok, Host#host{ended = Ended}};
+frame({bad, Sentence}, _State, _Host) ->
+    {bad, Sentence};
+frame(Frame, State, _Host) ->
+    {bad, io_lib:format("~tp, which may not come in the state ~p", [element(1, Frame), State])}.
+
+%% A host's lines come at most ?LOGS_MAX times a second.
+log(Format, Args, #host{spec = #{module := Module}, logs = {Second, Count}} = Host) ->
+    case erlang:monotonic_time(second) of
+        Second when Count >= ?LOGS_MAX ->
+            Host;
+        Second ->
+            logger:warning("tame_host of ~tp: " ++ Format, [Module | Args]),
+            Host#host{logs = {Second, Count + 1}};
+        Now ->
+            logger:warning("tame_host of ~tp: " ++ Format, [Module | Args]),
+            Host#host{logs = {Now, 1}}
+    end.
+
+named(#host{port = none} = Host) ->
+    Host;
+named(#host{named = Named} = Host) ->
+    case {node(), erlang:system_info(creation)} of
+        Named -> Host;
+        {Node, Creation} = Name -> send({node, Node, Creation}, Host#host{named = Name})
+    end.
 
 path_binary(Path) ->
     unicode:characters_to_binary(Path, unicode, file:native_name_encoding()).
@@ -406,45 +711,39 @@ settings() ->
 answer({existing_atom, Name}, Host) ->
     {existing_atom(Name) =/= none, Host};
 answer({new_atoms, Names}, Host) ->
-    new_atoms(Names, Host);
+    {new_atoms(Names, Host), Host};
 answer({phash2, Term}, Host) ->
     {erlang:phash2(Term), Host};
-answer({whereis, Name}, Host) ->
-    {
-        case existing_atom(Name) of
-            none -> undefined;
-            Atom -> whereis(Atom)
-        end,
-        Host
-    };
+answer({whereis, Name}, #host{spec = #{module := Module}} = Host) ->
+    {whereis_given(existing_atom(Name), Module), Host};
 answer({alive, Pid}, Host) when is_pid(Pid) ->
     {node(Pid) =:= node() andalso is_process_alive(Pid), Host};
-answer({alive, Port}, Host) when is_port(Port) ->
-    {erlang:port_info(Port) =/= undefined, Host};
-answer({port_command, Port, Data}, Host) ->
-    {
-        try
-            port_command(Port, Data)
-        catch
-            error:badarg -> false
-        end,
-        Host
-    };
+answer({alive, Port}, Host) ->
+    {node(Port) =:= node() andalso erlang:port_info(Port, id) =/= undefined, Host};
+answer({port_command, Port, Data}, #host{spec = #{module := Module}} = Host) ->
+    {tame_given:is_given(Module, Port) andalso commanded(Port, Data), Host};
+answer({monitor, Id, _Pid}, #host{monitors = Monitors}) when
+    map_size(Monitors) >= 2 * ?MONITORS_MAX; is_map_key(Id, Monitors)
+->
+    {bad, io_lib:format("monitor ~b, which it has already, or after ~b others", [Id, map_size(Monitors) div 2])};
 answer({monitor, Id, Pid}, #host{monitors = Monitors} = Host) ->
-    Ref = monitor(process, Pid),
-    {is_process_alive(Pid), Host#host{monitors = Monitors#{Ref => Id, Id => Ref}}};
-answer({demonitor, Id}, #host{monitors = Monitors} = Host) ->
-    case Monitors of
-        #{Id := Ref} ->
-            {demonitor(Ref, [flush, info]), Host#host{monitors = maps:without([Id, Ref], Monitors)}};
-        #{} ->
+    %% The answer decides: of a process that is dead already no `down' follows.
+    case node(Pid) =:= node() andalso is_process_alive(Pid) of
+        true ->
+            Ref = monitor(process, Pid),
+            {true, Host#host{monitors = Monitors#{Ref => Id, Id => Ref}}};
+        false ->
             {false, Host}
     end;
-answer(leases, #host{ring = Ring, port = Port} = Host) ->
-    _ = send(Port, {leases, tame_ring:leases(Ring, ?LEASES)}),
-    {ok, Host};
+answer({demonitor, Id}, #host{monitors = Monitors} = Host) ->
+    case Monitors of
+        #{Id := Ref} -> {demonitor(Ref, [flush, info]), Host#host{monitors = maps:without([Id, Ref], Monitors)}};
+        #{} -> {false, Host}
+    end;
+answer(leases, #host{ring = Ring} = Host) when Ring =/= none ->
+    {ok, send({leases, tame_ring:leases(Ring, ?LEASES)}, Host)};
 %% As references, which live from when the frame was read.
-answer({hold, _Call, Refs}, #host{ring = Ring} = Host) ->
+answer({hold, _Call, Refs}, #host{ring = Ring} = Host) when Ring =/= none ->
     {tame_ring:hold(Ring, Refs), Host};
 answer(sync, Host) ->
     {ok, Host};
@@ -452,8 +751,8 @@ answer(make_ref, Host) ->
     {make_ref(), Host};
 answer({unique_integer, Modifiers}, Host) ->
     {erlang:unique_integer(Modifiers), Host};
-answer(_Unknown, Host) ->
-    {false, Host}.
+answer(_Early, _Host) ->
+    {bad, "a query that may not come before its ring"}.
 
 existing_atom(Name) ->
     try
@@ -462,43 +761,54 @@ existing_atom(Name) ->
         error:_ -> none
     end.
 
-%% Atoms are never collected: a library that makes them without end must not fill the VM's table.
-new_atoms(Names, #host{atoms = Atoms, spec = #{options := #{max_atoms := Most}}} = Host) ->
-    case Atoms + length(Names) > Most of
+%% Atoms are never collected: a library that makes them without end must not fill the VM's table. Those that exist
+%% already cost nothing.
+new_atoms(Names, #host{spec = #{module := Module, options := #{max_atoms := Most}}}) ->
+    New = [Name || Name <- Names, existing_atom(Name) =:= none],
+    case tame_registry:count_atoms(Module, length(New)) > Most of
         true ->
-            {false, Host};
+            _ = tame_registry:count_atoms(Module, -length(New)),
+            false;
         false ->
-            _ = [binary_to_atom(Name, utf8) || Name <- Names],
-            {ok, Host#host{atoms = Atoms + length(Names)}}
+            _ = [binary_to_atom(Name, utf8) || Name <- New],
+            ok
     end.
 
-%% The atoms in what a host says. A frame that names one which no loaded module has would be refused.
--spec words() -> [atom()].
-words() ->
-    [
-        hello, workers, ring, ring_refused, nif_version, loaded, wants_caller, refused, functions, value, reply,
-        raise, query, existing_atom, new_atoms, phash2, whereis, alive, port_command, monitor,
-        demonitor, leases, hold, sync, make_ref, unique_integer, positive, monotonic, send, log,
-        already_loaded, bad_library, cannot_read, load_returned, missing_functions,
-        needs_newer_erts, no_such_file, wrong_architecture, tame, reply_too_large,
-        returned_no_term, system_limit
-    ].
+%% What is found is given, unless it is the system's own.
+whereis_given(none, _Module) ->
+    undefined;
+whereis_given(Name, Module) ->
+    case whereis(Name) of
+        Pid when is_pid(Pid) ->
+            case tame_given:is_private(Pid) of
+                true ->
+                    undefined;
+                false ->
+                    ok = tame_given:note(Module, Pid),
+                    Pid
+            end;
+        Other ->
+            ok = tame_given:note(Module, Other),
+            Other
+    end.
+
+%% Nothing here waits for a port: one that is busy takes nothing.
+commanded(Port, Data) ->
+    try
+        port_command(Port, Data, [nosuspend])
+    catch
+        error:_ -> false
+    end.
 
 %% ---- small things -------------------------------------------------------------------------------------
 
-tell(What, #host{spec = #{pool := Pool}}) ->
-    Pool ! {?MODULE, self(), What},
-    ok.
+%% A pool that is being replaced asks again (announce/1).
+tell(What, #host{spec = #{module := Module}}) ->
+    tame_pool:tell(Module, {?MODULE, self(), What}).
+
+%% Tells telemetry.
+telemetry(Name, Measurements, Metadata, #host{spec = #{module := Module}}) ->
+    tame_telemetry:execute([tame, host, Name], Measurements, Metadata#{library => Module}).
 
 now_ms() ->
     erlang:monotonic_time(millisecond).
-
-%% The second field, in pages. 0 where there is no /proc, or no such process.
-rss_bytes(OsPid) ->
-    case file:read_file(["/proc/", integer_to_list(OsPid), "/statm"]) of
-        {ok, Text} ->
-            [_, Pages | _] = binary:split(Text, <<" ">>, [global]),
-            binary_to_integer(Pages) * 4096;
-        {error, _} ->
-            0
-    end.

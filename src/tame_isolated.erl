@@ -1,8 +1,9 @@
 %% What the functions of an isolated module do (tame_bind): find their library, call it in its host, and
 %% return or raise what it returned or raised.
 %%
-%% The table of libraries belongs to tame_isolation; each library's pool writes its row. It is read by
-%% every call, from any process.
+%% The table of libraries belongs to the top supervisor; each library's pool writes its row. It is read by
+%% every call, from any process. A bound module never runs a NIF in this VM: without a row, or without the table,
+%% its functions raise.
 -module(tame_isolated).
 
 -export([library/1]).
@@ -11,89 +12,187 @@
 
 %% Internal.
 -export([new/0]).
--export([add/2]).
--export([publish/2]).
+-export([add/1]).
+-export([publish/4]).
 -export([remove/1]).
 
 -export_type([library/0]).
 
+%% A pool that is being replaced is asked again after this.
+-define(AGAIN_MS, 5).
+
 -record(library, {
     module :: module(),
-    pool :: pid(),
     %% of the hosts that are up, oldest first
     rings = {} :: tuple(),
     %% whether the library has been loaded into a host
     loaded = false :: boolean(),
     %% each call says who makes it
     wants_caller = false :: boolean(),
-    deadline_ms = infinity :: timeout()
+    %% it is noted which processes a call names
+    sends = false :: boolean(),
+    %% a call goes to the host whose resources it names
+    resources = false :: boolean(),
+    deadline_ms = infinity :: timeout(),
+    wait_ms = 0 :: non_neg_integer()
 }).
 
 -opaque library() :: #library{}.
 
-%% none: no library is loaded, so the module's own body is what runs.
+%% none: no library is loaded yet, so the module's own body is what runs. Raises where the module is not isolated
+%% any more, or the application tame has been stopped.
 -spec library(module()) -> none | library().
 library(Module) ->
     try ets:lookup(?MODULE, Module) of
         [#library{loaded = true} = Library] -> Library;
-        _ -> none
+        [#library{}] -> none;
+        [] -> error({tame, {restored, #{library => Module, advice => "its code is of the time when it was isolated"}}})
     catch
-        %% The application has been stopped.
-        error:badarg -> none
+        error:badarg -> error({tame, {not_started, #{library => Module, advice => "start the application tame"}}})
     end.
 
 %% Calls function number Index of the library, which is Name with these arguments.
 -spec call(library(), non_neg_integer(), atom(), [term()]) -> term().
-call(#library{rings = {}} = Library, Index, Name, Args) ->
-    call_later(Library, Index, Name, Args);
 call(#library{rings = Rings, deadline_ms = DeadlineMs} = Library, Index, Name, Args) ->
-    Ring = element(erlang:system_info(scheduler_id) rem tuple_size(Rings) + 1, Rings),
-    case tame_ring:call(Ring, Index, with_caller(Library, Args), DeadlineMs) of
-        {value, Value} -> Value;
-        {error, closed} -> call_later(Library, Index, Name, Args);
-        Other -> raise(Other, Library, Name, Args)
+    ok = noted(Library, Args),
+    case ring(Library, Args) of
+        {ok, Place} ->
+            Ring = element(Place, Rings),
+            case tame_ring:call(Ring, Index, with_caller(Library, Args), DeadlineMs) of
+                {value, Value} -> Value;
+                {error, closed} -> later(Library, until(DeadlineMs), Index, Name, Args);
+                Other -> raise(Other, Ring, Library, Name, Args)
+            end;
+        none ->
+            later(Library, until(DeadlineMs), Index, Name, Args);
+        two_hosts ->
+            raise(two_hosts, Library, Name, Args)
     end.
 
 with_caller(#library{wants_caller = false}, Args) -> Args;
 with_caller(#library{wants_caller = true}, Args) -> [self() | Args].
 
-%% No host is up just now: one is about to be, as a rule.
-call_later(#library{pool = Pool, deadline_ms = DeadlineMs} = Library, Index, Name, Args) ->
-    Began = erlang:monotonic_time(millisecond),
-    case ring(Pool, DeadlineMs) of
+noted(#library{sends = false}, _Args) -> ok;
+noted(#library{module = Module}, Args) -> tame_given:note(Module, [self() | Args]).
+
+%% ---- which host --------------------------------------------------------------------------------------------
+
+ring(#library{rings = {}}, _Args) ->
+    none;
+ring(#library{rings = {_}}, _Args) ->
+    {ok, 1};
+ring(#library{rings = Rings, resources = false}, _Args) ->
+    {ok, tame_ring:choose(Rings)};
+ring(#library{rings = Rings}, Args) ->
+    case home(Args, Rings, none) of
+        none -> {ok, tame_ring:choose(Rings)};
+        Place when is_integer(Place) -> {ok, Place};
+        two_hosts -> two_hosts
+    end.
+
+%% The place of the ring whose host has the resources that a term names. One of a host that is gone is a reference
+%% like any other: whichever host is called says badarg. Takes time by the number of the term's cells, in Erlang,
+%% so it yields.
+home(_Term, _Rings, two_hosts) ->
+    two_hosts;
+home(Ref, Rings, Home) when is_reference(Ref) ->
+    case tame_ring:home(Rings, Ref) of
+        Place when is_integer(Place), Home =:= none -> Place;
+        Place when is_integer(Place), Home =/= Place -> two_hosts;
+        _ -> Home
+    end;
+home([Head | Tail], Rings, Home) ->
+    home(Tail, Rings, home(Head, Rings, Home));
+home(Tuple, Rings, Home) when is_tuple(Tuple) ->
+    home_elements(tuple_size(Tuple), Tuple, Rings, Home);
+home(Map, Rings, Home) when is_map(Map) ->
+    home_pairs(maps:next(maps:iterator(Map)), Rings, Home);
+home(_Term, _Rings, Home) ->
+    Home.
+
+home_elements(0, _Tuple, _Rings, Home) -> Home;
+home_elements(N, Tuple, Rings, Home) -> home_elements(N - 1, Tuple, Rings, home(element(N, Tuple), Rings, Home)).
+
+home_pairs(none, _Rings, Home) -> Home;
+home_pairs({Key, Value, More}, Rings, Home) -> home_pairs(maps:next(More), Rings, home(Value, Rings, home(Key, Rings, Home))).
+
+%% ---- without a host ------------------------------------------------------------------------------------------
+
+until(infinity) -> infinity;
+until(Ms) -> now_ms() + Ms.
+
+left(infinity) -> infinity;
+left(Until) -> max(0, Until - now_ms()).
+
+%% No host is up just now: one is about to be, as a rule. One deadline holds for all attempts.
+later(#library{wait_ms = WaitMs} = Library, Until, Index, Name, Args) ->
+    later(Library, Until, now_ms() + WaitMs, Index, Name, Args).
+
+later(#library{module = Module} = Library, Until, WaitUntil, Index, Name, Args) ->
+    case asked(Module, left(Until)) of
         {ok, Ring} ->
-            Left = left_ms(DeadlineMs, Began),
-            case tame_ring:call(Ring, Index, with_caller(Library, Args), Left) of
+            case tame_ring:call(Ring, Index, with_caller(Library, Args), left(Until)) of
                 {value, Value} -> Value;
-                {error, closed} -> call_later(Library, Index, Name, Args);
-                Other -> raise(Other, Library, Name, Args)
+                {error, closed} -> again(Library, Until, WaitUntil, Index, Name, Args);
+                Other -> raise(Other, Ring, Library, Name, Args)
             end;
-        {error, _} = Refused ->
-            raise(Refused, Library, Name, Args)
+        {error, Refused} ->
+            raise(Refused, Library, Name, Args);
+        replaced ->
+            again(Library, Until, WaitUntil, Index, Name, Args)
     end.
 
-ring(Pool, Timeout) ->
+again(#library{module = Module} = Library, Until, WaitUntil, Index, Name, Args) ->
+    case {left(Until), left(WaitUntil)} of
+        {0, _} ->
+            raise(deadline, Library, Name, Args);
+        {_, 0} ->
+            raise(no_host, Library, Name, Args);
+        _ ->
+            receive
+            after ?AGAIN_MS -> ok
+            end,
+            case is_here(Module) of
+                true -> later(Library, Until, WaitUntil, Index, Name, Args);
+                false -> raise(restored, Library, Name, Args)
+            end
+    end.
+
+is_here(Module) ->
     try
-        tame_pool:ring(Pool, Timeout)
+        ets:member(?MODULE, Module)
     catch
-        exit:_ -> {error, restored}
+        error:badarg -> false
     end.
 
-left_ms(infinity, _Began) -> infinity;
-left_ms(Ms, Began) -> max(0, Ms - (erlang:monotonic_time(millisecond) - Began)).
+asked(Module, Timeout) ->
+    try
+        tame_pool:ring(Module, Timeout)
+    catch
+        exit:_ -> replaced
+    end.
 
--spec raise(tame_ring:reply() | {error, term()}, library(), atom(), [term()]) -> no_return().
+%% ---- exceptions ------------------------------------------------------------------------------------------------
+
+-spec raise(tame_ring:reply(), tame_ring:ring(), library(), atom(), [term()]) -> no_return().
 %% As if the function itself had raised it: the module may look at the head of the stack trace.
-raise({raise, Reason}, Library, Name, Args) ->
-    raise(Reason, Library, {Name, Args});
-raise(badarg, Library, Name, Args) ->
-    raise(badarg, Library, {Name, Args});
-%% The arguments may be large, and nobody looks for them here.
-raise({error, Error}, #library{module = Module} = Library, Name, Args) ->
-    raise({tame, reason(Error, Module, {Name, length(Args)})}, Library, {Name, length(Args)}).
+raise({raise, Reason}, _Ring, Library, Name, Args) ->
+    raise_as(Reason, Library, {Name, Args});
+raise(badarg, _Ring, Library, Name, Args) ->
+    raise_as(badarg, Library, {Name, Args});
+raise({error, {bad_reply, What}}, Ring, #library{module = Module} = Library, Name, Args) ->
+    ok = tame_pool:bad_reply(Module, Ring, What),
+    raise({bad_reply, What}, Library, Name, Args);
+raise({error, Error}, _Ring, Library, Name, Args) ->
+    raise(Error, Library, Name, Args).
 
--spec raise(term(), library(), {atom(), arity() | [term()]}) -> no_return().
-raise(Reason, #library{module = Module}, {Name, Args}) ->
+%% The arguments may be large, and nobody looks for them here.
+-spec raise(term(), library(), atom(), [term()]) -> no_return().
+raise(Error, #library{module = Module} = Library, Name, Args) ->
+    raise_as({tame, reason(Error, Module, {Name, length(Args)})}, Library, {Name, length(Args)}).
+
+-spec raise_as(term(), library(), {atom(), arity() | [term()]}) -> no_return().
+raise_as(Reason, #library{module = Module}, {Name, Args}) ->
     {current_stacktrace, Frames} = process_info(self(), current_stacktrace),
     Callers = lists:dropwhile(fun({M, _, _, _}) -> M =:= ?MODULE end, tl(Frames)),
     erlang:raise(error, Reason, [{Module, Name, Args, []} | Callers]).
@@ -106,50 +205,83 @@ reason({host_down, Why}, Module, Function) when is_map(Why) ->
     {crashed, Why#{library => Module, function => Function}};
 reason({host_down, Why}, Module, Function) ->
     {crashed, #{library => Module, function => Function, reason => Why}};
-reason(failed, Module, _Function) ->
-    {failed, #{library => Module, advice => "its hosts crashed too often; see tame:restart/1"}};
+reason(failed, Module, Function) ->
+    advice(failed, Module, Function, "its hosts crashed too often; see tame:restart/1");
+reason(no_host, Module, Function) ->
+    advice(no_host, Module, Function, "no host came up within wait_ms; see tame:info/0 and the log");
+reason(restored, Module, Function) ->
+    advice(restored, Module, Function, "the module is not isolated any more");
+reason(two_hosts, Module, Function) ->
+    advice(two_hosts, Module, Function, "the call names native resources of two hosts; with hosts => 1 all are in one");
+reason({bad_reply, What}, Module, Function) ->
+    {bad_reply, #{library => Module, function => Function, reply => What}};
+reason({reply_too_large, Bytes}, Module, Function) ->
+    {reply_too_large, #{library => Module, function => Function, bytes => Bytes}};
 reason(Other, Module, Function) ->
     {Other, #{library => Module, function => Function}}.
+
+advice(Reason, Module, Function, Advice) ->
+    {Reason, #{library => Module, function => Function, advice => Advice}}.
+
+%% ---- loading ---------------------------------------------------------------------------------------------------
 
 %% In place of erlang:load_nif/2.
 -spec load_nif(module(), file:filename(), term()) -> ok | {error, {atom(), string()}}.
 load_nif(Module, Path, LoadInfo) ->
-    case ets:lookup(?MODULE, Module) of
-        [#library{pool = Pool}] -> tame_pool:load(Pool, filename:absname(Path) ++ ".so", LoadInfo);
-        [] -> {error, {load, "the module is not isolated any more"}}
+    case so_path(Path) of
+        {ok, File} ->
+            case is_here(Module) of
+                true -> loaded(Module, File, LoadInfo);
+                false -> {error, {load, "the module is not isolated any more"}}
+            end;
+        error ->
+            erlang:error(badarg, [Path, LoadInfo])
     end.
+
+so_path(Path) ->
+    try unicode:characters_to_list(Path) of
+        [_ | _] = Characters -> {ok, filename:absname(Characters) ++ ".so"};
+        _ -> error
+    catch
+        error:_ -> error
+    end.
+
+loaded(Module, File, LoadInfo) ->
+    try
+        tame_pool:load(Module, File, LoadInfo)
+    catch
+        exit:_ -> {error, {load, "the processes of this library ended while it was loaded: try again"}}
+    end.
+
+now_ms() ->
+    erlang:monotonic_time(millisecond).
 
 %% ---- the table ------------------------------------------------------------------------------------------
 
 -spec new() -> ok.
 new() ->
-    ?MODULE = ets:new(?MODULE, [
-        named_table, public, {keypos, #library.module}, {read_concurrency, true}
-    ]),
+    ?MODULE = ets:new(?MODULE, [named_table, public, {keypos, #library.module}, {read_concurrency, true}]),
     ok.
 
 %% Not loaded yet.
--spec add(module(), pid()) -> ok.
-add(Module, Pool) ->
-    true = ets:insert(?MODULE, #library{module = Module, pool = Pool}),
+-spec add(module()) -> ok.
+add(Module) ->
+    true = ets:insert(?MODULE, #library{module = Module}),
     ok.
 
-%% What the pool knows now. none: its library is not loaded any more.
--spec publish(module(), none | map()) -> ok.
-publish(Module, none) ->
-    _ = ets:update_element(?MODULE, Module, [{#library.rings, {}}, {#library.loaded, false}]),
-    ok;
-publish(Module, #{
-    pool := Pool, rings := Rings, wants_caller := WantsCaller, deadline_ms := DeadlineMs
-}) ->
-    true = ets:insert(?MODULE, #library{
-        module = Module,
-        pool = Pool,
-        rings = Rings,
-        loaded = true,
-        wants_caller = WantsCaller,
-        deadline_ms = DeadlineMs
-    }),
+%% What the pool knows now. Nothing is written for a module that is not isolated any more.
+-spec publish(module(), tuple(), tame_host:loaded(), tame_isolation:options()) -> ok.
+publish(Module, Rings, Loaded, #{deadline_ms := DeadlineMs, wait_ms := WaitMs}) ->
+    #{wants_caller := WantsCaller, sends := Sends, resources := Resources} = Loaded,
+    _ = ets:update_element(?MODULE, Module, [
+        {#library.rings, Rings},
+        {#library.loaded, true},
+        {#library.wants_caller, WantsCaller},
+        {#library.sends, Sends},
+        {#library.resources, Resources},
+        {#library.deadline_ms, DeadlineMs},
+        {#library.wait_ms, WaitMs}
+    ]),
     ok.
 
 -spec remove(module()) -> ok.

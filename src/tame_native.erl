@@ -6,6 +6,7 @@
 
 -export([dir/0]).
 -export([path/1]).
+-export([how_to_build/0]).
 
 %% The folder that c_src/Makefile fills for the running emulator. The environment variable
 %% TAME_NATIVE_DIR names another: natives built with sanitizers, for the tests.
@@ -18,6 +19,15 @@ dir() ->
 -spec path(string()) -> file:filename().
 path(Name) ->
     filename:join(dir(), Name).
+
+%% What to do where a built file is missing, for error messages.
+-spec how_to_build() -> string().
+how_to_build() ->
+    Sources = filename:join(tame:source_dir(), "c_src"),
+    case filelib:is_dir(Sources) of
+        true -> "build it with `make -C " ++ Sources ++ "`";
+        false -> "it is built with `make -C c_src` in tame's sources, for this Erlang/OTP, before the release is made"
+    end.
 
 %% code:priv_dir/1 knows the application by the folder's name; in a checkout that is not
 %% called "tame" we ask for the folder beside our own ebin.

@@ -15,6 +15,7 @@
 
 -export([bind/3]).
 -export([arities/0]).
+-export([has_on_load/1]).
 
 -export_type([reason/0]).
 
@@ -44,6 +45,7 @@
 -define(MOVE, 64).
 -define(PUT_LIST, 69).
 -define(CALL_EXT_ONLY, 78).
+-define(ON_LOAD, 149).
 -define(NIF_START, 179).
 
 %% Operands: what the lowest three bits of their first byte say.
@@ -81,6 +83,25 @@ bind(Module, Functions, Beam) ->
         throw:Reason -> {error, Reason};
         error:Reason -> {error, {not_a_beam, Reason}}
     end.
+
+%% Whether the module runs a function when it is loaded.
+-spec has_on_load(binary()) -> boolean().
+has_on_load(Beam) ->
+    try
+        {ok, _Module, Chunks} = beam_lib:all_chunks(Beam),
+        <<Size:32, _Header:Size/binary, Code/binary>> = proplists:get_value("Code", Chunks),
+        finds_on_load(Code)
+    catch
+        _:_ -> false
+    end.
+
+finds_on_load(<<>>) ->
+    false;
+finds_on_load(<<?ON_LOAD, _/binary>>) ->
+    true;
+finds_on_load(<<Op, Rest/binary>>) ->
+    {_, Next} = operands(arity(Op), Rest),
+    finds_on_load(Next).
 
 overlaid(Module, Functions, #{"AtU8" := AtomChunk, "ImpT" := ImportChunk, "Code" := CodeChunk} = Chunks) ->
     {Lengths, Known} = atoms(AtomChunk),

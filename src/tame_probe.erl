@@ -33,26 +33,47 @@ run(Files) ->
             binary, exit_status, in, {args, ["--probe" | Files]}
         ])
     of
-        Port -> collect(Port, [])
+        Port -> collect(Port, [], 0)
     catch
+        error:enoent ->
+            {error, lists:flatten(io_lib:format("there is no ~ts: ~ts", [Program, tame_native:how_to_build()]))};
         error:Why ->
-            {error, lists:flatten(io_lib:format("~ts does not start: ~p; it is built by make", [Program, Why]))}
+            {error, lists:flatten(io_lib:format("~ts does not start: ~p", [Program, Why]))}
     end.
 
-collect(Port, Parts) ->
+%% A host ends what does not return from its constructors after 10 s; one that says nothing for longer is stuck.
+-define(PROBE_MS, 30000).
+%% It prints a line of some kilobytes for each library; what a library itself prints there is in them.
+-define(PROBE_BYTES_MAX, 1 bsl 26).
+
+collect(Port, Parts, Bytes) when Bytes > ?PROBE_BYTES_MAX ->
+    given_up(Port, Parts, "printed more than a description of the libraries");
+collect(Port, Parts, Bytes) ->
     receive
         {Port, {data, Part}} ->
-            collect(Port, [Part | Parts]);
+            collect(Port, [Part | Parts], Bytes + byte_size(Part));
         {Port, {exit_status, 0}} ->
-            Lines = binary:split(iolist_to_binary(lists:reverse(Parts)), <<"\n">>, [global, trim_all]),
-            {ok, [entry(Line) || Line <- Lines]};
+            entries(binary:split(iolist_to_binary(lists:reverse(Parts)), <<"\n">>, [global, trim_all]), []);
         {Port, {exit_status, Status}} ->
-            {error, lists:flatten(io_lib:format("tame_host --probe ended with status ~b", [Status]))}
+            {error, text("tame_host --probe ended with status ~b", [Status])}
+    after ?PROBE_MS ->
+        given_up(Port, Parts, text("said nothing for ~b ms", [?PROBE_MS]))
     end.
 
-entry(Line) ->
-    {ok, Entry} = tame_json:decode(Line),
-    Entry.
+given_up(Port, _Parts, Why) ->
+    _ = catch port_close(Port),
+    {error, "tame_host --probe " ++ Why ++ " and was given up"}.
+
+entries([], Entries) ->
+    {ok, lists:reverse(Entries)};
+entries([Line | Lines], Entries) ->
+    case tame_json:decode(Line) of
+        {ok, #{} = Entry} -> entries(Lines, [Entry | Entries]);
+        _ -> {error, "tame_host --probe printed a line that is no JSON: does the library print?"}
+    end.
+
+text(Format, Args) ->
+    lists:flatten(io_lib:format(Format, Args)).
 
 %% The libraries that bind a module, of those that lie where its application keeps such: below priv/, or
 %% beside the beam file.

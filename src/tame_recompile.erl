@@ -8,20 +8,40 @@
 -module(tame_recompile).
 
 -export([bind/3]).
+-export([forms/1]).
+-export([extended/4]).
 
 %% The module's beam, bound to a host. Functions are those of the library's own table, in its order. A release
 %% may be without the compiler, which is OTP's application of that name.
 -spec bind(module(), [{atom(), arity()}], binary()) ->
     {ok, binary()} | {error, no_debug_info | no_compiler | {compile, term()}}.
 bind(Module, Functions, Beam) ->
-    case {code:ensure_loaded(compile), forms(Module, Beam)} of
+    changed(Beam, fun(Forms) -> transform(Module, Functions, Forms) end).
+
+%% The module with an attribute more, behind the first form that names it, and with functions more.
+-spec extended(module(), binary(), erl_parse:abstract_form(), [erl_parse:abstract_form()]) ->
+    {ok, binary()} | {error, no_debug_info | no_compiler | {compile, term()}}.
+extended(Module, Beam, Attribute, Functions) ->
+    changed(Beam, fun(Forms) ->
+        {Head, [ModuleForm | Rest]} =
+            lists:splitwith(fun(Form) -> not is_module_form(Module, Form) end, Forms),
+        {Body, End} = lists:splitwith(fun(Form) -> element(1, Form) =/= eof end, Rest),
+        Head ++ [ModuleForm, Attribute | Body] ++ Functions ++ End
+    end).
+
+is_module_form(Module, {attribute, _, module, Name}) -> Name =:= Module;
+is_module_form(_Module, _Form) -> false.
+
+changed(Beam, Change) ->
+    case {code:ensure_loaded(compile), forms(Beam)} of
         {{error, _}, _} -> {error, no_compiler};
         {_, error} -> {error, no_debug_info};
-        {_, {ok, Forms, Options}} -> compile(transform(Module, Functions, Forms), Options)
+        {_, {ok, Forms, Options}} -> compile(Change(Forms), Options)
     end.
 
-%% Whatever language it was written in, as Erlang's abstract code.
-forms(Module, Beam) ->
+%% A module's forms and compiler options, whatever language it was written in, as Erlang's abstract code.
+-spec forms(binary()) -> {ok, [erl_parse:abstract_form()], [term()]} | error.
+forms(Beam) ->
     case beam_lib:chunks(Beam, [debug_info, compile_info]) of
         {ok, {Module, [{debug_info, {debug_info_v1, Backend, Data}}, {compile_info, Info}]}} ->
             case Backend:debug_info(erlang_v1, Module, Data, []) of

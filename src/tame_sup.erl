@@ -1,9 +1,10 @@
-%% The processes of the application tame. They know nothing of each other, so one that fails is
-%% started again by itself.
+%% The processes of the application tame, and the owner of its tables: those live as long as the application does,
+%% whatever else dies.
 -module(tame_sup).
 -behaviour(supervisor).
 
 -export([start_link/0]).
+-export([stop/1]).
 
 %% Internal.
 -export([init/1]).
@@ -15,11 +16,28 @@ start_link() ->
         {error, Reason} -> {error, Reason}
     end.
 
+%% For the process that started it: an application that does not start after all.
+-spec stop(pid()) -> ok.
+stop(Sup) ->
+    Monitor = monitor(process, Sup),
+    true = unlink(Sup),
+    true = exit(Sup, shutdown),
+    receive
+        {'DOWN', Monitor, process, Sup, _} -> ok
+    end.
+
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
+    ok = tame_registry:new(),
+    ok = tame_isolated:new(),
+    ok = tame_given:new(),
     Children = [
         #{id => tame_reports, start => {tame_reports, start_link, []}},
-        %% Hosts are drained when it ends, each for 5 s at most, all at once.
-        #{id => tame_isolation, start => {tame_isolation, start_link, []}, shutdown => 15000}
+        #{
+            id => tame_isolation_sup,
+            start => {tame_isolation_sup, start_link, []},
+            type => supervisor,
+            shutdown => infinity
+        }
     ],
-    {ok, {#{strategy => one_for_one}, Children}}.
+    {ok, {#{strategy => one_for_one, intensity => 20, period => 10}, Children}}.

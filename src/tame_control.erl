@@ -1,0 +1,261 @@
+%% The frames of a host's control port, as the VM reads and writes them. Pure: it owns no process and no port.
+%%
+%% Each way in from a host is hostile. A frame is four bytes of length, the highest first, and a term in external
+%% format. It is accepted when its length is within bounds, it is not compressed, it names only atoms that exist,
+%% it is a term from its first byte to its last, and the term is one of frame() with every field checked: kind,
+%% size, count. Anything else is {bad, Sentence}, and ends the host. Whether a frame may come now, and whether a
+%% process may be sent to, is for tame_host to say.
+-module(tame_control).
+
+-export([new/0]).
+-export([feed/2]).
+-export([check/1]).
+-export([encode/1]).
+-export([printable/2]).
+-export([words/0]).
+
+-export_type([frame/0]).
+-export_type([query/0]).
+-export_type([reader/0]).
+
+%% No frame is longer. A list of empty lists takes 16 bytes of heap for each byte, so this bounds the heap at 1 GiB.
+-define(FRAME_BYTES_MAX, 1 bsl 26).
+%% The most that a library can have: enif's function table is written by hand.
+-define(FUNCTIONS_MAX, 10000).
+-define(NAME_BYTES_MAX, 1020).
+-define(TEXT_BYTES_MAX, 16384).
+%% New names in one query, leases in one frame: a host that has more to say says it in several.
+-define(NAMES_MAX, 100000).
+-define(LEASES_MAX, 1000000).
+-define(IS_ID(Id), is_integer(Id) andalso Id >= 0 andalso Id < 1 bsl 64).
+-define(IS_SMALL(N, Most), is_integer(N) andalso N >= 0 andalso N =< Most).
+-define(IS_TEXT(Text), is_binary(Text) andalso byte_size(Text) =< ?TEXT_BYTES_MAX).
+
+-type query() ::
+    {existing_atom, binary()}
+    | {new_atoms, [binary()]}
+    | {phash2, term()}
+    | {whereis, binary()}
+    | {alive, pid() | port()}
+    | {port_command, port(), iodata()}
+    | {monitor, non_neg_integer(), pid()}
+    | {demonitor, non_neg_integer()}
+    | {hold, non_neg_integer(), [reference()]}
+    | {unique_integer, [positive | monotonic]}
+    | leases
+    | sync
+    | make_ref.
+
+%% What the library turned out to be. sends: it may send messages; resources: it has resource types.
+-type loaded() :: #{wants_caller := boolean(), sends := boolean(), resources := boolean()}.
+
+-type frame() ::
+    {hello, pos_integer()}
+    | {ring, non_neg_integer()}
+    | {ring_refused, binary()}
+    | {loaded, [{binary(), arity()}], loaded()}
+    | {refused, atom(), binary()}
+    | {query, non_neg_integer(), query()}
+    | {send, pid(), term(), [non_neg_integer()]}
+    | {log, binary()}
+    | {pong, non_neg_integer()}
+    | {ended, map()}.
+
+%% What was read of frames that are not whole yet.
+-opaque reader() :: {non_neg_integer(), [binary()]}.
+
+-spec new() -> reader().
+new() ->
+    {0, []}.
+
+%% More bytes from the port: the frames that they complete, in order. What is bad ends the stream; the frames
+%% before it count.
+-spec feed(binary(), reader()) -> {ok, [frame()], reader()} | {bad, [frame()], string()}.
+feed(Data, {Have, Parts}) ->
+    case needed(Have, Parts, Data) of
+        {bad, Sentence} ->
+            {bad, [], Sentence};
+        Needed when Have + byte_size(Data) < Needed ->
+            {ok, [], {Have + byte_size(Data), [Data | Parts]}};
+        _ ->
+            frames(iolist_to_binary(lists:reverse(Parts, [Data])), [])
+    end.
+
+%% How many bytes are needed before it is worth looking. A long frame comes in many parts, which are joined once.
+needed(0, [], Data) ->
+    needed(Data);
+needed(_Have, Parts, _Data) ->
+    First = lists:last(Parts),
+    case byte_size(First) >= 4 of
+        true -> needed(First);
+        false -> 4
+    end.
+
+needed(<<Size:32, _/binary>>) when Size > ?FRAME_BYTES_MAX -> too_long(Size);
+needed(<<Size:32, _/binary>>) -> 4 + Size;
+needed(_) -> 4.
+
+frames(<<Size:32, _/binary>>, Frames) when Size > ?FRAME_BYTES_MAX ->
+    {bad, Sentence} = too_long(Size),
+    {bad, lists:reverse(Frames), Sentence};
+frames(<<Size:32, Bytes:Size/binary, Rest/binary>>, Frames) ->
+    case decode(Bytes) of
+        {ok, Frame} -> frames(Rest, [Frame | Frames]);
+        {bad, Sentence} -> {bad, lists:reverse(Frames), Sentence}
+    end;
+frames(<<>>, Frames) ->
+    {ok, lists:reverse(Frames), new()};
+frames(Rest, Frames) ->
+    %% A copy: the rest must not hold what was read before it.
+    {ok, lists:reverse(Frames), {byte_size(Rest), [binary:copy(Rest)]}}.
+
+too_long(Size) ->
+    {bad, text("a frame of ~b bytes, and ~b are the most", [Size, ?FRAME_BYTES_MAX])}.
+
+decode(<<131, 80, _/binary>> = Bytes) ->
+    {bad, text("a compressed frame of ~b bytes", [byte_size(Bytes)])};
+decode(<<131, _/binary>> = Bytes) ->
+    %% Safe: it makes no atom, and no fun of a module that is not there.
+    try erlang:binary_to_term(Bytes, [safe, used]) of
+        {Term, Used} when Used =:= byte_size(Bytes) -> check(Term);
+        {_, Used} -> {bad, text("a frame of ~b bytes with a term of ~b", [byte_size(Bytes), Used])}
+    catch
+        error:_ -> {bad, text("a frame of ~b bytes that is no term, or names an unknown atom", [byte_size(Bytes)])}
+    end;
+decode(Bytes) ->
+    {bad, text("a frame of ~b bytes that is no term", [byte_size(Bytes)])}.
+
+%% The frame that a term is. Details that are of no use here are dropped.
+-spec check(term()) -> {ok, frame()} | {bad, string()}.
+check({hello, 2, OsPid, Info}) when ?IS_SMALL(OsPid, 1 bsl 31), OsPid > 1, is_map(Info) ->
+    {ok, {hello, OsPid}};
+check({hello, Protocol, _, _}) when is_integer(Protocol), Protocol =/= 2 ->
+    {bad, text("hello with protocol ~b, and this is 2: tame and tame_host are of different versions", [Protocol])};
+check({ring, Fd}) when ?IS_SMALL(Fd, 1 bsl 20) ->
+    {ok, {ring, Fd}};
+check({ring_refused, Text}) when ?IS_TEXT(Text) ->
+    {ok, {ring_refused, Text}};
+check({loaded, Functions, Info}) when is_list(Functions), is_map(Info) ->
+    Loaded = maps:with([wants_caller, sends, resources], Info),
+    Booleans = map_size(Loaded) =:= 3 andalso lists:all(fun is_boolean/1, maps:values(Loaded)),
+    case Booleans andalso all_are(fun is_row/1, Functions, ?FUNCTIONS_MAX) of
+        true -> {ok, {loaded, [{Name, Arity} || {Name, Arity, _} <- Functions], Loaded}};
+        false -> {bad, shape("frame", {loaded, Functions, Info})}
+    end;
+check({refused, Reason, Details, Text}) when is_atom(Reason), is_map(Details), ?IS_TEXT(Text) ->
+    {ok, {refused, Reason, Text}};
+check({query, Id, What}) when ?IS_ID(Id) ->
+    case is_query(What) of
+        true -> {ok, {query, Id, What}};
+        false -> {bad, shape("query", What)}
+    end;
+check({send, Pid, Message, Leases}) when is_pid(Pid), is_list(Leases) ->
+    case all_are(fun is_id/1, Leases, ?LEASES_MAX) of
+        true -> {ok, {send, Pid, Message, Leases}};
+        false -> {bad, shape("frame", {send, Pid, Message, Leases})}
+    end;
+check({log, Text}) when ?IS_TEXT(Text) ->
+    {ok, {log, Text}};
+check({pong, N}) when ?IS_ID(N) ->
+    {ok, {pong, N}};
+check({ended, Signal, Address, Function, Arity, Backtrace, Stderr}) when
+    ?IS_SMALL(Signal, 128),
+    ?IS_ID(Address),
+    is_binary(Function),
+    byte_size(Function) =< ?NAME_BYTES_MAX,
+    ?IS_SMALL(Arity, 255),
+    ?IS_TEXT(Backtrace),
+    ?IS_TEXT(Stderr)
+->
+    {ok,
+        {ended, #{
+            address => Address,
+            function => {Function, Arity},
+            backtrace => Backtrace,
+            stderr => Stderr
+        }}};
+check(Other) ->
+    {bad, shape("frame", Other)}.
+
+is_row({Name, Arity, Flags}) ->
+    is_binary(Name) andalso byte_size(Name) =< ?NAME_BYTES_MAX andalso
+        ?IS_SMALL(Arity, 255) andalso is_integer(Flags);
+is_row(_) ->
+    false.
+
+is_id(Id) ->
+    ?IS_ID(Id).
+
+is_query({existing_atom, Name}) -> is_name(Name);
+is_query({new_atoms, Names}) -> all_are(fun is_name/1, Names, ?NAMES_MAX);
+is_query({phash2, _Term}) -> true;
+is_query({whereis, Name}) -> is_name(Name);
+is_query({alive, Identifier}) -> is_pid(Identifier) orelse is_port(Identifier);
+is_query({port_command, Port, _Data}) -> is_port(Port);
+is_query({monitor, Id, Pid}) -> ?IS_ID(Id) andalso is_pid(Pid);
+is_query({demonitor, Id}) -> ?IS_ID(Id);
+is_query({hold, Call, Refs}) -> ?IS_ID(Call) andalso all_are(fun is_reference/1, Refs, ?LEASES_MAX);
+is_query({unique_integer, Modifiers}) -> all_are(fun is_modifier/1, Modifiers, 2);
+is_query(What) -> What =:= leases orelse What =:= sync orelse What =:= make_ref.
+
+is_modifier(Modifier) ->
+    Modifier =:= positive orelse Modifier =:= monotonic.
+
+%% Valid UTF-8, and no longer than an atom may be.
+is_name(Name) when is_binary(Name), byte_size(Name) =< ?NAME_BYTES_MAX ->
+    case unicode:characters_to_list(Name) of
+        Characters when is_list(Characters) -> length(Characters) =< 255;
+        _ -> false
+    end;
+is_name(_) ->
+    false.
+
+%% Whether a term is a proper list of at most this many such elements.
+all_are(_Is, [], _Most) -> true;
+all_are(Is, [Element | Rest], Most) when Most > 0 -> Is(Element) andalso all_are(Is, Rest, Most - 1);
+all_are(_Is, _Rest, _Most) -> false.
+
+%% By kind and size alone: to print what a host wrote could take for ever.
+shape(What, Term) when is_tuple(Term), tuple_size(Term) > 0, is_atom(element(1, Term)) ->
+    text("a malformed ~s: ~tp with ~b fields", [What, element(1, Term), tuple_size(Term) - 1]);
+shape(What, Term) when is_atom(Term) ->
+    text("a malformed ~s: ~tp", [What, Term]);
+shape(What, _Term) ->
+    text("a malformed ~s: neither an atom nor a tuple that begins with one", [What]).
+
+%% A frame for the host, with its length.
+-spec encode(term()) -> [binary()].
+encode(Term) ->
+    Bytes = term_to_binary(Term),
+    [<<(byte_size(Bytes)):32>>, Bytes].
+
+%% The atoms that a host may name, in frames and in replies. One that no loaded module has is refused by [safe].
+-spec words() -> [atom()].
+words() ->
+    [
+        hello, ring, ring_refused, loaded, wants_caller, sends, resources, refused, query, send, log, pong, ended,
+        existing_atom, new_atoms, phash2, whereis, alive, port_command, monitor, demonitor, leases, hold, sync,
+        make_ref, unique_integer, positive, monotonic, workers, nif_version, functions, value, reply, raise,
+        already_loaded, bad_library, cannot_read, load_returned, missing_functions, needs_newer_erts, no_such_file,
+        wrong_architecture, tame, reply_too_large, returned_no_term, system_limit, undefined
+    ].
+
+%% What a host wrote as text, fit for a log: at most so many bytes, valid UTF-8, no control characters but line ends.
+-spec printable(binary(), non_neg_integer()) -> binary().
+printable(Text, BytesMax) ->
+    Cut = binary:part(Text, 0, min(byte_size(Text), BytesMax)),
+    Characters =
+        case unicode:characters_to_list(Cut) of
+            List when is_list(List) -> List;
+            {_, List, _} when byte_size(Cut) < byte_size(Text) -> List;
+            _ -> binary_to_list(Cut)
+        end,
+    <<<<(plain(Character))/utf8>> || Character <- Characters>>.
+
+plain($\n) -> $\n;
+plain($\t) -> $\s;
+plain(Character) when Character < 32; Character >= 127, Character < 160 -> $.;
+plain(Character) -> Character.
+
+text(Format, Args) ->
+    lists:flatten(io_lib:format(Format, Args)).

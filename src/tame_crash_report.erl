@@ -1,0 +1,96 @@
+%% One report through logger for each host that ended without being asked to: which library, in which function, of
+%% what, where, what it said last, and the how manieth start follows. A host that crashes again and again is
+%% reported once a second at most; the next report says how many were left out.
+-module(tame_crash_report).
+
+-export([new/0]).
+-export([log/3]).
+
+%% Internal.
+-export([format/1]).
+
+-export_type([report/0]).
+-export_type([state/0]).
+
+-define(EVERY_MS, 1000).
+
+%% last: when the last report was made; left_out: since then.
+-opaque state() :: {Last :: never | integer(), LeftOut :: non_neg_integer()}.
+
+%% why as tame_host:why(); address and backtrace are those of a signal, function is what ran when it came (<<>>:
+%% no NIF, or unknown); stderr is the end of what the host wrote there.
+-type report() :: #{
+    library := module(),
+    os_pid := non_neg_integer(),
+    why := tame_host:why(),
+    state := starting | up,
+    up_ms := non_neg_integer(),
+    start := pos_integer(),
+    function => {binary(), arity()},
+    address => non_neg_integer(),
+    backtrace => binary(),
+    stderr => binary(),
+    left_out => non_neg_integer()
+}.
+
+-spec new() -> state().
+new() ->
+    {never, 0}.
+
+-spec log(report(), integer(), state()) -> state().
+log(_Report, NowMs, {Last, LeftOut}) when is_integer(Last), NowMs - Last < ?EVERY_MS ->
+    {Last, LeftOut + 1};
+log(Report, NowMs, {_, LeftOut}) ->
+    logger:error((Report)#{label => {tame, host_crashed}, left_out => LeftOut}, #{
+        report_cb => fun ?MODULE:format/1, domain => [tame, isolation]
+    }),
+    {NowMs, 0}.
+
+-spec format(logger:report()) -> {io:format(), [term()]}.
+format(#{library := Library, os_pid := OsPid, why := Why} = Report) ->
+    {"the host of ~tp (OS process ~b) ~ts~ts~ts; start ~b follows~ts~ts~ts", [
+        Library,
+        OsPid,
+        how(Why),
+        where(Report),
+        when_(Report),
+        maps:get(start, Report),
+        left_out(Report),
+        block("backtrace", maps:get(backtrace, Report, <<>>)),
+        block("its last words on stderr", maps:get(stderr, Report, <<>>))
+    ]}.
+
+how(#{signal := Signal}) -> io_lib:format("died of ~tp", [Signal]);
+how(#{exit_status := Status}) -> io_lib:format("exited with status ~b", [Status]);
+how(#{killed := {bad_frame, Sentence}}) -> io_lib:format("was killed, because it wrote ~ts", [Sentence]);
+how(#{killed := {bad_reply, What}}) -> io_lib:format("was killed, because it wrote a bad reply (~tp)", [What]);
+how(#{killed := overdue}) -> "was killed, because a call went on after its deadline and grace_ms";
+how(#{killed := late_start}) -> "was killed, because it did not load the library within start_ms";
+how(#{killed := not_answering}) -> "was killed, because it did not answer for answer_ms";
+how(#{killed := not_reading}) -> "was killed, because it did not read its control port";
+how(#{killed := flood}) -> "was killed, because it wrote more to its control port than can be read";
+how(#{killed := Why}) -> io_lib:format("was killed: ~tp", [Why]);
+how(Why) -> io_lib:format("ended: ~tp", [Why]).
+
+where(#{function := {Name, Arity}} = Report) when Name =/= <<>> ->
+    [io_lib:format(" in ~ts/~b", [tame_control:printable(Name, 255), Arity]), address(Report)];
+where(Report) ->
+    address(Report).
+
+address(#{address := Address, why := #{signal := _}}) when Address > 0 ->
+    io_lib:format(" at address 0x~.16b", [Address]);
+address(_Report) ->
+    "".
+
+when_(#{state := up, up_ms := UpMs}) -> io_lib:format(", after ~b ms", [UpMs]);
+when_(#{state := starting}) -> ", while it started".
+
+left_out(#{left_out := 0}) -> "";
+left_out(#{left_out := N}) -> io_lib:format(" (~b reports like this one were left out)", [N]);
+left_out(_Report) -> "".
+
+block(_Title, <<>>) ->
+    "";
+block(Title, Text) ->
+    Lines = binary:split(tame_control:printable(Text, 16384), <<"\n">>, [global, trim_all]),
+    ["\n  ", Title, ":", [["\n    ", Line] || Line <- Lines]].

@@ -1,0 +1,112 @@
+%% The processes of isolation:
+%%
+%%   tame_sup                       owns the tables (tame_registry, tame_isolated, tame_given)
+%%   ├─ tame_job_rates ...
+%%   └─ tame_isolation_sup          one_for_one
+%%      ├─ tame_libraries           one_for_one: a child for each entry of tame_registry
+%%      │  └─ tame_library_<module> one_for_one
+%%      │     ├─ tame_hosts_<module>  simple_one_for_one: a tame_host for each OS process, never restarted by it
+%%      │     └─ tame_pool_<module>   says how many hosts there are to be, and replaces those that end
+%%      └─ tame_isolation           isolate and restore, one at a time
+%%
+%% Each one that dies is started again by the one above, and finds in the tables what it has to do: a new
+%% tame_libraries its children, a new pool its library and the hosts that are up. Hosts end with their supervisor.
+-module(tame_isolation_sup).
+-behaviour(supervisor).
+
+-include("tame_registry.hrl").
+
+-export([start_link/0]).
+-export([start_library/1]).
+-export([stop_library/1]).
+-export([start_host/2]).
+-export([hosts/1]).
+
+%% Internal.
+-export([start_link/2]).
+-export([init/1]).
+
+%% A process of ours that dies more often than that has a defect that no restart mends.
+-define(INTENSITY, 100).
+-define(PERIOD_S, 10).
+%% A supervisor that does not answer within that is about to be replaced.
+-define(ASK_MS, 5000).
+
+-spec start_link() -> {ok, pid()} | {error, term()}.
+start_link() ->
+    start_link(?MODULE, top).
+
+-spec start_link(atom(), top | libraries | {library | hosts, module()}) -> {ok, pid()} | {error, term()}.
+start_link(Name, What) ->
+    case supervisor:start_link({local, Name}, ?MODULE, What) of
+        {ok, Sup} -> {ok, Sup};
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% The processes of a library, whose entry is in the registry.
+-spec start_library(module()) -> ok | {error, term()}.
+start_library(Module) ->
+    case ask(tame_libraries, {start_child, library(Module)}) of
+        {ok, _} -> ok;
+        {error, {already_started, _}} -> ok;
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% Ends them, the hosts after their calls in flight (tame_host). Takes some seconds at most.
+-spec stop_library(module()) -> ok.
+stop_library(Module) ->
+    _ = gen_server:call(tame_libraries, {terminate_child, Module}, 60000),
+    _ = gen_server:call(tame_libraries, {delete_child, Module}, ?ASK_MS),
+    ok.
+
+-spec start_host(module(), tame_host:spec()) -> {ok, pid()} | {error, term()}.
+start_host(Module, Spec) ->
+    ask(name(hosts, Module), {start_child, [Spec]}).
+
+%% The hosts that there are, whatever state they are in.
+-spec hosts(module()) -> [pid()].
+hosts(Module) ->
+    case ask(name(hosts, Module), which_children) of
+        Children when is_list(Children) -> [Pid || {_, Pid, _, _} <- Children, is_pid(Pid)];
+        {error, _} -> []
+    end.
+
+%% As the functions of supervisor, which wait without end.
+ask(Name, Request) ->
+    try
+        gen_server:call(Name, Request, ?ASK_MS)
+    catch
+        exit:Reason -> {error, Reason}
+    end.
+
+-spec init(top | libraries | {library | hosts, module()}) ->
+    {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init(top) ->
+    {ok, {flags(one_for_one), [
+        supervisor(tame_libraries, libraries),
+        #{id => tame_isolation, start => {tame_isolation, start_link, []}}
+    ]}};
+init(libraries) ->
+    {ok, {flags(one_for_one), [library(Module) || #entry{module = Module} <- tame_registry:all()]}};
+init({library, Module}) ->
+    {ok, {flags(one_for_one), [
+        supervisor(name(hosts, Module), {hosts, Module}),
+        #{id => pool, start => {tame_pool, start_link, [Module]}}
+    ]}};
+init({hosts, _Module}) ->
+    %% The pool starts another. A host takes up to 6 s to end its calls and its OS process.
+    {ok, {flags(simple_one_for_one), [
+        #{id => host, start => {tame_host, start_link, []}, restart => temporary, shutdown => 10000}
+    ]}}.
+
+flags(Strategy) ->
+    #{strategy => Strategy, intensity => ?INTENSITY, period => ?PERIOD_S}.
+
+library(Module) ->
+    (supervisor(name(library, Module), {library, Module}))#{id => Module}.
+
+supervisor(Name, What) ->
+    #{id => Name, start => {?MODULE, start_link, [Name, What]}, type => supervisor, shutdown => infinity}.
+
+name(What, Module) ->
+    binary_to_atom(<<"tame_", (atom_to_binary(What))/binary, "_", (atom_to_binary(Module))/binary>>).
