@@ -343,7 +343,7 @@ refused(Why, Host) ->
 
 %% ---- frames -------------------------------------------------------------------------------------------
 
-frame({hello, 1, OsPid, _Info}, starting, #host{port = Port, spec = Spec} = Host) ->
+frame({hello, 2, OsPid, _Info}, starting, #host{port = Port, spec = Spec} = Host) ->
     #{options := #{area_bytes := AreaBytes} = Options} = Spec,
     Geometry = maps:with([slots, slot_bytes, workers], Options),
     Named = named(Host),
@@ -379,6 +379,10 @@ frame({query, Id, What}, _State, Host0) ->
 frame({send, Pid, Message, Leases}, _State, #host{ring = Ring}) when is_pid(Pid) ->
     Pid ! Message,
     ok = tame_ring:used(Ring, Leases),
+    keep_state_and_data;
+frame({ended, _Signal, _Address, _Function, _Arity, _Backtrace, _Stderr}, _State, _Host) ->
+    keep_state_and_data;
+frame({pong, _Number}, _State, _Host) ->
     keep_state_and_data;
 frame({log, Text}, _State, #host{spec = #{module := Module}}) when is_binary(Text) ->
     logger:warning("tame_host of ~s: ~ts", [Module, Text]),
@@ -480,7 +484,7 @@ words() ->
         raise, query, existing_atom, new_atoms, phash2, whereis, alive, port_command, monitor,
         demonitor, leases, hold, sync, make_ref, unique_integer, positive, monotonic, send, log,
         already_loaded, bad_library, cannot_read, load_returned, missing_functions,
-        needs_newer_erts, no_such_file, wrong_architecture, tame, reply_too_large,
+        ended, pong, sends, resources, needs_newer_erts, no_such_file, wrong_architecture, tame, reply_too_large,
         returned_no_term, system_limit
     ].
 
