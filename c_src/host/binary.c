@@ -5,6 +5,7 @@
 #include "binary.h"
 #include "env.h"
 #include "etf.h"
+#include "host.h"
 
 static void release(struct shared *shared)
 {
@@ -14,7 +15,8 @@ static void release(struct shared *shared)
 /* NULL: no memory. */
 static struct binary *try_new(size_t size)
 {
-    struct binary *binary = size > PTRDIFF_MAX / 2 ? NULL : malloc(sizeof *binary + size);
+    struct binary *binary =
+        size > PTRDIFF_MAX / 2 ? NULL : malloc(sizeof *binary + size + BINARY_SLACK_BYTES);
 
     if (binary != NULL) {
         binary->shared.refs = 1;
@@ -26,7 +28,7 @@ static struct binary *try_new(size_t size)
 
 struct binary *binary_new(size_t size)
 {
-    struct binary *binary = host_malloc(sizeof *binary + size);
+    struct binary *binary = host_malloc(sizeof *binary + size + BINARY_SLACK_BYTES);
 
     binary->shared.refs = 1;
     binary->shared.release = release;
@@ -76,7 +78,9 @@ int enif_realloc_binary(ErlNifBinary *bin, size_t size)
     /* Somebody else may read it by now (enif_ioq_enq_binary, enif_make_binary took it over). */
     if (old.ref_bin != NULL && ((struct binary *)old.ref_bin)->shared.refs == 1) {
         struct binary *binary =
-            size > PTRDIFF_MAX / 2 ? NULL : realloc(old.ref_bin, sizeof *binary + size);
+            size > PTRDIFF_MAX / 2
+                ? NULL
+                : realloc(old.ref_bin, sizeof *binary + size + BINARY_SLACK_BYTES);
         if (binary == NULL)
             return 0;
         binary->size = size;
@@ -109,8 +113,18 @@ ERL_NIF_TERM enif_make_binary(ErlNifEnv *env, ErlNifBinary *bin)
             memcpy(data, bin->data, bin->size);
         return made;
     }
-    /* The term's environment owns it now; data and size may still be read. */
-    term made = term_binary(env, bin->data, bin->size, 0, &binary->shared);
+    /* The term's environment owns it now; data and size may still be read. A small one is copied
+     * from where data points to, as in the VM; of a large one the VM up to OTP 26 takes what was
+     * allocated, wherever a library has moved data and size to meanwhile. */
+    term made;
+    if (bin->size <= BINARY_SHARE_BYTES) {
+        made = term_small_binary(env, bin->data, bin->size, 0);
+        env_keep(env, &binary->shared);
+    } else if (host.otp_release < 27) {
+        made = term_binary(env, binary->data, binary->size, 0, &binary->shared);
+    } else {
+        made = term_binary(env, bin->data, bin->size, 0, &binary->shared);
+    }
     shared_drop(&binary->shared);
     bin->ref_bin = NULL;
     return made;
@@ -119,7 +133,7 @@ ERL_NIF_TERM enif_make_binary(ErlNifEnv *env, ErlNifBinary *bin)
 unsigned char *enif_make_new_binary(ErlNifEnv *env, size_t size, ERL_NIF_TERM *made)
 {
     if (size <= BINARY_SHARE_BYTES) {
-        unsigned char *data = env_alloc(env, size);
+        unsigned char *data = env_alloc(env, size + BINARY_SLACK_BYTES);
         *made = term_binary(env, data, size, 0, NULL);
         return data;
     }
@@ -137,7 +151,9 @@ ERL_NIF_TERM enif_make_sub_binary(ErlNifEnv *env, ERL_NIF_TERM t, size_t pos, si
 
     if (binary == NULL || pos > binary->size || size > binary->size - pos)
         return enif_make_badarg(env);
-    return term_binary(env, binary->data + pos, size, 0, binary->owner);
+    term part = term_binary(env, binary->data + pos, size, 0, binary->owner);
+    ((struct box_binary *)box_of(part))->header = box_header(BOX_BINARY, BINARY_PART);
+    return part;
 }
 
 /* ---- iolists -------------------------------------------------------------------------- */
@@ -197,7 +213,7 @@ int enif_inspect_iolist_as_binary(ErlNifEnv *env, ERL_NIF_TERM t, ErlNifBinary *
         return 1;
     if ((t != TERM_NIL && !is_list_cell(t)) || !walk_iolist(t, NULL, &size))
         return 0;
-    *bin = (ErlNifBinary){.data = env_alloc(env, size), .size = size};
+    *bin = (ErlNifBinary){.data = env_alloc(env, size + BINARY_SLACK_BYTES), .size = size};
     return walk_iolist(t, bin->data, &size);
 }
 
@@ -225,7 +241,8 @@ size_t enif_binary_to_term(ErlNifEnv *env, const unsigned char *data, size_t siz
 {
     int flags = options & ERL_NIF_BIN2TERM_SAFE ? ETF_SAFE : 0;
 
-    if ((options & ~(unsigned)ERL_NIF_BIN2TERM_SAFE) != 0)
+    /* Without the version byte it is no external format, in the VM neither. */
+    if ((options & ~(unsigned)ERL_NIF_BIN2TERM_SAFE) != 0 || size == 0 || data[0] != ETF_VERSION)
         return 0;
     return etf_read(env, data, size, flags, made);
 }

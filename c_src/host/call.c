@@ -120,10 +120,17 @@ int host_prepare(term t, struct call *call, struct etf_out *out)
     return out->atoms.len == 0 || declare_atoms(out);
 }
 
-static void sync_messages(struct call *call, struct call_writer *writer)
+/* What any thread of the library has sent by now reaches its receiver before the reply does: the
+ * thread may be one that the NIF waited for. */
+static void sync_messages(struct call_writer *writer)
 {
-    if (call->sent && !writer->in_order)
-        query_is_true(atom_make((const unsigned char *)"sync", 4, 1));
+    uint64_t sent = host.sent, delivered = host.delivered;
+
+    if (writer->in_order || sent == delivered)
+        return;
+    query_is_true(atom_make((const unsigned char *)"sync", 4, 1));
+    while (delivered < sent && !atomic_compare_exchange_weak(&host.delivered, &delivered, sent)) {
+    }
 }
 
 static void reply(struct call *call, enum reply_kind kind, term t, struct call_writer *writer)
@@ -134,7 +141,7 @@ static void reply(struct call *call, enum reply_kind kind, term t, struct call_w
     unsigned char *room = NULL;
 
     if (kind == REPLY_BADARG) {
-        sync_messages(call, writer);
+        sync_messages(writer);
         writer->done(writer, &reply);
         return;
     }
@@ -145,7 +152,7 @@ static void reply(struct call *call, enum reply_kind kind, term t, struct call_w
         out.size = out.atoms.len = 0;
         etf_size(t, 0, &out);
     }
-    sync_messages(call, writer);
+    sync_messages(writer);
     for (;;) {
         reply.size = out.size;
         reply.leases = out.leases.items;
@@ -264,10 +271,12 @@ int host_call(int index, uint64_t id, const unsigned char *args, size_t size,
     host_thread.in_call = 1;
     enter(&call);
     host_thread.type = thread_type(flags_of(function));
+    host_thread.function = function;
     term result = function->fptr(&call.env, (int)function->arity, argv);
     if (result == TERM_NONE)
         result = run_hops(&call.env, result);
     host_thread.type = type;
+    host_thread.function = NULL;
     leave(&call);
     finish(&call, result, writer);
 
@@ -302,8 +311,8 @@ int enif_has_pending_exception(ErlNifEnv *env, ERL_NIF_TERM *reason)
 
 int enif_is_exception(ErlNifEnv *env, ERL_NIF_TERM t)
 {
-    (void)env;
-    return t == TERM_NONE;
+    /* What enif_schedule_nif returns is no term either, but no exception. */
+    return t == TERM_NONE && env->exception != TERM_NONE;
 }
 
 ERL_NIF_TERM enif_schedule_nif(ErlNifEnv *env, const char *name, int flags, nif_function *function,

@@ -36,7 +36,6 @@ struct call {
     uint64_t number; /* ours: never used twice */
     _Atomic int cancelled;
     struct call_writer *writer;
-    int sent;    /* it has sent a message */
     term caller; /* a pid, or TERM_NONE: the library never asks */
     const char *function;
     struct enif_environment_t env;

@@ -10,6 +10,7 @@
 #include "atom.h"
 #include "call.h"
 #include "control.h"
+#include "crash.h"
 #include "etf.h"
 #include "host.h"
 #include "lease.h"
@@ -73,8 +74,12 @@ static void put_length(unsigned char *to, size_t length)
 /* bytes begins with four that are free for the length. Frames of several threads never mix. */
 static void write_frame(unsigned char *bytes, size_t size)
 {
+    struct crash_record *record = host.crash.record;
+
     put_length(bytes, size - 4);
     pthread_mutex_lock(&host.control.write_lock);
+    if (record != NULL)
+        record->writing_frame = 1;
     while (size > 0) {
         ssize_t n = write(host.control.out, bytes, size);
         if (n < 0 && errno == EINTR)
@@ -84,30 +89,48 @@ static void write_frame(unsigned char *bytes, size_t size)
         bytes += n;
         size -= (size_t)n;
     }
+    if (record != NULL)
+        record->writing_frame = 0;
     pthread_mutex_unlock(&host.control.write_lock);
 }
 
-static void write_sized(term frame, size_t size)
+/* The frame's bytes, freed by the caller. Four are left for the length. */
+static unsigned char *encode(term frame, size_t *size)
 {
-    unsigned char *bytes = host_malloc(size + 5);
+    struct etf_out out;
 
+    etf_out_init(&out);
+    etf_size(frame, ETF_COMPARABLE, &out);
+    unsigned char *bytes = host_malloc(out.size + 5);
     bytes[4] = ETF_VERSION;
     etf_write(frame, bytes + 5);
-    write_frame(bytes, size + 5);
+    *size = out.size + 5;
+    etf_out_free(&out);
+    return bytes;
+}
+
+unsigned char *control_frame(term frame, size_t *size)
+{
+    unsigned char *bytes = encode(frame, size);
+
+    put_length(bytes, *size - 4);
+    return bytes;
+}
+
+static void write_term(term frame)
+{
+    size_t size;
+    unsigned char *bytes = encode(frame, &size);
+
+    write_frame(bytes, size);
     free(bytes);
 }
 
 void control_tell(ErlNifEnv *env, term frame)
 {
-    struct etf_out out;
-
     (void)env;
-    if (host.control.out < 0)
-        return;
-    etf_out_init(&out);
-    etf_size(frame, ETF_COMPARABLE, &out);
-    write_sized(frame, out.size);
-    etf_out_free(&out);
+    if (host.control.out >= 0)
+        write_term(frame);
 }
 
 void control_hello(void)
@@ -133,14 +156,9 @@ void control_hello(void)
 void control_query(uint64_t id, term what)
 {
     ErlNifEnv env;
-    struct etf_out out;
 
     env_init(&env, ENV_INDEPENDENT);
-    term frame = query_term(&env, "query", 2, term_unsigned(&env, id), what);
-    etf_out_init(&out);
-    etf_size(frame, ETF_COMPARABLE, &out);
-    write_sized(frame, out.size);
-    etf_out_free(&out);
+    write_term(query_term(&env, "query", 2, term_unsigned(&env, id), what));
     env_destroy(&env);
 }
 
@@ -155,7 +173,7 @@ static term lease_list(ErlNifEnv *env, const uint64_t *leases, size_t len)
 
 int control_send(struct call *call, term pid, term message)
 {
-    struct etf_out out, frame_out;
+    struct etf_out out;
     ErlNifEnv env;
     int ok;
 
@@ -164,15 +182,10 @@ int control_send(struct call *call, term pid, term message)
     ok = host_prepare(message, call, &out);
     if (ok) {
         env_init(&env, ENV_INDEPENDENT);
-        term frame = query_term(&env, "send", 3, pid, message,
-                                lease_list(&env, out.leases.items, out.leases.len));
-        etf_out_init(&frame_out);
-        etf_size(frame, ETF_COMPARABLE, &frame_out);
-        write_sized(frame, frame_out.size);
-        etf_out_free(&frame_out);
+        write_term(query_term(&env, "send", 3, pid, message,
+                              lease_list(&env, out.leases.items, out.leases.len)));
         env_destroy(&env);
-        if (call != NULL)
-            call->sent = 1;
+        host.sent++; /* after it is written: a sync that follows comes behind it */
     }
     etf_out_free(&out);
     return ok;
@@ -361,6 +374,16 @@ static void take_frame_job(void (*run)(struct job *), const unsigned char *frame
     worker_do(&job->job);
 }
 
+/* By this thread, whatever the others do. */
+static void answer_ping(int64_t number)
+{
+    ErlNifEnv env;
+
+    env_init(&env, ENV_INDEPENDENT);
+    control_tell(&env, query_term(&env, "pong", 1, term_integer(&env, number)));
+    env_destroy(&env);
+}
+
 static int is_name(const unsigned char *name, size_t size, const char *expected)
 {
     return name != NULL && strlen(expected) == size && memcmp(name, expected, size) == 0;
@@ -393,6 +416,10 @@ static void take_frame(const unsigned char *frame, size_t size)
         host_cancel((uint64_t)etf_integer(&cursor));
     } else if (is_name(name, name_size, "down")) {
         monitor_down((uint64_t)etf_integer(&cursor));
+    } else if (is_name(name, name_size, "ping")) {
+        answer_ping(etf_integer(&cursor));
+    } else if (is_name(name, name_size, "grow")) {
+        ring_door_grow();
     } else if (is_name(name, name_size, "load")) {
         take_frame_job(run_load, cursor.at, (size_t)(cursor.end - cursor.at));
     } else if (is_name(name, name_size, "ring")) {

@@ -5,7 +5,7 @@
 
 #include "term.h"
 
-#define CONTROL_PROTOCOL 1
+#define CONTROL_PROTOCOL 2
 
 /* Where the VM's port has its pipes: nouse_stdio. */
 #define CONTROL_IN_FD 3
@@ -20,6 +20,9 @@ void control_query(uint64_t id, term what);
 
 /* {Tag, Term ...}: a frame of any kind from terms that need nothing from the VM. */
 void control_tell(ErlNifEnv *env, term frame);
+
+/* The bytes of a frame, its length included; the caller frees them. */
+unsigned char *control_frame(term frame, size_t *size);
 
 /* A message for a local pid. call: NULL outside of one. Returns 0: the VM refuses its atoms. */
 struct call;

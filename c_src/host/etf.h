@@ -40,8 +40,8 @@ enum etf_tag {
 };
 
 enum etf_flags {
-    ETF_BORROW = 1,     /* reading: binaries point into the bytes, which outlive the environment */
-    ETF_TRUSTED = 2,    /* reading: from the VM; its atoms exist there, its small maps are sorted */
+    ETF_BORROW = 1,     /* reading: binaries may point into the bytes, which outlive env */
+    ETF_TRUSTED = 2,    /* reading: from the VM; its atoms exist there, its maps are in order */
     ETF_SAFE = 4,       /* reading: no new atoms */
     ETF_COMPARABLE = 8, /* writing: for the library, byte for byte as the VM writes it */
     ETF_ASK = 16        /* reading: the VM may be asked; not by who reads its answers */

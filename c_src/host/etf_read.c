@@ -253,6 +253,7 @@ struct reader {
     int flags;
     struct work work;
     struct box_map *unchecked;
+    const unsigned char *lent_end; /* behind the last binary that is used where it stands */
 };
 
 /* left places to fill, stride words apart; a step of -2 with pair set fills a large map, which
@@ -338,6 +339,18 @@ static term read_float(struct reader *reader, unsigned tag)
     return isfinite(value) ? term_float(reader->env, value) : bad(reader);
 }
 
+/* Whether a binary can be used where it stands: the VM's are aligned for any type of C, and a
+ * library may write a little too far. So there must be room behind it, before another one begins
+ * that is lent as well, or the bytes end. */
+static int can_lend(struct reader *reader, const unsigned char *bytes, size_t size)
+{
+    if ((uintptr_t)bytes % BINARY_ALIGN_BYTES != 0 || bytes < reader->lent_end ||
+        (size_t)(reader->cursor.end - bytes) < size + BINARY_SLACK_BYTES)
+        return 0;
+    reader->lent_end = bytes + size + BINARY_SLACK_BYTES;
+    return 1;
+}
+
 static term read_binary(struct reader *reader, unsigned tag)
 {
     size_t size = etf_u32(&reader->cursor);
@@ -346,21 +359,14 @@ static term read_binary(struct reader *reader, unsigned tag)
 
     if (bytes == NULL || bits > 8 || (size > 0) > bits || (size == 0 && bits != 0 && bits != 8))
         return bad(reader);
-    if (reader->flags & ETF_BORROW)
+    if (size <= BINARY_SHARE_BYTES)
+        return term_small_binary(reader->env, bytes, size, bits & 7);
+    if ((reader->flags & ETF_BORROW) && can_lend(reader, bytes, size))
         return term_binary(reader->env, bytes, size, bits & 7, NULL);
-    unsigned char *data;
-    term made;
-    if (size <= BINARY_SHARE_BYTES) {
-        data = env_alloc(reader->env, size);
-        made = term_binary(reader->env, data, size, bits & 7, NULL);
-    } else {
-        struct binary *binary = binary_new(size);
-        data = binary->data;
-        made = term_binary(reader->env, data, size, bits & 7, &binary->shared);
-        shared_drop(&binary->shared);
-    }
-    if (size > 0)
-        memcpy(data, bytes, size);
+    struct binary *binary = binary_new(size);
+    memcpy(binary->data, bytes, size);
+    term made = term_binary(reader->env, binary->data, size, bits & 7, &binary->shared);
+    shared_drop(&binary->shared); /* the environment keeps it now */
     return made;
 }
 

@@ -40,6 +40,7 @@ struct library {
     int loading; /* load runs: resource types may be opened */
     struct resource_type *types;
     int wants_caller; /* it asks who calls (enif_self): see call.h */
+    int sends;        /* it may send messages */
 };
 
 struct lease_table {
@@ -91,8 +92,15 @@ struct thread_table {
 
 struct control {
     int in, out; /* -1: there is none (a probe) */
-    int guard_pid;
     pthread_mutex_t write_lock;
+};
+
+/* See crash.h. */
+struct crash {
+    struct crash_record *record; /* NULL: nobody reads it (a probe) */
+    int pid;                     /* whose end it tells of: not of a child that the library forked */
+    _Atomic int thread;          /* the one that writes it; 0: none */
+    pthread_key_t stack;         /* a thread's own stack for signals */
 };
 
 struct host {
@@ -114,8 +122,13 @@ struct host {
     struct monitor_table monitors;
     struct control control;
     struct thread_table threads;
+    _Atomic(struct ring_host *) ring; /* NULL: there is none yet; then for ever */
+    _Atomic int ring_workers;
+    struct crash crash;
     _Atomic int64_t last_now_us; /* enif_now_time never gives the same twice */
     _Atomic uint64_t last_call, last_env;
+    _Atomic uint64_t sent;      /* messages written to the control port, by whatever thread */
+    _Atomic uint64_t delivered; /* of those, how many the VM is known to have passed on */
 };
 
 extern struct host host;
@@ -123,6 +136,7 @@ extern struct host host;
 /* What the API must know of the thread it runs on. */
 struct host_thread {
     int type;                      /* ERL_NIF_THR_... */
+    const ErlNifFunc *function;    /* that the VM called and that runs now; NULL: none */
     struct env_chunk *spare_chunk; /* the first chunk of the last call, for the next one */
     int in_call;
     struct job *after_call;  /* destructors of what the running call let go of */

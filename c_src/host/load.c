@@ -232,6 +232,34 @@ static int call_load(ErlNifEnv *env, const char *path, term load_info, struct re
     return refuse(refusal, "load_returned", "%s: its load callback returned %d", path, value);
 }
 
+static int is_among(const char *name, const char *const *names, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (strcmp(name, names[i]) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* What the library can do. One that looks up symbols while it runs may use any function, and so may
+ * one that imports none at all: another library does it for it. */
+static void note_imports(struct library *library, const struct elf_imports *imports)
+{
+    static const char *const lookups[] = {"dlsym", "dlvsym"};
+    static const char *const senders[] = {"enif_send", "enif_port_command", "enif_monitor_process"};
+    int any = 0, of_api = 0;
+
+    for (size_t i = 0; i < imports->len; i++) {
+        const char *name = imports->names[i];
+        any |= is_among(name, lookups, sizeof lookups / sizeof *lookups);
+        of_api |= strncmp(name, "enif_", 5) == 0;
+        library->wants_caller |= strcmp(name, "enif_self") == 0;
+        library->sends |= is_among(name, senders, sizeof senders / sizeof *senders);
+    }
+    if (any || !of_api)
+        library->wants_caller = library->sends = 1;
+}
+
 static int load_library(ErlNifEnv *env, const struct request *request, struct elf_imports *imports,
                         struct refusal *refusal)
 {
@@ -241,10 +269,7 @@ static int load_library(ErlNifEnv *env, const struct request *request, struct el
         return refuse(refusal, "already_loaded", "this host has a library already: start another");
     if (load_check(request->path, imports, refusal) < 0)
         return -1;
-    for (size_t i = 0; i < imports->len; i++) {
-        if (strcmp(imports->names[i], "enif_self") == 0)
-            host.library.wants_caller = 1;
-    }
+    note_imports(&host.library, imports);
     if (load_open(request->path, refusal) < 0)
         return -1;
     if (strcmp(host.library.entry->name, module) != 0)
@@ -283,12 +308,19 @@ static term function_list(ErlNifEnv *env)
     return list;
 }
 
+static term truth(int value)
+{
+    return value ? ATOM(true) : ATOM(false);
+}
+
 static void answer_loaded(ErlNifEnv *env)
 {
     term info = enif_make_new_map(env);
 
-    info = map_put(env, info, name_atom("wants_caller"),
-                   host.library.wants_caller ? ATOM(true) : ATOM(false));
+    info = map_put(env, info, name_atom("wants_caller"), truth(host.library.wants_caller));
+    info = map_put(env, info, name_atom("sends"), truth(host.library.sends));
+    /* However they were opened, it was in the load callback, which has returned. */
+    info = map_put(env, info, name_atom("resources"), truth(host.library.types != NULL));
     control_tell(env, query_term(env, "loaded", 2, function_list(env), info));
 }
 

@@ -1,5 +1,6 @@
 /* tame_host: runs a NIF library outside the VM. See usage below, and README.md for the frames. */
 #include <errno.h>
+#include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 
 #include "api.h"
 #include "control.h"
+#include "crash.h"
 #include "guard.h"
 #include "host.h"
 #include "probe.h"
@@ -59,7 +61,7 @@ static int serve(void)
         return 2;
     }
     signal(SIGPIPE, SIG_IGN); /* a VM that is gone is a return value of write() */
-    guard_split(host.control.in, host.control.out);
+    crash_catch(guard_split(host.control.in, host.control.out));
     worker_start();
     control_hello();
     control_read();
@@ -68,6 +70,8 @@ static int serve(void)
 int main(int argc, char **argv)
 {
     host_init();
+    /* As the VM does: what a library's C functions take a text for depends on it. */
+    setlocale(LC_CTYPE, "");
     host.workers = WORKERS_DEFAULT;
     if (argc > 1 && strcmp(argv[1], "--probe") == 0)
         return probe_all(argc - 2, argv + 2);

@@ -185,20 +185,37 @@ static int compare_pairs(const void *a, const void *b)
     return term_compare(((const struct pair *)a)->key, ((const struct pair *)b)->key, 1);
 }
 
-void map_sorted(term map, term *keys, term *values)
+/* From OTP 26 on a small map of the VM has its atoms in the order in which they were made: it stays
+ * in the order in which it came, but that is not the order of its keys. */
+static int flat_maps_by_key(void)
+{
+    return host.otp_release < 26;
+}
+
+static void fill_pairs(term map, int in_order, term *keys, term *values)
 {
     size_t len = map_len(map);
     struct pair *pairs = host_malloc(len * sizeof *pairs + 1);
 
     if (len > 0) /* an empty map may have no pairs at all */
         memcpy(pairs, map_pairs(map), len * sizeof *pairs);
-    if (!map_of(map)->store->sorted || len > MAP_FLAT_LEN)
+    if (!in_order || !map_of(map)->store->sorted || len > MAP_FLAT_LEN)
         qsort(pairs, len, sizeof *pairs, compare_pairs);
     for (size_t i = 0; i < len; i++) {
         keys[i] = pairs[i].key;
         values[i] = pairs[i].value;
     }
     free(pairs);
+}
+
+void map_sorted(term map, term *keys, term *values)
+{
+    fill_pairs(map, flat_maps_by_key(), keys, values);
+}
+
+void map_ordered(term map, term *keys, term *values)
+{
+    fill_pairs(map, 1, keys, values);
 }
 
 /* The store of a small map if it is in order, else one that is. */

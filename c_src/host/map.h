@@ -1,16 +1,19 @@
 /* Maps. Several versions of a map share one growing array of pairs: a put of a new key appends to
  * it when the map is the newest version, so a map built key by key costs no more than its size.
  *
- * The order of iteration is the VM's: by key up to 32 pairs; above, as the VM's external
- * format says it (it writes such a map backwards). A larger map that is made here keeps the order
- * of insertion, because the VM's order comes from its hash function.
+ * The order of iteration of a map that came from the VM is the VM's, which its external format
+ * keeps: as it stands there up to 32 pairs, and backwards above. Up to 32 pairs that is the order
+ * of the keys; but from OTP 26 on the atoms among them are in the order in which the VM first made
+ * them, which nothing here can tell. So a small map that is made here is in the order of its keys
+ * on any OTP. A larger one keeps the order of insertion, because the VM's order comes from its hash
+ * function.
  */
 #ifndef TAME_HOST_MAP_H
 #define TAME_HOST_MAP_H
 
 #include "term.h"
 
-/* The VM's limit for maps that are sorted by key. */
+/* The VM's limit for small maps, which have an order by key. */
 #define MAP_FLAT_LEN 32
 
 struct map_store {
@@ -19,7 +22,7 @@ struct map_store {
     term *pairs;               /* key, value, key, value ... */
     size_t len;                /* pairs in use by the newest version */
     size_t max;                /* pairs that fit */
-    int sorted;                /* the pairs are in the order of their keys */
+    int sorted;                /* a small map's pairs are in the order of iteration */
     int *index;                /* open addressing: pair number, or -1; NULL: not built yet */
     size_t index_len, indexed; /* slots, a power of 2; pairs that are in it */
 };
@@ -44,8 +47,11 @@ const term *map_find(ErlNifEnv *env, term map, term key); /* its value, or NULL 
 /* Sets key, whether it is there or not. */
 term map_put(ErlNifEnv *env, term map, term key, term value);
 
-/* Fills in keys and their values, ordered by key. */
+/* Fills in keys and their values, ordered by key: to compare with another map. */
 void map_sorted(term map, term *keys, term *values);
+
+/* The same in the order of iteration for a small map, and by key for any other: to print it. */
+void map_ordered(term map, term *keys, term *values);
 
 /* Puts a map of env's own, of few pairs, into order. Returns 0 when a key is there twice, in one of
  * any size. */

@@ -16,6 +16,11 @@ struct monitor {
     uint64_t id;
     struct resource *resource;
     ErlNifPid pid;
+    enum {
+        ASKED,
+        WATCHED,
+        ENDED
+    } state; /* ENDED: it fired before the VM had said that it watches */
 };
 
 /* Takes it out of the table. NULL: it is not there. */
@@ -91,7 +96,10 @@ void monitor_down(uint64_t id)
     while (*at != NULL && (*at)->id != id)
         at = &(*at)->next;
     monitor = *at;
-    if (monitor != NULL) {
+    if (monitor != NULL && monitor->state != WATCHED) {
+        monitor->state = ENDED; /* whether there is a monitor at all is still to be read */
+        monitor = NULL;
+    } else if (monitor != NULL) {
         *at = monitor->next;
         /* Its destructor may be under way: then nobody is left to be told. */
         if (!shared_keep_live(&monitor->resource->shared)) {
@@ -126,6 +134,23 @@ void monitor_forget(struct resource *resource)
     }
 }
 
+/* The VM watches from now on. Returns 1 when the process has ended already. */
+static int is_ended(uint64_t id)
+{
+    struct monitor *monitor;
+    int ended = 0;
+
+    pthread_mutex_lock(&host.monitors.lock);
+    for (monitor = host.monitors.first; monitor != NULL && monitor->id != id;)
+        monitor = monitor->next;
+    if (monitor != NULL) { /* else another thread of the library has cancelled it */
+        ended = monitor->state == ENDED;
+        monitor->state = WATCHED;
+    }
+    pthread_mutex_unlock(&host.monitors.lock);
+    return ended;
+}
+
 /* ---- the API -------------------------------------------------------------------------- */
 
 int enif_monitor_process(ErlNifEnv *env, void *object, const ErlNifPid *pid, ErlNifMonitor *public)
@@ -141,15 +166,17 @@ int enif_monitor_process(ErlNifEnv *env, void *object, const ErlNifPid *pid, Erl
     monitor = host_malloc(sizeof *monitor);
     pthread_mutex_lock(&host.monitors.lock);
     uint64_t id = ++host.monitors.last_id;
-    *monitor = (struct monitor){host.monitors.first, id, resource, *pid};
+    *monitor = (struct monitor){host.monitors.first, id, resource, *pid, ASKED};
     host.monitors.first = monitor;
     pthread_mutex_unlock(&host.monitors.lock);
+    if (public != NULL) /* before anybody can be told of its end */
+        set_id(public, id);
     if (tell("monitor", id, pid->pid) != ATOM(true)) {
         free(take(id, resource));
         return 1;
     }
-    if (public != NULL)
-        set_id(public, id);
+    if (is_ended(id))
+        monitor_down(id);
     return 0;
 }
 

@@ -260,7 +260,7 @@ static void put_one(struct sink *sink, term t, struct work *work)
         case BOX_MAP: {
             size_t len = map_len(t);
             term *sorted = host_malloc(2 * len * sizeof(term) + 1);
-            map_sorted(t, sorted, sorted + len);
+            map_ordered(t, sorted, sorted + len);
             put_text(sink, "#{");
             push(work, "}", 0, 0);
             for (size_t i = len; i-- > 0;) {

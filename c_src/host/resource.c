@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "atom.h"
+#include "binary.h"
 #include "call.h"
 #include "env.h"
 #include "host.h"
@@ -193,13 +194,28 @@ ERL_NIF_TERM enif_make_resource_binary(ErlNifEnv *env, void *object, const void 
     return term_binary(env, data, size, 0, &resource_of(object)->shared);
 }
 
+/* The resource that a term names. NULL: none. A binary of enif_make_resource_binary does too, and
+ * so do its copies; a part of it does from OTP 27 on, when it is too large to be a copy. */
+static struct resource *named_by(term t)
+{
+    if (is_kind(t, BOX_RESOURCE))
+        return ((struct box_resource *)box_of(t))->resource;
+    if (!is_kind(t, BOX_BINARY))
+        return NULL;
+    struct box_binary *binary = box_of(t);
+    if (binary->owner == NULL || binary->owner->release != release ||
+        (box_size(t) == BINARY_PART &&
+         (host.otp_release < 27 || binary->size <= BINARY_SHARE_BYTES)))
+        return NULL;
+    return (struct resource *)binary->owner;
+}
+
 int enif_get_resource(ErlNifEnv *env, ERL_NIF_TERM t, ErlNifResourceType *type, void **object)
 {
+    struct resource *resource = named_by(t);
+
     (void)env;
-    if (!is_kind(t, BOX_RESOURCE))
-        return 0;
-    struct resource *resource = ((struct box_resource *)box_of(t))->resource;
-    if (resource->type != (struct resource_type *)type)
+    if (resource == NULL || resource->type != (struct resource_type *)type)
         return 0;
     *object = resource->data;
     return 1;
@@ -209,11 +225,11 @@ int enif_get_resource(ErlNifEnv *env, ERL_NIF_TERM t, ErlNifResourceType *type, 
 int enif_dynamic_resource_call(ErlNifEnv *env, ERL_NIF_TERM module, ERL_NIF_TERM name,
                                ERL_NIF_TERM t, void *call_data)
 {
-    if (!is_atom(module) || !is_atom(name) || !is_kind(t, BOX_RESOURCE) ||
-        host.library.entry == NULL ||
+    struct resource *resource = named_by(t);
+
+    if (!is_atom(module) || !is_atom(name) || resource == NULL || host.library.entry == NULL ||
         strcmp((char *)atom_of(module)->name, host.library.entry->name) != 0)
         return 1;
-    struct resource *resource = ((struct box_resource *)box_of(t))->resource;
     if (resource->type != find_type((char *)atom_of(name)->name) ||
         resource->type->init.dyncall == NULL)
         return 1;

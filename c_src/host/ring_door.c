@@ -93,6 +93,24 @@ static void *serve(void *ring)
     return NULL;
 }
 
+/* Returns 0, or an error number. */
+static int add_worker(struct ring_host *ring)
+{
+    int error = worker_thread(serve, ring);
+
+    if (error == 0)
+        host.ring_workers++;
+    return error;
+}
+
+void ring_door_grow(void)
+{
+    struct ring_host *ring = host.ring;
+
+    if (ring != NULL && host.ring_workers < RING_WORKERS_MAX)
+        (void)add_worker(ring);
+}
+
 static uint64_t setting(ErlNifEnv *env, term settings, const char *key, uint64_t otherwise)
 {
     const term *value =
@@ -122,8 +140,12 @@ void ring_door_open(ErlNifEnv *env, term settings)
         return;
     }
     uint64_t workers = setting(env, settings, "workers", (uint64_t)host.workers);
-    for (uint64_t i = 0; i < workers; i++)
-        worker_thread(serve, ring);
+    for (uint64_t i = 0; i < workers; i++) {
+        int error = add_worker(ring);
+        if (error != 0)
+            host_die("cannot start a worker of the ring: %s", strerror(error));
+    }
+    host.ring = ring; /* from now on it may be grown */
     control_tell(env, query_term(env, "ring", 1, make_small(fd)));
 }
 
@@ -133,6 +155,10 @@ void ring_door_open(ErlNifEnv *env, term settings)
 {
     (void)settings;
     refuse(env, "this host was built without a ring");
+}
+
+void ring_door_grow(void)
+{
 }
 
 #endif

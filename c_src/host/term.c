@@ -156,6 +156,15 @@ term term_binary(ErlNifEnv *env, const unsigned char *data, size_t size, unsigne
     return make_boxed(binary);
 }
 
+term term_small_binary(ErlNifEnv *env, const unsigned char *data, size_t size, unsigned last_bits)
+{
+    unsigned char *copy = env_alloc(env, size + BINARY_SLACK_BYTES);
+
+    if (size > 0)
+        memcpy(copy, data, size);
+    return term_binary(env, copy, size, last_bits, NULL);
+}
+
 term term_ref(ErlNifEnv *env, const uint32_t *words, size_t len)
 {
     struct box_ref *ref = env_alloc(env, sizeof *ref);
@@ -210,6 +219,7 @@ static term copy_cells(ErlNifEnv *env, struct work *work, term list)
     return make_cell(cells);
 }
 
+/* The copy of a part of a binary is no part any more, as in the VM. */
 static term copy_binary(ErlNifEnv *env, const struct box_binary *from)
 {
     if (from->owner != NULL)
@@ -221,10 +231,7 @@ static term copy_binary(ErlNifEnv *env, const struct box_binary *from)
         shared_drop(&binary->shared); /* the environment keeps it now */
         return copy;
     }
-    unsigned char *data = env_alloc(env, from->size);
-    if (from->size > 0)
-        memcpy(data, from->data, from->size);
-    return term_binary(env, data, from->size, from->last_bits, NULL);
+    return term_small_binary(env, from->data, from->size, from->last_bits);
 }
 
 static term copy_one(ErlNifEnv *env, struct work *work, term t)

@@ -61,6 +61,9 @@ struct box_float {
     double value;
 };
 
+/* The size in the header of a binary that enif_make_sub_binary made; 0 in any other. */
+#define BINARY_PART 1
+
 struct box_binary {
     uint64_t header;
     const unsigned char *data;
@@ -198,6 +201,8 @@ term term_cons(ErlNifEnv *env, term head, term tail);
 /* A binary of bytes that live as long as env does, or as long as owner, which env then keeps. */
 term term_binary(ErlNifEnv *env, const unsigned char *data, size_t size, unsigned last_bits,
                  struct shared *owner);
+/* A copy of bytes that lies in env, aligned and with room behind it. */
+term term_small_binary(ErlNifEnv *env, const unsigned char *data, size_t size, unsigned last_bits);
 term term_ref(ErlNifEnv *env, const uint32_t *words, size_t len);
 term term_opaque(ErlNifEnv *env, enum box_kind kind, ErlNifTermType type,
                  const unsigned char *bytes, size_t size);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crash.h"
 #include "env.h"
 #include "host.h"
 
@@ -235,6 +236,7 @@ static void *thread_main(void *arg)
     struct nif_thread *self = arg;
 
     host_thread.self = self;
+    crash_watch_thread();
     self->result = self->main(self->arg);
     free(host_thread.tsd);
     return self->result;

@@ -1,6 +1,8 @@
 /* The pool of workers, see worker.h. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "crash.h"
 #include "worker.h"
 
 static struct job *next_job(void)
@@ -32,24 +34,44 @@ static void *worker_main(void *unused)
     return NULL;
 }
 
-void worker_thread(void *(*main)(void *), void *arg)
+struct start {
+    void *(*main)(void *);
+    void *arg;
+};
+
+static void *start_main(void *arg)
 {
+    struct start start = *(struct start *)arg;
+
+    free(arg);
+    crash_watch_thread();
+    return start.main(start.arg);
+}
+
+int worker_thread(void *(*main)(void *), void *arg)
+{
+    struct start *start = host_malloc(sizeof *start); /* the new thread's, once there is one */
     pthread_attr_t attributes;
     pthread_t thread;
 
+    *start = (struct start){main, arg};
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, WORKER_STACK_BYTES);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    int error = pthread_create(&thread, &attributes, main, arg);
+    int error = pthread_create(&thread, &attributes, start_main, start);
     pthread_attr_destroy(&attributes);
     if (error != 0)
-        host_die("cannot start a worker: %s", strerror(error));
+        free(start);
+    return error;
 }
 
 void worker_start(void)
 {
-    for (int i = 0; i < host.workers; i++)
-        worker_thread(worker_main, NULL);
+    for (int i = 0; i < host.workers; i++) {
+        int error = worker_thread(worker_main, NULL);
+        if (error != 0)
+            host_die("cannot start a worker: %s", strerror(error));
+    }
 }
 
 void worker_do(struct job *job)

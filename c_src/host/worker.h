@@ -11,8 +11,8 @@
 /* Starts as many as host.workers says. */
 void worker_start(void);
 
-/* A thread of its own with a worker's stack. */
-void worker_thread(void *(*main)(void *), void *arg);
+/* A thread of its own with a worker's stack. Returns 0, or an error number: there is none. */
+int worker_thread(void *(*main)(void *), void *arg);
 
 /* Puts a job in line. It may come from any thread, and belongs to the workers now. */
 void worker_do(struct job *job);

@@ -27,7 +27,7 @@ defmodule Tame.Test.Host do
         env: env
       ])
 
-    {:hello, 1, os_pid, info} = receive_frame(port)
+    {:hello, 2, os_pid, info} = receive_frame(port)
     host = %Host{port: port, info: info, hello: os_pid}
     tell(host, {:node, node(), :erlang.system_info(:creation)})
     host
@@ -103,6 +103,23 @@ defmodule Tame.Test.Host do
     end
   end
 
+  # How the host ended, as its guard said it before {:exit_status, _} came; nil: it said nothing.
+  def ended do
+    with {:ended, signal, address, function, arity, backtrace, stderr} <-
+           Process.get({Host, :ended}) do
+      %{
+        signal: signal,
+        address: address,
+        function: {function, arity},
+        backtrace: backtrace,
+        stderr: stderr
+      }
+    end
+  end
+
+  # What it was asked since it was last asked this.
+  def asked(what), do: Process.put({Host, :asked, what}, 0) || 0
+
   def tell(%Host{port: port}, term), do: Port.command(port, :erlang.term_to_binary(term))
 
   # The port's end closes; the host must end by itself.
@@ -117,11 +134,17 @@ defmodule Tame.Test.Host do
   def wait(%Host{port: port} = host, wanted?, also? \\ fn _ -> false end) do
     case receive_frame(port) do
       {:query, id, what} ->
+        Process.put({Host, :asked, what}, Process.get({Host, :asked, what}, 0) + 1)
         tell(host, {:answer, id, answer(host, what)})
         wait(host, wanted?, also?)
 
       {:send, pid, message, _leases} ->
         send(pid, message)
+        wait(host, wanted?, also?)
+
+      # The guard's word on how the host ended; its exit status follows.
+      {:ended, _, _, _, _, _, _} = ended ->
+        Process.put({Host, :ended}, ended)
         wait(host, wanted?, also?)
 
       {:exit_status, _} = ended ->
