@@ -42,7 +42,7 @@ log(_Report, NowMs, {Last, LeftOut}) when is_integer(Last), NowMs - Last < ?EVER
     {Last, LeftOut + 1};
 log(Report, NowMs, {_, LeftOut}) ->
     logger:error((Report)#{label => {tame, host_crashed}, left_out => LeftOut}, #{
-        report_cb => fun ?MODULE:format/1, domain => [tame, isolation]
+        report_cb => fun ?MODULE:format/1
     }),
     {NowMs, 0}.
 
