@@ -236,7 +236,7 @@ words() ->
         hello, ring, ring_refused, loaded, wants_caller, sends, resources, refused, query, send, log, pong, ended,
         existing_atom, new_atoms, phash2, whereis, alive, port_command, monitor, demonitor, leases, hold, sync,
         make_ref, unique_integer, positive, monotonic, workers, nif_version, functions, value, reply, raise,
-        already_loaded, bad_library, cannot_read, load_returned, missing_functions, needs_newer_erts, no_such_file,
+        already_loaded, bad_library, cannot_read, crashed, exited, hangs, load_returned, missing_functions, needs_newer_erts, no_such_file,
         wrong_architecture, tame, reply_too_large, returned_no_term, system_limit, undefined
     ].
 

@@ -392,10 +392,9 @@ one_library({ok, [#{<<"functions">> := Functions, <<"file">> := Path} | _]}) ->
 
 %% As the host's own words (tame_control:words/0).
 reason(Reason) ->
-    try
-        binary_to_existing_atom(Reason)
-    catch
-        error:_ -> bad_library
+    case [Word || Word <- tame_control:words(), atom_to_binary(Word) =:= Reason] of
+        [Word] -> Word;
+        [] -> bad_library
     end.
 
 %% A library that is loaded now has to be loaded in the host as well, by whoever loads it.

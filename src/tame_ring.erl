@@ -16,9 +16,6 @@
 -export([hold/2]).
 -export([abandoned/2]).
 -export([info/1]).
--export([choose/1]).
--export([home/2]).
--export([pulse/1]).
 
 -export_type([ring/0]).
 -export_type([options/0]).
@@ -74,7 +71,6 @@ defaults() ->
 valid(max_waiting, Value) -> is_integer(Value) andalso Value >= 0 andalso Value < 1 bsl 31;
 valid(spin_us, Value) -> is_integer(Value) andalso Value >= 0 andalso Value =< 1000;
 valid(max_bytes, Value) -> is_integer(Value) andalso Value > 0 andalso Value < 1 bsl 60;
-valid(max_reply_bytes, _) -> true;
 valid(_, _) -> false.
 
 %% Calls function number Function of the host. Timeout is in ms; time before the call is handed over
@@ -150,7 +146,3 @@ abandoned(Ring, Ms) ->
 -spec info(ring()) -> #{atom() => non_neg_integer()}.
 info(Ring) ->
     tame_ring_nif:info(Ring).
-
-choose(_) -> 1.
-home(_, _) -> none.
-pulse(Ring) -> #{calls := C, slots_in_use := U} = info(Ring), {C - U, U, 0}.

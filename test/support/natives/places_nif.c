@@ -1,0 +1,107 @@
+/* A library whose answers depend on where it runs: resources that have to come home, calls that
+ * wait for each other, a message to whom it is told. MODULE is its module's name. */
+#include <erl_nif.h>
+#include <string.h>
+#include <unistd.h>
+
+static ErlNifResourceType *cell_type;
+static int waiting;
+
+static ERL_NIF_TERM new_cell(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Number) -> Cell */
+    int *cell = enif_alloc_resource(cell_type, sizeof *cell);
+    ERL_NIF_TERM term;
+
+    (void)argc;
+    *cell = 0;
+    if (!enif_get_int(env, argv[0], cell)) {
+        enif_release_resource(cell);
+        return enif_make_badarg(env);
+    }
+    term = enif_make_resource(env, cell);
+    enif_release_resource(cell);
+    return term;
+}
+
+static ERL_NIF_TERM sum(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* ([Cell]) -> {OsPid, Sum} */
+    ERL_NIF_TERM head, tail = argv[0];
+    void *cell;
+    int total = 0;
+
+    (void)argc;
+    while (enif_get_list_cell(env, tail, &head, &tail)) {
+        if (!enif_get_resource(env, head, cell_type, &cell))
+            return enif_make_badarg(env);
+        total += *(int *)cell;
+    }
+    return enif_make_tuple2(env, enif_make_int(env, (int)getpid()), enif_make_int(env, total));
+}
+
+static ERL_NIF_TERM meet(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Count) -> ok, when this many calls are in here at once */
+    int count;
+
+    (void)argc;
+    if (!enif_get_int(env, argv[0], &count))
+        return enif_make_badarg(env);
+    __atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&waiting, __ATOMIC_SEQ_CST) < count)
+        usleep(1000);
+    return enif_make_atom(env, "ok");
+}
+
+static ERL_NIF_TERM tell(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Name, Message) -> true | false: whether a process of this name was found and told */
+    ErlNifPid pid;
+    int told = enif_whereis_pid(env, argv[0], &pid) && enif_send(env, &pid, NULL, argv[1]);
+
+    (void)argc;
+    return enif_make_atom(env, told ? "true" : "false");
+}
+
+static ERL_NIF_TERM pause_ms(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Ms) -> OsPid */
+    int ms;
+
+    (void)argc;
+    if (!enif_get_int(env, argv[0], &ms))
+        return enif_make_badarg(env);
+    usleep((useconds_t)ms * 1000);
+    return enif_make_int(env, (int)getpid());
+}
+
+static ERL_NIF_TERM atom(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Binary) -> the atom of that name */
+    ErlNifBinary name;
+
+    (void)argc;
+    if (!enif_inspect_binary(env, argv[0], &name))
+        return enif_make_badarg(env);
+    return enif_make_atom_len(env, (const char *)name.data, name.size);
+}
+
+static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)
+{
+    (void)priv_data;
+    (void)load_info;
+    cell_type = enif_open_resource_type(env, NULL, "cell", NULL, ERL_NIF_RT_CREATE, NULL);
+    return cell_type == NULL;
+}
+
+static ErlNifFunc functions[] = {
+    {"new_cell", 1, new_cell, 0},
+    {"sum", 1, sum, 0},
+    {"meet", 1, meet, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"tell", 2, tell, 0},
+    {"pause_ms", 1, pause_ms, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"atom", 1, atom, 0},
+};
+
+ERL_NIF_INIT(MODULE, functions, load, NULL, NULL, NULL)

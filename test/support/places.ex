@@ -1,0 +1,52 @@
+defmodule Tame.Test.Places do
+  @moduledoc false
+  # Builds natives/places_nif.c with its module, which is on the code path afterwards. `loads: :later` makes one
+  # whose library is loaded by a function that its application calls, and not by -on_load.
+
+  alias Tame.Test.CLibrary
+
+  @source Path.expand("natives/places_nif.c", __DIR__)
+
+  def build!(module, options \\ []) do
+    folder =
+      Path.join(
+        System.tmp_dir!(),
+        "tame_#{module}_#{System.pid()}_#{System.unique_integer([:positive])}"
+      )
+
+    File.mkdir_p!(folder)
+    File.cp!(@source, Path.join(folder, "#{module}.c"))
+
+    File.write!(
+      Path.join(folder, "#{module}.erl"),
+      erlang(module, Keyword.get(options, :loads, :on_load))
+    )
+
+    {_, 0} = CLibrary.compile(folder, "#{module}.c", ["-D_GNU_SOURCE", "-DMODULE=#{module}"])
+
+    {"", 0} =
+      System.cmd("erlc", ["+debug_info", "#{module}.erl"], cd: folder, stderr_to_stdout: true)
+
+    true = :code.add_patha(String.to_charlist(folder))
+    folder
+  end
+
+  defp erlang(module, loads) do
+    """
+    -module(#{module}).
+    -export([new_cell/1, sum/1, meet/1, tell/2, pause_ms/1, atom/1, paused/1, start/0, stay/1, load/2]).
+    #{if loads == :on_load, do: "-on_load(start/0).", else: ""}
+    start() -> erlang:load_nif(filename:rootname(code:which(?MODULE)), 0).
+    load(Path, Info) -> erlang:load_nif(Path, Info).
+    new_cell(_) -> erlang:nif_error(not_loaded).
+    sum(_) -> erlang:nif_error(not_loaded).
+    meet(_) -> erlang:nif_error(not_loaded).
+    tell(_, _) -> erlang:nif_error(not_loaded).
+    pause_ms(_) -> erlang:nif_error(not_loaded).
+    atom(_) -> erlang:nif_error(not_loaded).
+    %% This module stays on the caller's stack.
+    paused(Ms) -> [pause_ms(Ms)].
+    stay(Fun) -> [receive go -> Fun() end].
+    """
+  end
+end
