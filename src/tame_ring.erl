@@ -4,13 +4,20 @@
 %%     {value, Term} = tame_ring:call(Ring, Function, [Arg], infinity),
 %%     ok = tame_ring:close(Ring, {signal, sigkill})      %% the host is dead: callers get host_down
 %%
-%% A ring is one host's. It is closed by close/2, or when nobody holds it any more; the next host has
-%% a ring of its own. What happens in the memory: c_src/ring/ring.h.
+%% A ring is one host's, and belongs to the process that opened it. It is closed by close/2, when that process
+%% dies, or when nobody holds it any more; the next host has a ring of its own. What happens in the memory:
+%% c_src/ring/ring.h.
+%%
+%% A reply is made by the process that called, on its scheduler: small ones at once, large ones in slices, and
+%% those with many keys in maps on a dirty scheduler. No thread of the ring's own makes a term.
 -module(tame_ring).
 
 -export([open/3]).
 -export([call/4]).
 -export([close/2]).
+-export([choose/1]).
+-export([home/2]).
+-export([pulse/1]).
 -export([leases/2]).
 -export([used/2]).
 -export([hold/2]).
@@ -29,7 +36,10 @@
     %% How long a caller looks for its reply before it waits in receive. Default 20.
     spin_us => 0..1000,
     %% The most that a host may ask for, all in all. Default 4 GiB.
-    max_bytes => pos_integer()
+    max_bytes => pos_integer(),
+    %% The memory that a reply may take in its caller, binaries included; an upper bound of it is found before
+    %% the reply is made. Its bytes are held beside it until then. Default 1 GiB.
+    max_reply_bytes => pos_integer()
 }.
 
 -type reply() ::
@@ -41,15 +51,19 @@
         busy
         %% The arguments are larger than the request area, or the reply than the reply area.
         | too_large
+        %% The reply would take more than max_reply_bytes: at least so many.
+        | {reply_too_large, Bytes :: pos_integer()}
         | deadline
-        %% close/2 had been called before the host could have heard of this call.
+        %% The ring was closed before the host could have heard of this call: it may be made again, elsewhere.
         | closed
-        %% close/2 was called while the host had the call, with this reason; `closed` when the ring was collected.
+        %% The ring was closed while the host had the call. Reason: close/2's; owner_down; upgraded, when the
+        %% library was replaced by one of another layout; `closed` when the ring was collected.
         | {host_down, Reason :: term()}
         %% The host wrote what no host may write: end it.
         | {bad_reply, What :: atom()}}.
 
-%% Opens the ring that OS process OsPid has open as file descriptor Fd.
+%% Opens the ring that OS process OsPid has open as file descriptor Fd. The calling process is its owner from now
+%% on: when it dies, the ring is closed with the reason owner_down.
 %%
 %% Reasons: no_such_ring (no such process or descriptor, or not ours to open), not_a_ring, not_sealed,
 %% other_version, bad_geometry, bad_bell, unknown_bell, too_large (see max_bytes), enomem, system_limit.
@@ -58,19 +72,24 @@
 open(OsPid, Fd, Options) when is_integer(OsPid), is_integer(Fd), is_map(Options) ->
     case [Option || {Key, Value} = Option <- maps:to_list(Options), not valid(Key, Value)] of
         [] ->
-            #{max_waiting := MaxWaiting, spin_us := SpinUs, max_bytes := MaxBytes} =
-                maps:merge(defaults(), Options),
-            tame_ring_nif:open(OsPid, Fd, MaxWaiting, SpinUs * 1000, MaxBytes);
+            #{
+                max_waiting := MaxWaiting,
+                spin_us := SpinUs,
+                max_bytes := MaxBytes,
+                max_reply_bytes := MaxReplyBytes
+            } = maps:merge(defaults(), Options),
+            tame_ring_nif:open(OsPid, Fd, MaxWaiting, SpinUs * 1000, MaxBytes, MaxReplyBytes);
         [{Key, Value} | _] ->
             {error, {bad_option, Key, Value}}
     end.
 
 defaults() ->
-    #{max_waiting => 1024, spin_us => 20, max_bytes => 1 bsl 32}.
+    #{max_waiting => 1024, spin_us => 20, max_bytes => 1 bsl 32, max_reply_bytes => 1 bsl 30}.
 
 valid(max_waiting, Value) -> is_integer(Value) andalso Value >= 0 andalso Value < 1 bsl 31;
 valid(spin_us, Value) -> is_integer(Value) andalso Value >= 0 andalso Value =< 1000;
 valid(max_bytes, Value) -> is_integer(Value) andalso Value > 0 andalso Value < 1 bsl 60;
+valid(max_reply_bytes, Value) -> is_integer(Value) andalso Value > 0 andalso Value < 1 bsl 60;
 valid(_, _) -> false.
 
 %% Calls function number Function of the host. Timeout is in ms; time before the call is handed over
@@ -78,31 +97,60 @@ valid(_, _) -> false.
 -spec call(ring(), non_neg_integer(), list(), timeout()) -> reply().
 call(Ring, Function, Args, Timeout) ->
     case tame_ring_nif:call(Ring, Function, Args) of
-        {wait, Ref, Id} ->
-            keep(Args, wait(Ring, Ref, Id, Timeout));
+        {value, _} = Reply ->
+            Reply;
         encode ->
             %% The binary is in memory outside the heap, and term_to_binary/1 yields by itself.
-            case tame_ring_nif:call_encoded(Ring, Function, term_to_binary(Args)) of
-                {wait, Ref, Id} -> keep(Args, wait(Ring, Ref, Id, Timeout));
-                Reply -> Reply
-            end;
+            Reply = tame_ring_nif:call_encoded(Ring, Function, term_to_binary(Args)),
+            keep(Args, reply(Ring, Reply, Timeout));
         Reply ->
-            Reply
+            keep(Args, reply(Ring, Reply, Timeout))
     end.
 
-wait(Ring, Ref, Id, Timeout) ->
-    receive
-        {Ref, Reply} -> Reply
-    after Timeout ->
-        case tame_ring_nif:cancel(Ring, Id) of
-            ok ->
-                {error, deadline};
-            wait ->
-                %% Being decoded just now, or in our queue already.
-                receive
-                    {Ref, Reply} -> Reply
+reply(Ring, {wait, Token}, Timeout) -> wait(Ring, Token, Timeout);
+reply(Ring, Reply, _Timeout) -> made(Ring, Reply).
+
+%% The reference is made, given away and received in one function, so that receive does not look at messages
+%% that are older (test: the compiler says so).
+wait(Ring, Token, Timeout) ->
+    Ref = make_ref(),
+    case tame_ring_nif:wait(Ring, Token, Ref) of
+        wait ->
+            receive
+                {Ref, ready} -> made(Ring, tame_ring_nif:take(Ring, Token))
+            after Timeout ->
+                case tame_ring_nif:cancel(Ring, Token) of
+                    ok ->
+                        {error, deadline};
+                    wait ->
+                        %% Being sent just now, or in our queue already.
+                        receive
+                            {Ref, ready} -> made(Ring, tame_ring_nif:take(Ring, Token))
+                        end
                 end
-        end
+            end;
+        Reply ->
+            made(Ring, Reply)
+    end.
+
+%% What the NIF has left to make. A reading names proxies that the VM holds until the term does.
+made(Ring, {decode, Kind, Bytes}) ->
+    decode(Ring, Kind, Bytes);
+made(Ring, {decode, Kind, Bytes, Reading}) ->
+    Reply = decode(Ring, Kind, Bytes),
+    ok = tame_ring_nif:made(Reading),
+    Reply;
+made(_Ring, Reply) ->
+    Reply.
+
+%% Yields by itself; what would not, the NIF does elsewhere.
+decode(Ring, Kind, Bytes) ->
+    Size = byte_size(Bytes),
+    try binary_to_term(Bytes, [safe, used]) of
+        {Term, Size} -> {Kind, Term};
+        {_, _} -> tame_ring_nif:bad_reply(Ring)
+    catch
+        error:badarg -> tame_ring_nif:bad_reply(Ring)
     end.
 
 %% Keeps the arguments alive until the reply is here: a proxy among them that nobody else holds would
@@ -115,6 +163,25 @@ keep(Args, Reply) when is_list(Args) ->
 -spec close(ring(), term()) -> ok.
 close(Ring, Reason) ->
     tame_ring_nif:close(Ring, Reason).
+
+%% The place in the tuple of the ring that has the fewest calls under way; of several, the first from the
+%% caller's scheduler's on. A closed ring only where all are.
+-spec choose(Rings :: tuple()) -> pos_integer().
+choose(Rings) ->
+    tame_ring_nif:choose(Rings, erlang:system_info(scheduler_id) - 1).
+
+%% The place in the tuple of the ring that a proxy belongs to. gone: it is a proxy of none of them, so its host is
+%% dead. none: it is no proxy.
+-spec home(Rings :: tuple(), reference()) -> pos_integer() | gone | none.
+home(Rings, Ref) ->
+    tame_ring_nif:home(Rings, Ref).
+
+%% Whether the host lives: how many replies it has given so far, how many slots are in use, and for how many
+%% milliseconds the oldest call that is not answered has been with it.
+-spec pulse(ring()) ->
+    {Answered :: non_neg_integer(), InUse :: non_neg_integer(), OldestMs :: non_neg_integer()}.
+pulse(Ring) ->
+    tame_ring_nif:pulse(Ring).
 
 %% Count proxies, at most 1024, to be lent to the host: send it the list. The VM holds each of them
 %% until the host says, behind a reply that carries its reference, that it has used it. When such a proxy is
@@ -135,14 +202,16 @@ used(Ring, Ids) ->
 hold(Ring, Refs) ->
     tame_ring_nif:hold(Ring, Refs).
 
-%% How many calls the host is at though nobody has waited for them for so many ms.
+%% How many calls are not answered though nobody has waited for them for so many ms; whether the host has begun
+%% with them is its own word, and not asked.
 -spec abandoned(ring(), non_neg_integer()) -> non_neg_integer().
 abandoned(Ring, Ms) ->
     tame_ring_nif:abandoned(Ring, Ms).
 
-%% Counters: calls, spins, spins_paid, looks_paid (after spinning, in turns with other processes), waits (calls that waited in receive), lined (that stood in line), busy,
-%% bad_replies; and what is now: slots_in_use, in_line, region_bytes (of requests), leases_unused;
-%% and the geometry.
+%% Counters: calls, spins, spins_paid, looks_paid (after spinning, in turns with other processes), waits (calls
+%% that waited in receive), lined (that stood in line), busy,
+%% bad_replies; and what is now: slots_in_use, in_line, region_bytes (of requests), leases_unused, resources
+%% (proxies that the host has used and the VM has not collected yet); and the geometry.
 -spec info(ring()) -> #{atom() => non_neg_integer()}.
 info(Ring) ->
     tame_ring_nif:info(Ring).

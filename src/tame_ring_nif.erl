@@ -1,68 +1,125 @@
 %% Binds the VM's side of the ring (c_src/ring/tame_ring_nif.c); nothing else. See tame_ring.
 -module(tame_ring_nif).
 
--export([open/5]).
+-export([open/6]).
 -export([call/3]).
 -export([call_encoded/3]).
+-export([wait/3]).
+-export([take/2]).
+-export([made/1]).
+-export([bad_reply/1]).
 -export([cancel/2]).
 -export([close/2]).
+-export([choose/2]).
+-export([home/2]).
+-export([pulse/1]).
 -export([leases/2]).
 -export([used/2]).
 -export([hold/2]).
 -export([abandoned/2]).
 -export([info/1]).
 -export([encode/1]).
+-export([scan/1]).
 
 -export_type([ring/0]).
--export_type([wait/0]).
+-export_type([token/0]).
+-export_type([decode/0]).
 
 -nifs([
-    open/5,
+    open/6,
     call/3,
     call_encoded/3,
+    wait/3,
+    take/2,
+    made/1,
+    bad_reply/1,
     cancel/2,
     close/2,
+    choose/2,
+    home/2,
+    pulse/1,
     leases/2,
     used/2,
     hold/2,
     abandoned/2,
     info/1,
-    encode/1
+    encode/1,
+    scan/1
 ]).
 
 -on_load(load/0).
 
 -type ring() :: reference().
 
-%% {Ref, Reply} will come by message; Id is what cancel/2 wants.
--type wait() :: {wait, reference(), non_neg_integer()}.
+%% A call that is under way.
+-type token() :: non_neg_integer().
+
+%% The reply is Kind and the term that these bytes are. When it is made, or cannot be, made/1 is to be called
+%% with the reading, if there is one: the reply brings proxies.
+-type decode() ::
+    {decode, value | raise, binary()} | {decode, value | raise, binary(), Reading :: reference()}.
 
 load() ->
     erlang:load_nif(filename:rootname(tame_native:path("tame_ring_nif.so")), 0).
 
-%% Maps the ring that OS process OsPid has open as file descriptor Fd, and starts its reader thread.
--spec open(integer(), integer(), non_neg_integer(), non_neg_integer(), non_neg_integer()) ->
+%% Maps the ring that OS process OsPid has open as file descriptor Fd, and starts its reader thread. The
+%% calling process becomes the owner.
+-spec open(integer(), integer(), non_neg_integer(), non_neg_integer(), non_neg_integer(), non_neg_integer()) ->
     {ok, ring()} | {error, atom()}.
-open(_OsPid, _Fd, _MaxWaiting, _SpinNs, _MaxBytes) ->
+open(_OsPid, _Fd, _MaxWaiting, _SpinNs, _MaxBytes, _MaxReplyBytes) ->
     erlang:nif_error(nif_not_loaded).
 
-%% encode: these arguments are for term_to_binary/1 and call_encoded/3.
--spec call(ring(), non_neg_integer(), list()) -> tame_ring:reply() | wait() | encode.
+%% encode: these arguments are for term_to_binary/1 and call_encoded/3. {wait, Token}: wait/3 is to be called.
+-spec call(ring(), non_neg_integer(), list()) ->
+    tame_ring:reply() | decode() | {wait, token()} | encode.
 call(_Ring, _Function, _Args) ->
     erlang:nif_error(nif_not_loaded).
 
 %% Arguments as term_to_binary/1 gives them; copied in slices.
--spec call_encoded(ring(), non_neg_integer(), binary()) -> tame_ring:reply() | wait().
+-spec call_encoded(ring(), non_neg_integer(), binary()) ->
+    tame_ring:reply() | decode() | {wait, token()}.
 call_encoded(_Ring, _Function, _Encoded) ->
     erlang:nif_error(nif_not_loaded).
 
+%% wait: the message {Ref, ready} will come, unless cancel/2 says otherwise.
+-spec wait(ring(), token(), reference()) -> tame_ring:reply() | decode() | wait.
+wait(_Ring, _Token, _Ref) ->
+    erlang:nif_error(nif_not_loaded).
+
+%% The reply of a call whose message has come.
+-spec take(ring(), token()) -> tame_ring:reply() | decode().
+take(_Ring, _Token) ->
+    erlang:nif_error(nif_not_loaded).
+
+-spec made(Reading :: reference()) -> ok.
+made(_Reading) ->
+    erlang:nif_error(nif_not_loaded).
+
+%% The reply of a call whose bytes binary_to_term/2 has refused.
+-spec bad_reply(ring()) -> tame_ring:reply().
+bad_reply(_Ring) ->
+    erlang:nif_error(nif_not_loaded).
+
 %% ok: nobody waits any more. wait: the message is on its way.
--spec cancel(ring(), non_neg_integer()) -> ok | wait.
-cancel(_Ring, _Id) ->
+-spec cancel(ring(), token()) -> ok | wait.
+cancel(_Ring, _Token) ->
     erlang:nif_error(nif_not_loaded).
 
 -spec close(ring(), term()) -> ok.
 close(_Ring, _Reason) ->
+    erlang:nif_error(nif_not_loaded).
+
+%% From is where ties begin.
+-spec choose(tuple(), non_neg_integer()) -> pos_integer().
+choose(_Rings, _From) ->
+    erlang:nif_error(nif_not_loaded).
+
+-spec home(tuple(), reference()) -> pos_integer() | gone | none.
+home(_Rings, _Ref) ->
+    erlang:nif_error(nif_not_loaded).
+
+-spec pulse(ring()) -> {non_neg_integer(), non_neg_integer(), non_neg_integer()}.
+pulse(_Ring) ->
     erlang:nif_error(nif_not_loaded).
 
 -spec leases(ring(), non_neg_integer()) -> [{pos_integer(), reference()}].
@@ -88,4 +145,10 @@ info(_Ring) ->
 %% What call/3 writes for a term, for the tests of the encoder.
 -spec encode(term()) -> binary() | encode.
 encode(_Term) ->
+    erlang:nif_error(nif_not_loaded).
+
+%% What the scan of a reply finds in external format, for its tests: the memory that the term takes at most,
+%% the pairs of all maps, the bytes of all keys; or what is wrong.
+-spec scan(binary()) -> {non_neg_integer(), non_neg_integer(), non_neg_integer()} | atom().
+scan(_Bytes) ->
     erlang:nif_error(nif_not_loaded).

@@ -1,5 +1,9 @@
 /* nif_wait.h - how a caller waits for its reply: it spins, looks again in turns with others, and
- * waits in receive at last.
+ * waits in receive at last; and what becomes of a call whose caller does not wait any more.
+ *
+ * Between two of these NIFs the caller's slot is PARKED: the caller comes again by itself, or dies,
+ * which caller_down sees. The reference of the wait is made in Erlang, so that the emulator knows
+ * that no older message has it, and does not look through the mailbox.
  *
  * Private to tame_ring_nif.c, which includes it behind its helpers. */
 #ifndef TAME_RING_NIF_WAIT_H
@@ -9,13 +13,6 @@
  * first may have to wake the host, the second finds it about to sleep, the third tells. */
 #define PROBE_CALLS 4
 #define PROBE_PERIOD 64
-
-/* Time used beyond what a function call is worth is paid for. */
-static void charge(ErlNifEnv *env, uint64_t ns)
-{
-    if (ns > 5000)
-        (void)enif_consume_timeslice(env, ns < 1000000 ? (int)(ns / 10000) + 1 : 100);
-}
 
 /* Spinning failed: three times in a row, and it is left. One success brings it back. */
 static void predict_late(uint32_t limit_ns, uint32_t *predicted_ns)
@@ -32,13 +29,13 @@ static void predict_late(uint32_t limit_ns, uint32_t *predicted_ns)
 
 /* Looks for the reply, for a bounded time. Returns 1 when it is there. */
 static int spin(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id, uint32_t function,
-                size_t size)
+                size_t size, uint64_t start_ns)
 {
     const size_t copied = size < INLINE_REQUEST_BYTES ? size : INLINE_REQUEST_BYTES;
     const uint32_t limit_ns = ring->spin_ns + (uint32_t)(copied / SPIN_BYTES_PER_NS);
     uint32_t *const predicted_ns = &ring->predicted_ns[function % PREDICTIONS];
     const uint32_t use = use_of(id);
-    uint64_t start_ns, last_ns, now_ns;
+    uint64_t last_ns = start_ns, now_ns;
 
     if (__atomic_load_n(predicted_ns, __ATOMIC_RELAXED) > limit_ns &&
         __atomic_add_fetch(&ring->probes, 1, __ATOMIC_RELAXED) % PROBE_PERIOD >= PROBE_CALLS)
@@ -46,7 +43,6 @@ static int spin(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id, 
     if (ring->spin_ns == 0)
         return 0;
     counted(&ring->spins);
-    start_ns = last_ns = ring_now_ns();
     for (;;) {
         for (int i = 0; i < RING_SPIN_LOOKS; i++) {
             if (ring_vm_replied(&ring->vm, index, use)) {
@@ -69,55 +65,57 @@ static int spin(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id, 
     }
 }
 
-/* From now on the caller waits in receive. */
-static ERL_NIF_TERM begin_wait(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id)
-{
-    struct slot *slot = &ring->slots[index];
-    const ERL_NIF_TERM ref = waiter_open(env, ring, &slot->waiter);
+/* A call as Erlang knows it: its id, and the slot where it is, or TOKEN_LINE when it was in line
+ * and may be anywhere. */
+#define TOKEN_LINE 2047
 
-    __atomic_store_n(&slot->word, word_of(id, WAITING), __ATOMIC_SEQ_CST);
-    return enif_make_tuple3(env, ring->library->am_wait, ref, enif_make_uint64(env, id));
+static ERL_NIF_TERM make_wait(ErlNifEnv *env, struct ring *ring, uint64_t id, uint32_t index)
+{
+    return enif_make_tuple2(env, ring->library->am_wait, enif_make_uint64(env, id << 11 | index));
 }
 
-/* Ends a wait that has just begun. Returns 0 when the reader was faster: then a message comes. */
-static int end_wait(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id)
+/* The slot that has a call; -1 when none has. A call in line is looked for there first. */
+static int find_slot(struct ring *ring, uint64_t token)
+{
+    const uint64_t id = token >> 11;
+    const uint32_t index = token & TOKEN_LINE, slots = ring->vm.geometry.slots;
+
+    if (index < slots)
+        return __atomic_load_n(&ring->slots[index].word, __ATOMIC_SEQ_CST) >> 3 == id ? (int)index
+                                                                                      : -1;
+    for (uint32_t i = 0; index == TOKEN_LINE && i < slots; i++)
+        if (__atomic_load_n(&ring->slots[i].word, __ATOMIC_SEQ_CST) >> 3 == id)
+            return (int)i;
+    return -1;
+}
+
+/* The caller comes back to its slot. Returns 0 when the slot is in another phase. */
+static int come_back(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id,
+                     enum phase from)
 {
     struct slot *slot = &ring->slots[index];
 
-    if (!turn(slot, id, WAITING, BUSY))
+    if (!turn(slot, id, from, BUSY))
         return 0;
     waiter_close(env, ring, &slot->waiter);
     return 1;
 }
 
-/* The reply is in the slot, and we own it. */
-static ERL_NIF_TERM take_reply(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id)
+/* The slot is ours: the reply, or why there is none. */
+static ERL_NIF_TERM take_or_fail(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id)
 {
     ERL_NIF_TERM result;
 
-    if (read_reply(env, ring, index, id, INLINE_REPLY_BYTES, INLINE_BINARY_BYTES, &result)) {
+    if (ring_vm_replied(&ring->vm, index, use_of(id)))
+        return take_reply(env, ring, index, id);
+    if (is_closed(ring)) {
+        result = make_host_down(env, ring);
         free_slot(ring, index);
-        return result;
+    } else { /* it was there when the caller was told */
+        result = make_bad_reply(env, ring, "state");
+        finish_slot(ring, index, id, NULL);
     }
-    /* Too much for a scheduler. */
-    result = begin_wait(env, ring, index, id);
-    __atomic_fetch_or(&ring->ready[index / 64], UINT64_C(1) << index % 64, __ATOMIC_SEQ_CST);
-    wake_reader(ring);
-    if (is_closed(ring) && end_wait(env, ring, index, id))
-        return make_host_down(env, ring);
     return result;
-}
-
-/* The caller's wait, which has begun, goes on in receive: the host is to ring for it. */
-static ERL_NIF_TERM wait_in_receive(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id,
-                                    ERL_NIF_TERM wait)
-{
-    const int replied = ring_vm_wait(&ring->vm, index, use_of(id));
-
-    if ((replied || is_closed(ring)) && end_wait(env, ring, index, id))
-        return replied ? take_reply(env, ring, index, id) : make_host_down(env, ring);
-    counted(&ring->waits);
-    return wait;
 }
 
 /* A caller that has stopped spinning looks again, for so long in all, each time that its scheduler
@@ -131,27 +129,28 @@ static ERL_NIF_TERM wait_in_receive(ErlNifEnv *env, struct ring *ring, uint32_t 
 
 static ERL_NIF_TERM look(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    /* (Ring, Wait, Index, Id, Function, StartNs) -> Reply | Wait */
+    /* (Ring, Index, Id, Function, StartNs) -> Reply | {wait, Token} */
     struct ring *ring;
     uint32_t index, function;
     ErlNifUInt64 id, start_ns;
 
-    if (!get_ring(env, argv[0], &ring) || !enif_get_uint(env, argv[2], &index) ||
-        !enif_get_uint64(env, argv[3], &id) || !enif_get_uint(env, argv[4], &function) ||
-        !enif_get_uint64(env, argv[5], &start_ns))
+    if (!get_ring(env, argv[0], &ring))
+        return lost(env, argv[0]);
+    if (!enif_get_uint(env, argv[1], &index) || !enif_get_uint64(env, argv[2], &id) ||
+        !enif_get_uint(env, argv[3], &function) || !enif_get_uint64(env, argv[4], &start_ns))
         return enif_make_badarg(env);
 
     uint8_t *const failures = &ring->look_failures[function % PREDICTIONS];
 
-    if (ring_vm_replied(&ring->vm, index, use_of(id))) {
+    if (ring_vm_replied(&ring->vm, index, use_of(id)) && come_back(env, ring, index, id, PARKED)) {
         __atomic_store_n(failures, 0, __ATOMIC_RELAXED);
         counted(&ring->looks_paid);
-        return end_wait(env, ring, index, id) ? take_reply(env, ring, index, id) : argv[1];
+        return take_reply(env, ring, index, id);
     }
     if (ring_now_ns() - start_ns > LOOK_NS || is_closed(ring)) {
         if (__atomic_load_n(failures, __ATOMIC_RELAXED) < LOOK_FAILURES)
             __atomic_fetch_add(failures, 1, __ATOMIC_RELAXED);
-        return wait_in_receive(env, ring, index, id, argv[1]);
+        return make_wait(env, ring, id, index);
     }
     /* All of its timeslice, so that others really come first. */
     (void)enif_consume_timeslice(env, 100);
@@ -167,26 +166,209 @@ static int is_worth_a_look(struct ring *ring, uint32_t function)
 }
 
 static ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term, uint32_t index,
-                          uint64_t id, uint32_t function, size_t size)
+                          uint64_t id, uint32_t function, size_t size, uint64_t start_ns)
 {
-    ERL_NIF_TERM wait;
+    struct slot *slot = &ring->slots[index];
 
     counted(&ring->calls);
-    if (spin(env, ring, index, id, function, size))
+    if (spin(env, ring, index, id, function, size, start_ns))
         return take_reply(env, ring, index, id);
-    wait = begin_wait(env, ring, index, id);
+    waiter_park(env, ring, &slot->waiter);
+    set_phase(slot, id, PARKED);
     if (is_worth_a_look(ring, function)) {
-        const ERL_NIF_TERM next[] = {ring_term,
-                                     wait,
-                                     enif_make_uint(env, index),
-                                     enif_make_uint64(env, id),
-                                     enif_make_uint(env, function),
+        const ERL_NIF_TERM next[] = {ring_term, enif_make_uint(env, index),
+                                     enif_make_uint64(env, id), enif_make_uint(env, function),
                                      enif_make_uint64(env, ring_now_ns())};
 
         (void)enif_consume_timeslice(env, 100);
-        return enif_schedule_nif(env, "look", 0, look, 6, next);
+        return enif_schedule_nif(env, "look", 0, look, 5, next);
     }
-    return wait_in_receive(env, ring, index, id, wait);
+    return make_wait(env, ring, id, index);
+}
+
+/* ---- in receive
+ * ------------------------------------------------------------------------------------------------------
+ */
+
+/* A call that may be in line: arms it there. Returns 1 when that is done or the call is over, 0
+ * when it has left the line for a slot. */
+static int wait_in_line(ErlNifEnv *env, struct ring *ring, uint64_t id, ERL_NIF_TERM ref,
+                        ERL_NIF_TERM *result)
+{
+    ERL_NIF_TERM message;
+    ErlNifEnv *const message_env = waiter_message(ring, ref, &message);
+    struct line_entry *entry, *dismissed = NULL;
+
+    enif_mutex_lock(ring->lock);
+    entry = line_find(&ring->line, id, NULL);
+    if (entry != NULL) {
+        entry->waiter.env = message_env; /* the entry's now */
+        entry->waiter.message = message;
+    } else {
+        dismissed = line_find(&ring->dismissed, id, NULL);
+        if (dismissed != NULL)
+            line_remove(&ring->dismissed, dismissed);
+    }
+    enif_mutex_unlock(ring->lock);
+    if (entry == NULL)
+        enif_free_env(message_env);
+    if (dismissed != NULL)
+        free_line_entry(env, ring, dismissed);
+    *result = entry != NULL ? ring->library->am_wait : make_closed(env, ring);
+    return entry != NULL || dismissed != NULL;
+}
+
+static ERL_NIF_TERM wait(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Ring, Token, Ref) -> Reply | wait: {Ref, ready} will come */
+    struct ring *ring;
+    ErlNifUInt64 token;
+    ERL_NIF_TERM result;
+
+    (void)argc;
+    if (!get_ring(env, argv[0], &ring))
+        return lost(env, argv[0]);
+    if (!enif_get_uint64(env, argv[1], &token) || !enif_is_ref(env, argv[2]))
+        return enif_make_badarg(env);
+
+    const uint64_t id = token >> 11;
+
+    if ((token & TOKEN_LINE) == TOKEN_LINE && wait_in_line(env, ring, id, argv[2], &result))
+        return result;
+
+    const int index = find_slot(ring, token);
+
+    if (index < 0)
+        return make_closed(env, ring);
+
+    struct slot *slot = &ring->slots[index];
+
+    if (!turn(slot, id, PARKED, BUSY))
+        return enif_make_badarg(env); /* it waits already */
+    if (ring_vm_replied(&ring->vm, (uint32_t)index, use_of(id)) || is_closed(ring)) {
+        waiter_close(env, ring, &slot->waiter);
+        return take_or_fail(env, ring, (uint32_t)index, id);
+    }
+    slot->waiter.env = waiter_message(ring, argv[2], &slot->waiter.message);
+    set_phase(slot, id, WAITING);
+    /* From here on the host rings. It may have replied, or have died, just before. */
+    if ((ring_vm_wait(&ring->vm, (uint32_t)index, use_of(id)) || is_closed(ring)) &&
+        come_back(env, ring, (uint32_t)index, id, WAITING))
+        return take_or_fail(env, ring, (uint32_t)index, id);
+    counted(&ring->waits);
+    return ring->library->am_wait;
+}
+
+static ERL_NIF_TERM take(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Ring, Token) -> Reply; after {Ref, ready} has come */
+    struct ring *ring;
+    struct line_entry *entry;
+    ErlNifUInt64 token;
+
+    (void)argc;
+    if (!get_ring(env, argv[0], &ring))
+        return lost(env, argv[0]);
+    if (!enif_get_uint64(env, argv[1], &token))
+        return enif_make_badarg(env);
+
+    const uint64_t id = token >> 11;
+    const int index = find_slot(ring, token);
+
+    if (index >= 0 && come_back(env, ring, (uint32_t)index, id, TOLD))
+        return take_or_fail(env, ring, (uint32_t)index, id);
+    enif_mutex_lock(ring->lock);
+    entry = line_find(&ring->dismissed, id, NULL);
+    if (entry != NULL)
+        line_remove(&ring->dismissed, entry);
+    enif_mutex_unlock(ring->lock);
+    if (entry != NULL)
+        free_line_entry(env, ring, entry);
+    return make_closed(env, ring);
+}
+
+/* ---- nobody waits any more
+ * ------------------------------------------------------------------------------------------- */
+
+static ERL_NIF_TERM cancel(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Ring, Token) -> ok: no message will come | wait: it is on its way */
+    struct ring *ring;
+    struct line_entry *entry;
+    ErlNifUInt64 token;
+
+    (void)argc;
+    if (!get_ring(env, argv[0], &ring)) /* it was closed, and has told everybody, or will */
+        return is_lost(env, argv[0]) ? library_of(env)->am_wait : enif_make_badarg(env);
+    if (!enif_get_uint64(env, argv[1], &token))
+        return enif_make_badarg(env);
+
+    const uint64_t id = token >> 11;
+
+    if ((token & TOKEN_LINE) == TOKEN_LINE) {
+        enif_mutex_lock(ring->lock);
+        entry = line_find(&ring->line, id, NULL);
+        if (entry != NULL)
+            leave_line(ring, entry);
+        enif_mutex_unlock(ring->lock);
+        if (entry != NULL) {
+            free_line_entry(env, ring, entry);
+            return ring->library->am_ok;
+        }
+    }
+
+    const int index = find_slot(ring, token);
+
+    if (index >= 0 && turn(&ring->slots[index], id, WAITING, EXCLUSIVE)) {
+        waiter_close(env, ring, &ring->slots[index].waiter);
+        abandon_slot(ring, (uint32_t)index, id);
+        return ring->library->am_ok;
+    }
+    return ring->library->am_wait;
+}
+
+/* A caller has died, or the owner. */
+static void process_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMonitor *monitor)
+{
+    struct ring *ring = ((struct ring_handle *)object)->ring;
+
+    if (enif_compare_monitors(monitor, &ring->owner) == 0) {
+        ring_shut(ring, ring->library->am_owner_down);
+        return;
+    }
+    for (;;) {
+        struct line_entry *entry;
+
+        enif_mutex_lock(ring->lock);
+        entry = line_find(&ring->line, 0, pid);
+        if (entry != NULL) {
+            leave_line(ring, entry);
+        } else {
+            entry = line_find(&ring->dismissed, 0, pid);
+            if (entry != NULL)
+                line_remove(&ring->dismissed, entry);
+        }
+        enif_mutex_unlock(ring->lock);
+        if (entry == NULL)
+            break;
+        entry->waiter.monitored = 0; /* this was it */
+        free_line_entry(env, ring, entry);
+    }
+    for (uint32_t i = 0; i < ring->vm.geometry.slots; i++) {
+        struct slot *slot = &ring->slots[i];
+        const uint64_t word = __atomic_load_n(&slot->word, __ATOMIC_SEQ_CST);
+        const enum phase phase = word & 7;
+        const uint64_t id = word >> 3;
+
+        /* If the slot passes to another call in between, the turn fails. While it is EXCLUSIVE, the
+         * reader finds that the caller is dead when it sends. */
+        if ((phase == PARKED || phase == WAITING || phase == TOLD) &&
+            enif_compare_pids(&slot->waiter.pid, pid) == 0 && turn(slot, id, phase, EXCLUSIVE)) {
+            slot->waiter.monitored = 0;
+            waiter_close(env, ring, &slot->waiter);
+            abandon_slot(ring, i, id);
+        }
+    }
 }
 
 #endif

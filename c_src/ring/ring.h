@@ -42,7 +42,7 @@
 #include <string.h>
 
 #define RING_MAGIC UINT64_C(0x31676e6972656d74) /* "tmering1" */
-#define RING_VERSION 1
+#define RING_VERSION 2
 #define RING_PAGE 4096 /* the unit of regions, not the system's page */
 
 /* Bounds of a geometry. The VM refuses a file that claims more. */
@@ -60,8 +60,11 @@
 /* An area's first bytes stay in memory when their regions are free; what lies behind goes back. */
 #define RING_HOT_BYTES (UINT64_C(8) << 20)
 
-#define RING_GONE_LEN 1024   /* ids of collected leases on their way to the host */
-#define RING_LEASES_MAX 4096 /* in one reply */
+#define RING_GONE_LEN 1024 /* ids of collected leases on their way to the host */
+
+/* In one reply: 8 MiB of ids. A host with more new resources for one reply answers RING_TOO_LARGE,
+ * and lists their ids behind that and later replies, so that none is lost. */
+#define RING_LEASES_MAX (1 << 20)
 
 /* Bits of a slot's state. */
 enum {
@@ -144,7 +147,8 @@ struct ring_header {
     RING_LINE uint32_t vm_bell;
     uint32_t vm_sleeps; /* the VM's reader thread does */
 
-    RING_LINE uint64_t gone_tail; /* written by the VM */
+    RING_LINE uint64_t gone_tail; /* written by the VM, as the next */
+    uint32_t gone_waits;          /* more ids wait for room: the VM is to be rung when there is */
     RING_LINE uint64_t gone_head; /* written by the host */
 
     RING_LINE uint64_t done[RING_SLOTS_MAX / 64]; /* hint: replies with WAIT not yet looked at */

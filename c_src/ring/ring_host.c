@@ -41,6 +41,8 @@ struct ring_host {
     struct extents replies;
     struct extent held[RING_SLOTS_MAX]; /* the slot's reply region, until the VM has read it */
     uint32_t held_len;
+    uint64_t *owed; /* ids of leases whose own reply could not carry them */
+    uint32_t owed_len, owed_max;
 
     pthread_mutex_t gone_lock;
 
@@ -57,7 +59,7 @@ struct reply_writer {
     size_t capacity;
     size_t size;
     int failed;
-    uint64_t *leases;
+    uint64_t *leases; /* ours, until the reply is finished */
     size_t leases_len, leases_max;
 };
 
@@ -125,6 +127,8 @@ int ring_host_create(const struct ring_geometry *geometry, enum bell_kind bell,
         ring->base = NULL;
         goto failed;
     }
+    /* Not in a core: it holds what the crash is not about, and takes seconds to write. */
+    (void)madvise(ring->base, ring_bytes(geometry), MADV_DONTDUMP);
     ring->header = (struct ring_header *)(void *)ring->base;
     if (!extents_open(&ring->replies, area) || !open_bells(ring, bell))
         goto failed;
@@ -161,6 +165,7 @@ void ring_host_close(struct ring_host *ring)
             close(ring->pipes[i]);
     pthread_mutex_destroy(&ring->lock);
     pthread_mutex_destroy(&ring->gone_lock);
+    free(ring->owed);
     free(ring);
 }
 
@@ -246,6 +251,8 @@ static void sweep_held(struct ring_host *ring)
     }
 }
 
+static void owe(struct ring_host *ring, const uint64_t *ids, size_t len);
+
 /* ---- the writer ---------------------------------------------------------------------------------
  */
 
@@ -321,28 +328,29 @@ uint8_t *ring_reply_data(struct reply_writer *reply)
 void ring_reply_reset(struct reply_writer *reply)
 {
     reply->size = 0;
+    owe(reply->ring, reply->leases, reply->leases_len);
     reply->leases_len = 0;
     reply->failed = 0;
 }
 
 int ring_reply_lease(struct reply_writer *reply, uint64_t id)
 {
-    if (reply->failed)
-        return 0;
+    /* Taken in although the payload may have failed: the VM holds it until it is listed. */
     if (reply->leases_len == reply->leases_max) {
-        size_t max = reply->leases_max > 0 ? reply->leases_max * 2 : 16;
-        uint64_t *more =
-            max > RING_LEASES_MAX ? NULL : realloc(reply->leases, max * sizeof *reply->leases);
+        const size_t max = reply->leases_max > 0 ? reply->leases_max * 2 : 16;
+        uint64_t *more = realloc(reply->leases, max * sizeof *reply->leases);
 
         if (more == NULL) {
             reply->failed = 1;
-            return 0;
+            return 0; /* this one the VM holds to the ring's end */
         }
         reply->leases = more;
         reply->leases_max = max;
     }
     reply->leases[reply->leases_len++] = id;
-    return 1;
+    if (reply->leases_len > RING_LEASES_MAX)
+        reply->failed = 1;
+    return !reply->failed;
 }
 
 int ring_call_cancelled(const struct reply_writer *reply)
@@ -366,20 +374,67 @@ static void publish(struct ring_host *ring, uint32_t index, uint32_t use)
         bell_ring(&ring->vm_bell);
 }
 
+/* Leases of a reply that could not carry them are listed behind the next ones. */
+static void owe(struct ring_host *ring, const uint64_t *ids, size_t len)
+{
+    if (len == 0)
+        return;
+    pthread_mutex_lock(&ring->lock);
+    if (len > ring->owed_max - ring->owed_len) {
+        const size_t max = ring->owed_len + len;
+        uint64_t *more = max > UINT32_MAX ? NULL : realloc(ring->owed, max * sizeof *more);
+
+        if (more != NULL) {
+            ring->owed = more;
+            ring->owed_max = (uint32_t)max;
+        }
+    }
+    if (len > ring->owed_max - ring->owed_len) /* no memory: the VM holds these to the ring's end */
+        len = ring->owed_max - ring->owed_len;
+    if (len > 0)
+        memcpy(ring->owed + ring->owed_len, ids, len * sizeof *ids);
+    __atomic_store_n(&ring->owed_len, ring->owed_len + (uint32_t)len, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&ring->lock);
+}
+
+/* Lists what is owed behind a reply, as far as the place that it has suffices. */
+static void pay(struct reply_writer *reply)
+{
+    struct ring_host *ring = reply->ring;
+    size_t len = (reply->capacity - reply->size) / sizeof(uint64_t);
+
+    if (__atomic_load_n(&ring->owed_len, __ATOMIC_RELAXED) == 0)
+        return;
+    if (len > RING_LEASES_MAX - reply->leases_len)
+        len = RING_LEASES_MAX - reply->leases_len;
+    pthread_mutex_lock(&ring->lock);
+    if (len > ring->owed_len)
+        len = ring->owed_len;
+    ring_copy(reply->data + reply->size, ring->owed + ring->owed_len - len, len * sizeof(uint64_t));
+    __atomic_store_n(&ring->owed_len, ring->owed_len - (uint32_t)len, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&ring->lock);
+    reply->size += len * sizeof(uint64_t);
+    reply->leases_len += len;
+}
+
 /* Puts the lease ids behind the payload and the region into what is held. */
 static void finish_writer(struct reply_writer *reply)
 {
     struct ring_host *ring = reply->ring;
-    const size_t size = reply->size;
+    size_t size = reply->size;
 
-    (void)ring_reply_put(reply, reply->leases, reply->leases_len * sizeof *reply->leases);
+    if (!reply->failed)
+        (void)ring_reply_put(reply, reply->leases, reply->leases_len * sizeof *reply->leases);
     if (reply->failed) {
+        owe(ring, reply->leases, reply->leases_len);
         give_region(ring, reply->region);
         reply->region = (struct extent){0, 0};
-        reply->size = 0;
+        reply->data = reply->slot->payload;
+        reply->capacity = ring_payload_max(&ring->geometry);
+        reply->size = size = 0;
         reply->leases_len = 0;
-        return;
     }
+    pay(reply);
     if (reply->region.pages > 0) {
         pthread_mutex_lock(&ring->lock);
         extents_trim(&ring->replies, &reply->region,
@@ -498,7 +553,10 @@ static void take_gone(struct ring_host *ring, const struct ring_host_ops *ops, v
 
     while (head != tail && len < RING_GONE_LEN)
         ids[len++] = header->gone[head++ % RING_GONE_LEN];
-    __atomic_store_n(&header->gone_head, head, __ATOMIC_RELEASE);
+    __atomic_store_n(&header->gone_head, head, __ATOMIC_SEQ_CST);
+    /* Rung whether it sleeps or not: it may be about to. */
+    if (len > 0 && __atomic_load_n(&header->gone_waits, __ATOMIC_SEQ_CST))
+        bell_ring(&ring->vm_bell);
     if (len > 0 && ops->gone != NULL)
         ops->gone(context, ids, len);
     pthread_mutex_unlock(&ring->gone_lock);

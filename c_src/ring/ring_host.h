@@ -62,11 +62,14 @@ void ring_reply_advance(struct reply_writer *reply, size_t size);
 size_t ring_reply_size(const struct reply_writer *reply);
 uint8_t *ring_reply_data(struct reply_writer *reply);
 
-/* Forgets what was put, leases included: to raise in the midst of a value. */
+/* Forgets what was put, to raise in the midst of a value. Leases that were named are listed behind
+ * this reply or a later one all the same. */
 void ring_reply_reset(struct reply_writer *reply);
 
 /* Names a lease whose reference the payload carries for the first time. Returns 0 as
- * ring_reply_put, or beyond RING_LEASES_MAX. */
+ * ring_reply_put, or beyond RING_LEASES_MAX: the reply will be RING_TOO_LARGE. The VM is told of
+ * the lease all the same, behind this reply or a later one, so that it does not hold it for ever.
+ */
 int ring_reply_lease(struct reply_writer *reply, uint64_t id);
 
 /* Whether the caller of this call is dead or has stopped waiting. By any thread until call returns.

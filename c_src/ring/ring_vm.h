@@ -154,6 +154,9 @@ static inline const char *ring_vm_open(struct ring_vm *vm, int64_t os_pid, int64
     close(file);
     if (wrong != NULL)
         return wrong;
+    /* A core of the VM is no place for gigabytes that are the host's. (It never forks; what its
+     * erl_child_setup inherited was mapped before.) */
+    (void)madvise(base, (size_t)status.st_size, MADV_DONTDUMP);
     wrong = ring_vm_attach(vm, base, (uint64_t)status.st_size);
     if (wrong == NULL)
         wrong = ring_vm_open_bells(vm, os_pid);
@@ -207,12 +210,6 @@ static inline int ring_vm_replied(struct ring_vm *vm, uint32_t index, uint32_t u
     const uint32_t state = __atomic_load_n(&ring_vm_slot(vm, index)->state, __ATOMIC_ACQUIRE);
 
     return (state & ~(uint32_t)(RING_WAIT | RING_CANCEL)) == (use | RING_REPLY);
-}
-
-/* Whether a worker of the host has the call. Its word, so a hint. */
-static inline int ring_vm_taken(struct ring_vm *vm, uint32_t index)
-{
-    return (__atomic_load_n(&ring_vm_slot(vm, index)->state, __ATOMIC_ACQUIRE) & RING_TAKEN) != 0;
 }
 
 /* Asks to be rung for the reply. Returns 1 when it is there already. */
@@ -284,18 +281,30 @@ static inline size_t ring_vm_gone(struct ring_vm *vm, const uint64_t *ids, size_
 {
     struct ring_header *header = vm->header;
     /* What the host claims to have taken; a lie costs it ids. */
-    const uint64_t head = __atomic_load_n(&header->gone_head, __ATOMIC_ACQUIRE);
+    const uint64_t head = __atomic_load_n(&header->gone_head, __ATOMIC_SEQ_CST);
     const uint64_t waiting = vm->gone_tail - head;
     size_t room = waiting > RING_GONE_LEN ? 0 : RING_GONE_LEN - (size_t)waiting;
 
     if (len > room)
         len = room;
+    if (len == 0)
+        return 0;
     for (size_t i = 0; i < len; i++)
         header->gone[vm->gone_tail++ % RING_GONE_LEN] = ids[i];
     __atomic_store_n(&header->gone_tail, vm->gone_tail, __ATOMIC_SEQ_CST);
-    if (len > 0 && __atomic_load_n(&header->host_sleepers, __ATOMIC_SEQ_CST) > 0)
+    /* Where ids were waiting already, somebody has rung for them, or no worker slept then; and who
+     * is awake looks before it sleeps. */
+    if ((waiting == 0 || __atomic_load_n(&header->gone_head, __ATOMIC_SEQ_CST) != head) &&
+        __atomic_load_n(&header->host_sleepers, __ATOMIC_SEQ_CST) > 0)
         bell_ring(&vm->host_bell);
     return len;
+}
+
+/* Whether the host is to ring when it has taken ids. After this is set, there must be one more look
+ * for room: the host may have taken them just before. */
+static inline void ring_vm_gone_waits(struct ring_vm *vm, int waits)
+{
+    __atomic_store_n(&vm->header->gone_waits, (uint32_t)waits, __ATOMIC_SEQ_CST);
 }
 
 /* What lies behind the hot start of a region of ours goes back to the system. Not on a scheduler:

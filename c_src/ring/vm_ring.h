@@ -1,19 +1,24 @@
-/* vm_ring.h - a ring in the VM: its slots, the line before them, its regions, its proxies.
+/* vm_ring.h - a ring in the VM: its slots, the line before them, its regions.
  *
  * Private to tame_ring_nif.c. What is free, who waits and for what is kept here, in memory that the
  * host cannot reach.
  *
  * A slot's word is id << 3 | phase, so that a step for a call that is over cannot hit the next one:
  *
- *     FREE -> BUSY      a NIF owns it
- *     BUSY -> WAITING   its caller waits in receive; from here on by compare-and-swap only:
+ *     FREE -> BUSY          a NIF owns it; from PARKED on by compare-and-swap only
+ *     BUSY -> PARKED        its caller lives and comes again by itself: the next look, or wait/3
+ *     PARKED -> BUSY        it did
+ *     BUSY -> WAITING       it waits in receive, the message to it is made
  *     WAITING -> BUSY       the NIF took it back: the reply came just then
- *     WAITING -> READING    the reader answers
- *     WAITING -> ABANDONED  the caller died or stopped waiting; the reader frees it when the reply
- * comes
+ *     WAITING -> EXCLUSIVE  the reader, cancel/2 or caller_down owns it
+ *     EXCLUSIVE -> TOLD     the message is being sent: the caller takes the reply
+ *     TOLD -> BUSY          it does
+ *     ... -> ABANDONED      the caller died or stopped waiting; the reader frees it when the reply
+ *                           comes
  *
  * Lives of a struct ring: counted in refs by the resource, the reader thread's entry in the
- * library, each proxy and each copy under way. The resource is kept by every call that waits. */
+ * library, each proxy, each copy and each reading under way. A caller holds the resource itself: it
+ * has the ring's term. */
 #ifndef TAME_RING_VM_RING_H
 #define TAME_RING_VM_RING_H
 
@@ -21,29 +26,31 @@
 
 #include "ring_vm.h"
 
-enum phase { FREE, BUSY, WAITING, READING, ABANDONED };
+enum phase { FREE, BUSY, PARKED, WAITING, EXCLUSIVE, TOLD, ABANDONED };
 
 #define PREDICTIONS 64 /* functions share them by number */
 
-/* One caller that waits in receive. */
+/* One caller that does not spin any more. */
 struct waiter {
     ErlNifPid pid;
-    ErlNifEnv *env; /* holds ref */
-    ERL_NIF_TERM ref;
     ErlNifMonitor monitor;
     int monitored;
+    ErlNifEnv *env;       /* holds message; NULL: not armed, or sent */
+    ERL_NIF_TERM message; /* {Ref, ready} */
 };
 
 struct slot {
     _Alignas(64) uint64_t word;
     struct extent region;  /* of the request */
-    struct waiter waiter;  /* from WAITING on */
+    struct waiter waiter;  /* from PARKED on */
     uint64_t abandoned_ns; /* since when, in phase ABANDONED */
+    uint64_t submitted_ns; /* 0: not submitted */
+    uint64_t answered;     /* replies, ever; written by who owns the slot */
 };
 
 /* A call that waits for a slot. */
 struct line_entry {
-    struct line_entry *next;
+    struct line_entry *next, *before;
     uint64_t id;
     uint32_t function;
     struct extent region;
@@ -52,18 +59,49 @@ struct line_entry {
     uint8_t data[]; /* without a region */
 };
 
+/* Calls in the order in which they came. */
+struct line {
+    struct line_entry *first, *last;
+};
+
+/* Ids of leases that were used, on their way to the reader, who drops the VM's holds. */
+struct lease_list {
+    struct lease_list *next;
+    size_t len;
+    uint64_t ids[];
+};
+
 struct lease {
     uint64_t id;
-    void *proxy; /* a resource of ours that we keep, once for each hold; NULL: there is no hold */
+    struct proxy *proxy; /* a resource of ours that we keep, once for each hold; NULL: no hold */
     uint32_t holds;
 };
 
+struct ring;
+
+/* What the loaded instances of this library share. One of another layout is not touched but for the
+ * first word. */
 struct library {
-    ErlNifResourceType *ring_type, *proxy_type, *copy_type;
-    ErlNifMutex *lock;
-    struct ring *rings; /* whose readers are to be joined; guarded by lock */
+    uint64_t abi;
+    uint32_t instances;               /* guarded by lock, as rings and reader are */
+    ErlNifMutex *lock;                /* taken before a ring's lock */
+    struct ring *rings;               /* whose readers are to be joined */
+    void *(*reader)(void *);          /* of the newest instance: the others' code may go */
+    void (*retire)(struct library *); /* closes all rings, and ends their readers */
+    ErlNifResourceType *ring_type, *proxy_type, *copy_type, *reading_type;
     ERL_NIF_TERM am_value, am_raise, am_badarg, am_error, am_busy, am_host_down, am_bad_reply,
-        am_wait, am_encode, am_too_large, am_ok, am_closed;
+        am_wait, am_encode, am_too_large, am_ok, am_closed, am_ready, am_decode, am_upgraded,
+        am_owner_down, am_reply_too_large, am_gone, am_none;
+};
+
+/* The first words of struct library, for an instance that has another layout behind them. */
+struct library_head {
+    uint64_t abi;
+    uint32_t instances;
+    ErlNifMutex *lock;
+    struct ring *rings;
+    void *(*reader)(void *);
+    void (*retire)(struct library *);
 };
 
 struct ring {
@@ -74,29 +112,39 @@ struct ring {
     uint32_t refs;
     uint32_t spin_ns;
     uint32_t line_max;
+    uint64_t reply_bytes_max; /* memory that a reply may take */
+    ErlNifMonitor owner;
     struct slot *slots;
 
     RING_LINE uint64_t free[RING_SLOTS_MAX / 64]; /* bits: slots in phase FREE */
     RING_LINE uint64_t next_id;
     RING_LINE uint32_t line_len; /* written under lock */
     uint32_t closed;
+    uint32_t removed; /* the pages went back to the system: what is read there is zeros */
+    uint32_t stop;    /* the reader is to end, the ring goes on */
     uint32_t predicted_ns[PREDICTIONS]; /* from submit to reply */
     uint8_t look_failures[PREDICTIONS]; /* calls in a row that took longer than looks last */
     uint32_t probes;
 
     RING_LINE ErlNifMutex *lock; /* guards what follows */
-    struct line_entry *line, **line_end;
+    struct line line;
+    struct line dismissed; /* were in line when the ring was closed; each caller takes its own */
     struct extent *purges; /* regions to be purged and freed, by the reader */
     uint32_t purges_len, purges_max;
     ErlNifEnv *reason_env; /* why it was closed */
     ERL_NIF_TERM reason;
     struct lease *leases; /* by rising id */
     size_t leases_len, leases_max, leases_unused;
-    uint64_t *gone; /* ids that found no room on their way to the host */
-    size_t gone_len, gone_max;
-
-    uint64_t ready[RING_SLOTS_MAX / 64]; /* large replies that NIFs leave to the reader */
     uint64_t next_lease;
+    uint64_t resources; /* proxies that the host has used and that are alive */
+    struct lease_list *used;
+    int used_closed; /* the reader has taken the last of them */
+
+    RING_LINE ErlNifMutex *gone_lock; /* guards what follows, and vm.gone_tail */
+    uint64_t *gone; /* a circle of ids that found no room on their way to the host */
+    size_t gone_first, gone_len, gone_max;
+
+    RING_LINE uint64_t ready[RING_SLOTS_MAX / 64]; /* slots that NIFs leave to the reader */
     ErlNifTid reader;
     uint32_t reader_done;
 
@@ -110,6 +158,7 @@ struct ring_handle {
 struct proxy {
     struct ring *ring;
     uint64_t id;
+    int used; /* the host has named it behind a reply, or used/2 did; guarded by ring->lock */
 };
 
 static inline void counted(uint64_t *counter)
@@ -120,6 +169,13 @@ static inline void counted(uint64_t *counter)
 static inline int is_closed(struct ring *ring)
 {
     return (int)__atomic_load_n(&ring->closed, __ATOMIC_SEQ_CST);
+}
+
+/* Whether what was just read in the shared memory may be zeros instead of the host's words. */
+static inline int is_removed(struct ring *ring)
+{
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return (int)__atomic_load_n(&ring->removed, __ATOMIC_SEQ_CST);
 }
 
 static inline uint32_t use_of(uint64_t id)
@@ -140,14 +196,41 @@ static inline int turn(struct slot *slot, uint64_t id, enum phase from, enum pha
                                        __ATOMIC_SEQ_CST);
 }
 
+static inline void set_phase(struct slot *slot, uint64_t id, enum phase phase)
+{
+    __atomic_store_n(&slot->word, word_of(id, phase), __ATOMIC_SEQ_CST);
+}
+
+static inline void line_free(struct line *line)
+{
+    while (line->first != NULL) {
+        struct line_entry *entry = line->first;
+
+        line->first = entry->next;
+        if (entry->waiter.env != NULL)
+            enif_free_env(entry->waiter.env);
+        free(entry);
+    }
+}
+
 static inline void ring_free(struct ring *ring)
 {
     for (uint32_t i = 0; ring->slots != NULL && i < ring->vm.geometry.slots; i++)
         if (ring->slots[i].waiter.env != NULL)
             enif_free_env(ring->slots[i].waiter.env);
+    line_free(&ring->line);
+    line_free(&ring->dismissed);
+    while (ring->used != NULL) {
+        struct lease_list *next = ring->used->next;
+
+        free(ring->used);
+        ring->used = next;
+    }
     ring_vm_close(&ring->vm);
     if (ring->lock != NULL)
         enif_mutex_destroy(ring->lock);
+    if (ring->gone_lock != NULL)
+        enif_mutex_destroy(ring->gone_lock);
     if (ring->reason_env != NULL)
         enif_free_env(ring->reason_env);
     free(ring->slots);
@@ -176,38 +259,33 @@ static inline void wake_reader(struct ring *ring)
 /* ---- waiters
  * -------------------------------------------------------------------------------------- */
 
-/* Makes the calling process a waiter and returns its reference, in its own environment. */
-static inline ERL_NIF_TERM waiter_open(ErlNifEnv *env, struct ring *ring, struct waiter *waiter)
+/* The calling process is not lost if it dies from here on: caller_down finds its call. */
+static inline void waiter_park(ErlNifEnv *env, struct ring *ring, struct waiter *waiter)
 {
-    const ERL_NIF_TERM ref = enif_make_ref(env);
-
-    if (waiter->env == NULL)
-        waiter->env = enif_alloc_env();
     enif_self(env, &waiter->pid);
-    waiter->ref = enif_make_copy(waiter->env, ref);
-    enif_keep_resource(ring->resource);
     waiter->monitored =
         enif_monitor_process(env, ring->resource, &waiter->pid, &waiter->monitor) == 0;
-    return ref;
 }
 
-/* The waiter was answered, or never will be. The last hold on the resource may be dropped here. */
+/* Makes the message, so that who sends it has nothing to make. The environment is a new one: the
+ * waiter's, until it is sent or closed. */
+static inline ErlNifEnv *waiter_message(struct ring *ring, ERL_NIF_TERM ref, ERL_NIF_TERM *message)
+{
+    ErlNifEnv *env = enif_alloc_env();
+
+    *message = enif_make_tuple2(env, enif_make_copy(env, ref), ring->library->am_ready);
+    return env;
+}
+
+/* The waiter is back, or dead. env is the calling process's, or NULL where there is none. */
 static inline void waiter_close(ErlNifEnv *env, struct ring *ring, struct waiter *waiter)
 {
     if (waiter->monitored)
         (void)enif_demonitor_process(env, ring->resource, &waiter->monitor);
     waiter->monitored = 0;
-    enif_clear_env(waiter->env);
-    enif_release_resource(ring->resource);
-}
-
-/* Sends {Ref, Reply}, the reply made in the waiter's environment. */
-static inline void waiter_send(ErlNifEnv *env, struct waiter *waiter, ERL_NIF_TERM reply)
-{
-    const ERL_NIF_TERM message = enif_make_tuple2(waiter->env, waiter->ref, reply);
-
-    /* A caller that has died meanwhile is no error. */
-    (void)enif_send(env, &waiter->pid, waiter->env, message);
+    if (waiter->env != NULL)
+        enif_free_env(waiter->env);
+    waiter->env = NULL;
 }
 
 /* ---- regions of requests
@@ -293,44 +371,93 @@ static inline int claim_slot(struct ring *ring, uint64_t id)
     return __atomic_load_n(&ring->line_len, __ATOMIC_SEQ_CST) > 0 ? -1 : take_slot(ring, id);
 }
 
+/* Puts an entry behind the others. The lock is held. */
+static inline void line_add(struct line *line, struct line_entry *entry)
+{
+    entry->next = NULL;
+    entry->before = line->last;
+    if (line->last != NULL)
+        line->last->next = entry;
+    else
+        line->first = entry;
+    line->last = entry;
+}
+
+/* The lock is held. */
+static inline void line_remove(struct line *line, struct line_entry *entry)
+{
+    if (entry->before != NULL)
+        entry->before->next = entry->next;
+    else
+        line->first = entry->next;
+    if (entry->next != NULL)
+        entry->next->before = entry->before;
+    else
+        line->last = entry->before;
+}
+
+/* By id, or, with a pid, of that process; NULL when it is not there. Youngest first, as who looks
+ * for its own has mostly just come. The lock is held. */
+static inline struct line_entry *line_find(struct line *line, uint64_t id, const ErlNifPid *pid)
+{
+    struct line_entry *entry = line->last;
+
+    while (entry != NULL &&
+           !(pid == NULL ? entry->id == id : enif_compare_pids(&entry->waiter.pid, pid) == 0))
+        entry = entry->before;
+    return entry;
+}
+
+/* Takes a call out of the line of those that wait for a slot. The lock is held. */
+static inline void leave_line(struct ring *ring, struct line_entry *entry)
+{
+    line_remove(&ring->line, entry);
+    __atomic_fetch_sub(&ring->line_len, 1, __ATOMIC_SEQ_CST);
+}
+
+/* The entry is in no line any more. */
+static inline void free_line_entry(ErlNifEnv *env, struct ring *ring, struct line_entry *entry)
+{
+    give_request_region(ring, entry->region);
+    waiter_close(env, ring, &entry->waiter);
+    free(entry);
+}
+
 /* Moves calls from the line into free slots. */
 static inline void pump(struct ring *ring)
 {
     enif_mutex_lock(ring->lock);
-    while (ring->line != NULL && !is_closed(ring)) {
-        struct line_entry *entry = ring->line;
+    while (ring->line.first != NULL && !is_closed(ring)) {
+        struct line_entry *entry = ring->line.first;
         const int index = take_slot(ring, entry->id);
+        const int armed = entry->waiter.env != NULL;
         struct slot *slot;
 
         if (index < 0)
             break;
-        ring->line = entry->next;
-        if (ring->line == NULL)
-            ring->line_end = &ring->line;
-        __atomic_fetch_sub(&ring->line_len, 1, __ATOMIC_SEQ_CST);
-
+        leave_line(ring, entry);
         slot = &ring->slots[index];
-        if (slot->waiter.env != NULL)
-            enif_free_env(slot->waiter.env);
-        slot->waiter = entry->waiter;
+        slot->waiter = entry->waiter; /* its environment too */
         slot->region = entry->region;
+        __atomic_store_n(&slot->submitted_ns, ring_now_ns(), __ATOMIC_RELAXED);
         if (entry->region.pages == 0)
             memcpy(ring_vm_slot(&ring->vm, (uint32_t)index)->payload, entry->data, entry->size);
-        __atomic_store_n(&slot->word, word_of(entry->id, WAITING), __ATOMIC_SEQ_CST);
-        ring_vm_submit(&ring->vm, (uint32_t)index, use_of(entry->id), RING_WAIT, entry->function,
-                       entry->id, entry->size, entry->region);
+        set_phase(slot, entry->id, armed ? WAITING : PARKED);
+        ring_vm_submit(&ring->vm, (uint32_t)index, use_of(entry->id), armed ? RING_WAIT : 0,
+                       entry->function, entry->id, entry->size, entry->region);
         free(entry);
     }
     enif_mutex_unlock(ring->lock);
 }
 
-/* The slot and its request's region are free again. */
+/* The slot, which is ours, and its request's region are free again. */
 static inline void free_slot(struct ring *ring, uint32_t index)
 {
     struct slot *slot = &ring->slots[index];
     const struct extent region = slot->region;
 
     slot->region = (struct extent){0, 0};
+    __atomic_store_n(&slot->submitted_ns, 0, __ATOMIC_RELAXED);
     give_request_region(ring, region);
     __atomic_store_n(&slot->word, FREE, __ATOMIC_SEQ_CST);
     __atomic_fetch_or(&ring->free[index / 64], UINT64_C(1) << index % 64, __ATOMIC_SEQ_CST);
@@ -338,178 +465,49 @@ static inline void free_slot(struct ring *ring, uint32_t index)
         pump(ring);
 }
 
-/* Takes one call out of the line: by id, or, with id 0, of a dead process. NULL when it is not
- * there. */
-static inline struct line_entry *leave_line(struct ring *ring, uint64_t id, const ErlNifPid *pid)
+/* The reply in a slot of ours has been read, and what it is known by is not needed any more. */
+static inline void finish_slot(struct ring *ring, uint32_t index, uint64_t id,
+                               const struct ring_reply *reply)
 {
-    struct line_entry *entry;
+    struct slot *slot = &ring->slots[index];
 
-    enif_mutex_lock(ring->lock);
-    for (struct line_entry **place = &ring->line; (entry = *place) != NULL; place = &entry->next)
-        if (pid == NULL ? entry->id == id : enif_compare_pids(&entry->waiter.pid, pid) == 0) {
-            *place = entry->next;
-            if (entry->next == NULL)
-                ring->line_end = place;
-            __atomic_fetch_sub(&ring->line_len, 1, __ATOMIC_SEQ_CST);
-            break;
-        }
-    enif_mutex_unlock(ring->lock);
-    return entry;
+    ring_vm_release(&ring->vm, index, use_of(id), reply);
+    __atomic_store_n(&slot->answered, slot->answered + 1, __ATOMIC_RELAXED);
+    free_slot(ring, index);
 }
 
-static inline void free_line_entry(ErlNifEnv *env, struct ring *ring, struct line_entry *entry)
+/* The reader is to look at a slot. */
+static inline void mark_ready(struct ring *ring, uint32_t index)
 {
-    ErlNifEnv *waiter_env = entry->waiter.env;
-
-    give_request_region(ring, entry->region);
-    waiter_close(env, ring, &entry->waiter);
-    enif_free_env(waiter_env);
-    free(entry);
+    __atomic_fetch_or(&ring->ready[index / 64], UINT64_C(1) << index % 64, __ATOMIC_SEQ_CST);
+    wake_reader(ring);
 }
 
-/* ---- proxies
- * --------------------------------------------------------------------------------------------- */
-
-/* An id on its way to the host; into memory only, whatever the host does. */
-static inline void tell_gone(struct ring *ring, uint64_t id)
+/* Nobody wants the reply of a slot of ours: the reader frees it when it is there. */
+static inline void abandon_slot(struct ring *ring, uint32_t index, uint64_t id)
 {
-    enif_mutex_lock(ring->lock);
-    if (!is_closed(ring) && (ring->gone_len > 0 || ring_vm_gone(&ring->vm, &id, 1) == 0)) {
-        if (ring->gone_len == ring->gone_max) {
-            const size_t max = ring->gone_max > 0 ? ring->gone_max * 2 : 256;
-            uint64_t *more = realloc(ring->gone, max * sizeof *more);
+    struct slot *slot = &ring->slots[index];
 
-            if (more != NULL) {
-                ring->gone = more;
-                ring->gone_max = max;
-            }
-        }
-        if (ring->gone_len < ring->gone_max) /* else the host keeps it to its end */
-            ring->gone[ring->gone_len++] = id;
+    if (is_closed(ring)) {
+        free_slot(ring, index);
+        return;
     }
-    enif_mutex_unlock(ring->lock);
+    __atomic_store_n(&slot->abandoned_ns, ring_now_ns(), __ATOMIC_RELAXED);
+    ring_vm_cancel(&ring->vm, index); /* while the slot cannot pass to another call */
+    const int replied = ring_vm_wait(&ring->vm, index, use_of(id));
+    set_phase(slot, id, ABANDONED);
+    if (replied)
+        mark_ready(ring, index);
 }
 
-/* Tries again with what found no room. */
-static inline void flush_gone(struct ring *ring)
+/* How many calls are in slots, and in line. */
+static inline uint64_t calls_under_way(struct ring *ring)
 {
-    enif_mutex_lock(ring->lock);
-    if (ring->gone_len > 0 && !is_closed(ring)) {
-        const size_t told = ring_vm_gone(&ring->vm, ring->gone, ring->gone_len);
+    uint64_t used = ring->vm.geometry.slots;
 
-        ring->gone_len -= told;
-        memmove(ring->gone, ring->gone + told, ring->gone_len * sizeof *ring->gone);
-    }
-    enif_mutex_unlock(ring->lock);
-}
-
-/* Where a lease is in the table, or would be. The lock is held. */
-static inline size_t lease_place(const struct ring *ring, uint64_t id)
-{
-    size_t low = 0, high = ring->leases_len;
-
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-
-        if (ring->leases[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* Drops one hold on the proxy of a lease that the host has used, if it is one. Its id is the host's
- * word, so anything. */
-static inline void lease_used(struct ring *ring, uint64_t id)
-{
-    void *proxy = NULL;
-
-    enif_mutex_lock(ring->lock);
-    struct lease *lease = &ring->leases[lease_place(ring, id)];
-    if (lease < ring->leases + ring->leases_len && lease->id == id && lease->proxy != NULL) {
-        proxy = lease->proxy;
-        if (--lease->holds == 0) {
-            lease->proxy = NULL;
-            ring->leases_unused--;
-        }
-    }
-    enif_mutex_unlock(ring->lock);
-    if (proxy != NULL)
-        enif_release_resource(proxy);
-}
-
-/* Forgets leases without a hold, to make room. The lock is held. */
-static inline void leases_compact(struct ring *ring)
-{
-    size_t len = 0;
-
-    for (size_t i = 0; i < ring->leases_len; i++)
-        if (ring->leases[i].proxy != NULL)
-            ring->leases[len++] = ring->leases[i];
-    ring->leases_len = len;
-}
-
-/* Room for one more. Returns 0 when memory is short. The lock is held. */
-static inline int leases_reserve(struct ring *ring)
-{
-    if (ring->leases_len < ring->leases_max)
-        return 1;
-    leases_compact(ring);
-    if (ring->leases_len * 2 > ring->leases_max || ring->leases_max == 0) {
-        const size_t max = ring->leases_max > 0 ? ring->leases_max * 2 : 256;
-        struct lease *more = realloc(ring->leases, max * sizeof *more);
-
-        if (more != NULL) {
-            ring->leases = more;
-            ring->leases_max = max;
-        }
-    }
-    return ring->leases_len < ring->leases_max;
-}
-
-/* Takes over a hold of the caller's on a proxy. Returns 0 when memory is short or the ring closed.
- */
-static inline int lease_keep(struct ring *ring, uint64_t id, void *proxy)
-{
-    int ok;
-
-    enif_mutex_lock(ring->lock);
-    ok = !is_closed(ring) && leases_reserve(ring);
-    if (ok) {
-        const size_t place = lease_place(ring, id);
-        struct lease *lease = &ring->leases[place];
-
-        if (place == ring->leases_len || lease->id != id) {
-            memmove(lease + 1, lease, (ring->leases_len - place) * sizeof *lease);
-            *lease = (struct lease){id, NULL, 0};
-            ring->leases_len++;
-        }
-        if (lease->holds++ == 0) {
-            lease->proxy = proxy;
-            ring->leases_unused++;
-        }
-    }
-    enif_mutex_unlock(ring->lock);
-    return ok;
-}
-
-/* Drops all holds. The ring is closed, so none is added. */
-static inline void leases_drop(struct ring *ring)
-{
-    for (size_t i = 0; i < ring->leases_len; i++) {
-        uint32_t holds;
-        void *proxy;
-
-        enif_mutex_lock(ring->lock);
-        proxy = ring->leases[i].proxy;
-        holds = ring->leases[i].holds;
-        ring->leases[i].proxy = NULL;
-        ring->leases[i].holds = 0;
-        enif_mutex_unlock(ring->lock);
-        for (; proxy != NULL && holds > 0; holds--)
-            enif_release_resource(proxy);
-    }
+    for (uint32_t i = 0; i < (ring->vm.geometry.slots + 63) / 64; i++)
+        used -= (uint64_t)__builtin_popcountll(__atomic_load_n(&ring->free[i], __ATOMIC_RELAXED));
+    return used + __atomic_load_n(&ring->line_len, __ATOMIC_RELAXED);
 }
 
 #endif

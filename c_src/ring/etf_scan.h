@@ -1,0 +1,280 @@
+/* etf_scan.h - walks over a term in external format without making it: is it whole, how much memory
+ * will it take, and how long will the emulator be at its maps.
+ *
+ * Plain C, over bytes that nobody changes meanwhile (a copy of the reply). Resumable: each call
+ * does a bounded number of items, so a caller on a scheduler may stop between two of them.
+ *
+ * Maps are why it exists. binary_to_term yields while it builds, but puts all maps of a term in
+ * order at the end, large and small ones, in one go that does not yield; it hashes keys above 32
+ * pairs and compares them below. So what counts is the number of pairs in the whole term, and the
+ * bytes of all keys. A term with many belongs on a dirty scheduler.
+ *
+ * What is not checked here, binary_to_term checks: that an atom exists, that a key is there once.
+ */
+#ifndef TAME_RING_ETF_SCAN_H
+#define TAME_RING_ETF_SCAN_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+/* Terms nested deeper are refused: each level costs 8 bytes while it is walked. */
+#define ETF_SCAN_DEPTH_MAX (1u << 20)
+
+struct etf_scan {
+    uint64_t at;    /* the next byte */
+    uint64_t heap;  /* bytes that the term takes at most, binaries outside of the heap included */
+    uint64_t pairs; /* of all maps */
+    uint64_t key_bytes; /* of all keys, encoded */
+    uint64_t *open; /* one word for each term that lacks elements; owned, etf_scan_close frees it */
+    uint32_t depth, open_max;
+    const char *wrong; /* once set, it stays */
+};
+
+enum etf_scan_end { ETF_SCAN_MORE, ETF_SCAN_DONE, ETF_SCAN_WRONG };
+
+/* A word of `open`: how many elements are to come << 2, and these. */
+enum { ETF_OPEN_KEY = 1, ETF_OPEN_MAP = 2 };
+
+static inline void etf_scan_close(struct etf_scan *scan)
+{
+    free(scan->open);
+    scan->open = NULL;
+}
+
+static inline void etf_scan_push(struct etf_scan *scan, uint64_t elements, uint64_t bits)
+{
+    if (elements == 0 || scan->wrong != NULL)
+        return;
+    if (scan->depth == scan->open_max) {
+        const uint32_t max = scan->open_max > 0 ? scan->open_max * 2 : 64;
+        uint64_t *more =
+            max > ETF_SCAN_DEPTH_MAX ? NULL : realloc(scan->open, max * sizeof *scan->open);
+
+        if (more == NULL) {
+            scan->wrong = "depth";
+            return;
+        }
+        scan->open = more;
+        scan->open_max = max;
+    }
+    scan->open[scan->depth++] = elements << 2 | bits;
+}
+
+/* The term begins behind the version byte. */
+static inline void etf_scan_open(struct etf_scan *scan)
+{
+    *scan = (struct etf_scan){.at = 1};
+    etf_scan_push(scan, 1, 0);
+}
+
+/* Takes so many bytes; NULL when there are fewer. */
+static inline const uint8_t *etf_scan_take(struct etf_scan *scan, const uint8_t *data,
+                                           uint64_t size, uint64_t bytes)
+{
+    const uint8_t *place = data + scan->at;
+
+    if (scan->wrong != NULL)
+        return NULL;
+    if (bytes > size - scan->at) {
+        scan->wrong = "payload";
+        return NULL;
+    }
+    scan->at += bytes;
+    return place;
+}
+
+/* An unsigned number of so many bytes; 0 when they are not there. */
+static inline uint64_t etf_scan_number(struct etf_scan *scan, const uint8_t *data, uint64_t size,
+                                       int bytes)
+{
+    const uint8_t *place = etf_scan_take(scan, data, size, (uint64_t)bytes);
+    uint64_t number = 0;
+
+    for (int i = 0; place != NULL && i < bytes; i++)
+        number = number << 8 | place[i];
+    return number;
+}
+
+/* An atom, which is part of an identifier or of a fun. */
+static inline void etf_scan_atom(struct etf_scan *scan, const uint8_t *data, uint64_t size)
+{
+    const uint64_t tag = etf_scan_number(scan, data, size, 1);
+
+    if (tag == 119 || tag == 115)
+        (void)etf_scan_take(scan, data, size, etf_scan_number(scan, data, size, 1));
+    else if (tag == 118 || tag == 100)
+        (void)etf_scan_take(scan, data, size, etf_scan_number(scan, data, size, 2));
+    else if (scan->wrong == NULL)
+        scan->wrong = "payload";
+}
+
+/* Elements to come, each one byte at least. */
+static inline void etf_scan_elements(struct etf_scan *scan, uint64_t size, uint64_t elements,
+                                     uint64_t bits)
+{
+    if (elements > size - scan->at)
+        scan->wrong = "payload";
+    etf_scan_push(scan, elements, bits);
+}
+
+#define ETF_SCAN_WORD 8
+
+static inline uint64_t etf_scan_words(uint64_t bytes)
+{
+    return (bytes + ETF_SCAN_WORD - 1) / ETF_SCAN_WORD * ETF_SCAN_WORD;
+}
+
+/* One item, without its elements. `key` is ETF_OPEN_KEY within a key. */
+static inline void etf_scan_item(struct etf_scan *scan, const uint8_t *data, uint64_t size,
+                                 uint64_t key)
+{
+    uint64_t n;
+
+    switch (etf_scan_number(scan, data, size, 1)) {
+    case 97: /* SMALL_INTEGER_EXT */
+        (void)etf_scan_take(scan, data, size, 1);
+        break;
+    case 98: /* INTEGER_EXT */
+        (void)etf_scan_take(scan, data, size, 4);
+        break;
+    case 70: /* NEW_FLOAT_EXT */
+        (void)etf_scan_take(scan, data, size, 8);
+        scan->heap += 2 * ETF_SCAN_WORD;
+        break;
+    case 99: /* FLOAT_EXT */
+        (void)etf_scan_take(scan, data, size, 31);
+        scan->heap += 2 * ETF_SCAN_WORD;
+        break;
+    case 110: /* SMALL_BIG_EXT */
+        n = etf_scan_number(scan, data, size, 1);
+        (void)etf_scan_take(scan, data, size, n + 1);
+        scan->heap += ETF_SCAN_WORD + etf_scan_words(n);
+        break;
+    case 111: /* LARGE_BIG_EXT */
+        n = etf_scan_number(scan, data, size, 4);
+        (void)etf_scan_take(scan, data, size, n + 1);
+        scan->heap += ETF_SCAN_WORD + etf_scan_words(n);
+        break;
+    case 119: /* SMALL_ATOM_UTF8_EXT */
+    case 115: /* SMALL_ATOM_EXT */
+        (void)etf_scan_take(scan, data, size, etf_scan_number(scan, data, size, 1));
+        break;
+    case 118: /* ATOM_UTF8_EXT */
+    case 100: /* ATOM_EXT */
+        (void)etf_scan_take(scan, data, size, etf_scan_number(scan, data, size, 2));
+        break;
+    case 104: /* SMALL_TUPLE_EXT */
+        n = etf_scan_number(scan, data, size, 1);
+        scan->heap += (1 + n) * ETF_SCAN_WORD;
+        etf_scan_elements(scan, size, n, key);
+        break;
+    case 105: /* LARGE_TUPLE_EXT */
+        n = etf_scan_number(scan, data, size, 4);
+        scan->heap += (1 + n) * ETF_SCAN_WORD;
+        etf_scan_elements(scan, size, n, key);
+        break;
+    case 106: /* NIL_EXT */
+        break;
+    case 107: /* STRING_EXT */
+        n = etf_scan_number(scan, data, size, 2);
+        (void)etf_scan_take(scan, data, size, n);
+        scan->heap += 2 * n * ETF_SCAN_WORD;
+        break;
+    case 108: /* LIST_EXT */
+        n = etf_scan_number(scan, data, size, 4);
+        scan->heap += 2 * n * ETF_SCAN_WORD;
+        etf_scan_elements(scan, size, n + 1, key);
+        break;
+    case 109: /* BINARY_EXT */
+        n = etf_scan_number(scan, data, size, 4);
+        (void)etf_scan_take(scan, data, size, n);
+        scan->heap += etf_scan_words(n) + (n > 64 ? 14 : 2) * ETF_SCAN_WORD;
+        break;
+    case 77: /* BIT_BINARY_EXT */
+        n = etf_scan_number(scan, data, size, 4);
+        (void)etf_scan_take(scan, data, size, n + 1);
+        scan->heap += etf_scan_words(n) + (n > 64 ? 20 : 8) * ETF_SCAN_WORD;
+        break;
+    case 116: /* MAP_EXT */
+        n = etf_scan_number(scan, data, size, 4);
+        scan->heap += (n > 32 ? 8 + 6 * n : 5 + 2 * n) * ETF_SCAN_WORD;
+        scan->pairs += n;
+        etf_scan_elements(scan, size, 2 * n, ETF_OPEN_MAP | key);
+        break;
+    case 88:  /* NEW_PID_EXT */
+    case 120: /* V4_PORT_EXT */
+        etf_scan_atom(scan, data, size);
+        (void)etf_scan_take(scan, data, size, 12);
+        scan->heap += 8 * ETF_SCAN_WORD;
+        break;
+    case 103: /* PID_EXT */
+        etf_scan_atom(scan, data, size);
+        (void)etf_scan_take(scan, data, size, 9);
+        scan->heap += 8 * ETF_SCAN_WORD;
+        break;
+    case 89: /* NEW_PORT_EXT */
+        etf_scan_atom(scan, data, size);
+        (void)etf_scan_take(scan, data, size, 8);
+        scan->heap += 8 * ETF_SCAN_WORD;
+        break;
+    case 101: /* REFERENCE_EXT */
+    case 102: /* PORT_EXT */
+        etf_scan_atom(scan, data, size);
+        (void)etf_scan_take(scan, data, size, 5);
+        scan->heap += 8 * ETF_SCAN_WORD;
+        break;
+    case 114: /* NEW_REFERENCE_EXT */
+        n = etf_scan_number(scan, data, size, 2);
+        etf_scan_atom(scan, data, size);
+        (void)etf_scan_take(scan, data, size, 1 + 4 * n);
+        scan->heap += 10 * ETF_SCAN_WORD;
+        break;
+    case 90: /* NEWER_REFERENCE_EXT */
+        n = etf_scan_number(scan, data, size, 2);
+        etf_scan_atom(scan, data, size);
+        (void)etf_scan_take(scan, data, size, 4 + 4 * n);
+        scan->heap += 10 * ETF_SCAN_WORD;
+        break;
+    case 113: /* EXPORT_EXT: module, function, arity as a term */
+        etf_scan_atom(scan, data, size);
+        etf_scan_atom(scan, data, size);
+        (void)etf_scan_take(scan, data, size, 2);
+        scan->heap += 4 * ETF_SCAN_WORD;
+        break;
+    case 112: /* NEW_FUN_EXT: size, arity, uniq, index; module, old index, old uniq, pid, variables
+               */
+        (void)etf_scan_take(scan, data, size, 4 + 1 + 16 + 4);
+        n = etf_scan_number(scan, data, size, 4);
+        scan->heap += (8 + n) * ETF_SCAN_WORD;
+        etf_scan_elements(scan, size, 4 + n, key);
+        break;
+    default: /* compressed, parts of the distribution's protocol, or nothing that there is */
+        if (scan->wrong == NULL)
+            scan->wrong = "payload";
+    }
+}
+
+/* At most so many items more. */
+static inline enum etf_scan_end etf_scan_some(struct etf_scan *scan, const uint8_t *data,
+                                              uint64_t size, int items)
+{
+    for (; items > 0 && scan->depth > 0 && scan->wrong == NULL; items--) {
+        uint64_t *const open = &scan->open[scan->depth - 1];
+        const uint64_t left = *open >> 2, at = scan->at;
+        const int is_key = (*open & ETF_OPEN_KEY) || ((*open & ETF_OPEN_MAP) && left % 2 == 0);
+
+        /* The last element's own elements take its place: a long chain of tails stays flat. */
+        if (left == 1)
+            scan->depth--;
+        else
+            *open -= 4;
+        etf_scan_item(scan, data, size, is_key ? ETF_OPEN_KEY : 0);
+        if (is_key)
+            scan->key_bytes += scan->at - at;
+    }
+    if (scan->wrong == NULL && scan->depth == 0 && scan->at != size)
+        scan->wrong = "payload";
+    return scan->wrong != NULL ? ETF_SCAN_WRONG : scan->depth == 0 ? ETF_SCAN_DONE : ETF_SCAN_MORE;
+}
+
+#endif
