@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -74,12 +75,13 @@ static void put_length(unsigned char *to, size_t length)
 /* bytes begins with four that are free for the length. Frames of several threads never mix. */
 static void write_frame(unsigned char *bytes, size_t size)
 {
-    struct crash_record *record = host.crash.record;
+    /* What a pipe takes in one piece cannot be half written. */
+    struct crash_record *torn = size > PIPE_BUF ? host.crash.record : NULL;
 
     put_length(bytes, size - 4);
     pthread_mutex_lock(&host.control.write_lock);
-    if (record != NULL)
-        record->writing_frame = 1;
+    if (torn != NULL)
+        torn->writing_frame = 1;
     while (size > 0) {
         ssize_t n = write(host.control.out, bytes, size);
         if (n < 0 && errno == EINTR)
@@ -89,8 +91,8 @@ static void write_frame(unsigned char *bytes, size_t size)
         bytes += n;
         size -= (size_t)n;
     }
-    if (record != NULL)
-        record->writing_frame = 0;
+    if (torn != NULL)
+        torn->writing_frame = 0;
     pthread_mutex_unlock(&host.control.write_lock);
 }
 

@@ -155,6 +155,19 @@ static void *place_of(const ucontext_t *context)
 #endif
 }
 
+/* Where a call that led to no code came from. */
+static void *caller_of(const ucontext_t *context)
+{
+#if defined(__x86_64__)
+    return *(void **)context->uc_mcontext.gregs[REG_RSP];
+#elif defined(__aarch64__)
+    return (void *)context->uc_mcontext.regs[30];
+#else
+    (void)context;
+    return NULL;
+#endif
+}
+
 static void write_backtrace(struct crash_record *record, const ucontext_t *context)
 {
     void *frames[FRAMES_MAX], *place = place_of(context);
@@ -163,10 +176,10 @@ static void write_backtrace(struct crash_record *record, const ucontext_t *conte
     /* Up to the place of the fault they are the handler's own. */
     while (first < len && frames[first] != place)
         first++;
-    if (first == len) { /* a call of what is no code */
+    if (first == len) { /* no code that can be walked from */
+        put_frame(record, place);
+        put_frame(record, caller_of(context));
         first = len < 2 ? len : 2;
-        if (place != NULL)
-            put_frame(record, place);
     }
     for (int i = first; i < len; i++)
         put_frame(record, frames[i]);

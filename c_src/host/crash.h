@@ -18,7 +18,7 @@
 struct crash_record {
     _Atomic int signal;        /* 0: none was caught */
     uint64_t address;          /* of the fault; 0: the signal has none */
-    _Atomic int writing_frame; /* a frame of the control port is half written */
+    _Atomic int writing_frame; /* a frame of the control port may be half written */
     unsigned arity;
     char function[CRASH_FUNCTION_MAX + 1]; /* that the VM had called on this thread, or "" */
     _Atomic unsigned backtrace_len;        /* grows line by line */

@@ -36,8 +36,9 @@ defmodule Tame.Test.Host do
   def os_pid(%Host{hello: os_pid}), do: os_pid
 
   # {:ok, host} or {:refused, reason, details, text}.
-  def load(%Host{} = host, library, module, load_info \\ 0) do
-    tell(host, {:load, IO.iodata_to_binary(library), module, load_info, settings()})
+  def load(%Host{} = host, library, module, load_info \\ 0, more \\ %{}) do
+    settings = Map.merge(settings(), more)
+    tell(host, {:load, IO.iodata_to_binary(library), module, load_info, settings})
 
     case wait(host, &match?({kind, _, _} when kind in [:loaded], &1), &refused?/1) do
       {:loaded, functions, info} ->
@@ -67,6 +68,22 @@ defmodule Tame.Test.Host do
       time_offset_ns: :erlang.time_offset(:nanosecond),
       monotonic_offset_ns: :erlang.monotonic_time(:nanosecond) - :os.perf_counter(:nanosecond)
     }
+  end
+
+  # A call whose list of arguments is these bytes of external format, as another VM would write it.
+  def call_encoded(%Host{port: port} = host, name, args) do
+    id = System.unique_integer([:positive])
+    function = Map.fetch!(host.functions, {to_string(name), length(args)})
+    args = if host.info.wants_caller, do: [encode(self()) | args], else: args
+    list = [<<108, length(args)::32>>, args, 106]
+    Port.command(port, [<<131, 104, 4>>, Enum.map([:call, id, function], &encode/1), list])
+    await(host, id)
+  end
+
+  # Without the version byte.
+  def encode(term) do
+    <<131, bytes::binary>> = :erlang.term_to_binary(term)
+    bytes
   end
 
   # {:value, term}, {:raise, reason} or {:exit_status, status}.
@@ -135,7 +152,17 @@ defmodule Tame.Test.Host do
     case receive_frame(port) do
       {:query, id, what} ->
         Process.put({Host, :asked, what}, Process.get({Host, :asked, what}, 0) + 1)
-        tell(host, {:answer, id, answer(host, what)})
+        frames = [{:answer, id, answer(host, what)}]
+
+        # A test may want a monitored process to end at a certain moment.
+        frames =
+          case {what, Process.get({Host, :down})} do
+            {{:monitor, monitor, _}, :before} -> [{:down, monitor} | frames]
+            {{:monitor, monitor, _}, :after} -> frames ++ [{:down, monitor}]
+            _ -> frames
+          end
+
+        Enum.each(frames, &tell(host, &1))
         wait(host, wanted?, also?)
 
       {:send, pid, message, _leases} ->

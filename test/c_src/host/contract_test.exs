@@ -41,7 +41,7 @@ defmodule Tame.Host.ContractTest do
                  resource_binary resource_dynamic_call make_refs unique_integers threads locks
                  thread_specific_data thread_types thread_types_dirty_cpu thread_types_dirty_io
                  convert_time clock_of_other_thread system_info getenv_ memory private_data
-                 dynamic_libraries consume_timeslice)a do
+                 dynamic_libraries consume_timeslice scheduled_is_no_exception)a do
     test "#{name}", %{host: host} do
       same(host, unquote(name), [])
     end
@@ -150,6 +150,94 @@ defmodule Tame.Host.ContractTest do
         do: same(host, name, :binary.copy("b", size))
   end
 
+  test "a binary whose data and size were changed before it became a term", %{host: host} do
+    small = [{60, 10, 20}, {60, 0, 0}, {200, 150, 40}, {200, 7, 64}]
+    # From OTP 27 on the VM goes by data and size, up to OTP 26 by what was allocated.
+    large = [{200, 10, 100}, {200, 0, 65}, {1000, 100, 900}]
+    old = [{200, 200, 200}, {200, 0, 5000}, {200, 100, 150}]
+
+    for moved <- small ++ large ++ if(System.otp_release() < "27", do: old, else: []),
+        do: same(host, :make_binary_moved, moved)
+
+    for moved <- large do
+      assert {:value, <<first, _::binary>> = made} = same(host, :make_binary_moved, moved)
+      {allocated, offset, size} = moved
+      here = if System.otp_release() < "27", do: {0, allocated}, else: {offset, size}
+      assert here == {first, byte_size(made)}
+    end
+  end
+
+  test "one byte too far behind a binary of its own", %{host: host} do
+    for size <- Enum.to_list(0..130) ++ [1000, 4096], do: same(host, :write_past_end, size)
+  end
+
+  test "seven bytes too far behind arguments and what the environment owns", %{host: host} do
+    for sizes <- [[1], [64, 64], [65, 65, 65], [100, 1, 1000, 70_000], Enum.to_list(60..80)] do
+      binaries = for size <- sizes, do: :binary.copy("b", size)
+      made = Enum.take(binaries, 20)
+
+      assert {:value, {^binaries, ^made}} = Host.call(host, :write_past_arguments, [binaries])
+      # What is lent stands where the bytes of the frame are.
+      assert {:value, {^binaries, ^made}} = Host.call(host, :write_past_arguments, [binaries])
+    end
+  end
+
+  test "the bytes of an argument are aligned", %{host: host} do
+    for sizes <- [[1], [65], [63, 64, 65, 66], Enum.to_list(60..160), [70_000, 3, 1_000_000]] do
+      binaries = for size <- sizes, do: :binary.copy("b", size)
+      assert {:value, places} = same(host, :alignment, binaries)
+      assert Enum.uniq(places) == [0]
+    end
+  end
+
+  test "the locale is that of the environment", %{library: library, host: host} do
+    same(host, :multibyte, [])
+
+    for {locale, characters} <- [{"C.UTF-8", 1}, {"C", -1}] do
+      other = Host.start(env: [LC_ALL: locale]) |> Host.load!(library, :contract_nif)
+      assert {:value, ^characters} = Host.call(other, :multibyte, [[]])
+      Host.stop(other)
+    end
+  end
+
+  test "a resource binary is a resource", %{host: host} do
+    for size <- [0, 1, 63, 64, 65, 128, 129, 130, 131, 300],
+        do: same(host, :resource_binary_is_resource, size)
+  end
+
+  test "binary_to_term wants the version byte", %{host: host} do
+    for bytes <- ["", <<131>>, <<97, 1>>, <<131, 97, 1>>, <<131, 131, 97, 1>>, <<130, 97, 1>>],
+        do: same(host, :binary_to_term, bytes)
+
+    assert {:value, {0, :none}} = same(host, :binary_to_term, Host.encode(:an_atom))
+  end
+
+  # OTP 26 and newer write a small map's atoms in the order in which they were made. What such a VM
+  # sends is written here byte by byte, so that it is tried on any.
+  test "small maps of a VM that does not order them by key", %{library: library} do
+    host = Host.start()
+    {:ok, host} = Host.load(host, library, :contract_nif, 0, %{otp_release: "26"})
+    on_exit(fn -> Host.stop(host) end)
+    pairs = [b: 2, a: 1, d: {}, c: []]
+
+    map = fn pairs ->
+      [<<116, length(pairs)::32>>, for({k, v} <- pairs, t <- [k, v], do: Host.encode(t))]
+    end
+
+    pair = fn a, b -> [<<104, 2>>, map.(a), map.(b)] end
+
+    for a <- [pairs, Enum.reverse(pairs), Enum.sort(pairs)], b <- [pairs, Enum.shuffle(pairs)] do
+      assert {:value, {0, 1}} = Host.call_encoded(host, :order, [pair.(a, b)])
+    end
+
+    # By key, and then by value: not by the order in which they came.
+    assert {:value, {-1, 0}} = Host.call_encoded(host, :order, [pair.([b: 1, a: 1], a: 1, c: 1)])
+    assert {:value, {1, 0}} = Host.call_encoded(host, :order, [pair.([b: 1, a: 2], a: 1, b: 2)])
+    # The library goes over it in the order in which it came, which is the VM's.
+    assert {:value, {walked, _}} = Host.call_encoded(host, :map_order, [map.(pairs)])
+    assert walked |> Enum.slice(1..4) |> Enum.reverse() == pairs
+  end
+
   test "maps: get, put, update, remove", %{host: host} do
     maps = [
       %{},
@@ -211,6 +299,12 @@ defmodule Tame.Host.ContractTest do
         true
       end)
     end
+  end
+
+  test "what enif_schedule_nif returns is an exception only when it failed", %{host: host} do
+    assert {:raise, :badarg} = same(host, :not_scheduled_is_exception, [])
+    assert {:value, {1, 1}} = same(host, :was_exception_, [])
+    assert {:value, {0, 0}} = same(host, :scheduled_is_no_exception, [])
   end
 
   test "schedule: chains of hops", %{host: host} do
@@ -281,6 +375,32 @@ defmodule Tame.Host.ContractTest do
     assert {:value, {0, 1, handle}} = Host.call(host, :monitor, [{self(), self()}])
     assert {:value, {0, 1}} = Host.call(host, :demonitor, [handle])
     assert {:value, {1, 1, _}} = Host.call(host, :monitor, [{watched, self()}])
+  end
+
+  test "no callback when the VM said that the process is dead", %{host: host} do
+    dead = spawn(fn -> :ok end)
+    assert Await.until(fn -> not Process.alive?(dead) end)
+
+    for moment <- [:before, :after] do
+      # As a VM that monitors first and looks then: the DOWN of a dead process is on its way.
+      Process.put({Host, :down}, moment)
+      for _ <- 1..200, do: {:value, {1, 1, _}} = Host.call(host, :monitor, [{dead, self()}])
+      Process.delete({Host, :down})
+      # What the reader of the port has handed out comes before this call, in the one line of jobs.
+      for _ <- 1..20, do: Host.call(host, :echo, [1])
+      assert {:value, 0} = Host.call(host, :monitor_downs, [[]])
+    end
+  end
+
+  test "a process that ends while it is being monitored", %{host: host} do
+    for {moment, count} <- [before: 1, after: 2] do
+      Process.put({Host, :down}, moment)
+      assert {:value, {0, 1, _}} = Host.call(host, :monitor, [{self(), self()}])
+      Process.delete({Host, :down})
+      assert Await.until(fn -> Host.call(host, :monitor_downs, [[]]) == {:value, count} end)
+      this = self()
+      assert Await.until(fn -> Host.call(host, :echo, [1]) && received?({:down, this, 0}) end)
+    end
   end
 
   defp received?(message) do

@@ -32,11 +32,248 @@ defmodule Tame.Host.LifeTest do
       end
     end
 
+    # {NIF, signal, the address of the fault or nil, what its backtrace names first}
+    for {name, signal, address, frame} <- [
+          {:crash_segv, 11, 8,
+           ~r/^contract_nif\.so\(contract_faults\+0x[0-9a-f]+\) \[0x[0-9a-f]+\]$/},
+          {:crash_fpe, 8, nil, ~r/^contract_nif\.so\(\+0x[0-9a-f]+\) \[0x[0-9a-f]+\]$/},
+          {:crash_abort, 6, 0, ~r/^libc\.so\.6\(/},
+          {:crash_stack, 11, nil, ~r/^contract_nif\.so\(/},
+          {:crash_jump, 11, 0, ~r/^\[0x0\]$/}
+        ] do
+      test "#{name}: the guard says where", %{library: library} do
+        host = start(library)
+        status = 128 + unquote(signal)
+        assert {:exit_status, ^status} = Host.call(host, unquote(name), [[]])
+        ended = Host.ended()
+        assert ended.signal == unquote(signal)
+        assert ended.function == {to_string(unquote(name)), 1}
+        assert unquote(address) in [nil, ended.address]
+        assert ended.address != 0 or unquote(address) == 0
+        [first | rest] = String.split(ended.backtrace, "\n", trim: true)
+        assert first =~ unquote(Macro.escape(frame))
+        assert byte_size(ended.backtrace) <= 8192
+        # By way of the library's function to the program that called it, where there is a way.
+        case unquote(name) do
+          :crash_stack -> assert length(rest) > 50
+          :crash_jump -> assert hd(rest) =~ ~r/^contract_nif\.so\(/
+          _ -> assert Enum.any?(rest, &(&1 =~ ~r/^tame_host\(/))
+        end
+      end
+    end
+
+    test "a thread of the library's own: no function, but the place", %{library: library} do
+      for {name, frame} <- [crash_thread: "contract_faults", crash_thread_stack: "contract_nif.so"] do
+        host = start(library)
+        assert {:exit_status, 139} = Host.call(host, name, [[]])
+        assert %{signal: 11, function: {"", 0}, backtrace: backtrace} = Host.ended()
+        assert backtrace =~ frame
+      end
+    end
+
+    test "twenty threads at once, a stack that is gone: the signal stays", %{library: library} do
+      for name <- [:crash_many, :crash_without_stack] do
+        host = start(library)
+        assert {:exit_status, 139} = Host.call(host, name, [[]])
+        assert %{signal: 11} = Host.ended()
+      end
+    end
+
+    test "what is no crash leaves no record", %{library: library} do
+      for {name, status, signal} <-
+            [crash_exit: {23, 0}, crash_kill: {137, 9}]
+            |> Enum.map(fn {n, {st, si}} -> {n, st, si} end) do
+        host = start(library)
+        assert {:value, 11} = Host.call(host, :crash_of_child, [[]])
+        assert {:exit_status, ^status} = Host.call(host, name, [[]])
+
+        assert Host.ended() == %{
+                 signal: signal,
+                 address: 0,
+                 function: {"", 0},
+                 backtrace: "",
+                 stderr: ""
+               }
+      end
+    end
+
+    test "the guard passes on what a host forges, with bounds of its own", %{library: library} do
+      host = start(library)
+      assert {:exit_status, 137} = Host.call(host, :forge_record, [[]])
+      ended = Host.ended()
+      assert {9, 0xFFFF_FFFF_FFFF_FFFF} = {ended.signal, ended.address}
+      assert {String.duplicate(<<255>>, 255), 255} == ended.function
+      assert byte_size(ended.backtrace) == 8192
+    end
+
+    test "a library that handles the signal itself", %{folder: folder} do
+      library =
+        compile(folder, "handles", """
+        #include <erl_nif.h>
+        #include <signal.h>
+        #include <unistd.h>
+        static void leave(int number) { _exit(number); }
+        static ERL_NIF_TERM f(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+        { (void)env; (void)argc; raise(SIGSEGV); return argv[0]; }
+        static int load(ErlNifEnv *env, void **data, ERL_NIF_TERM info)
+        { (void)env; (void)data; (void)info; signal(SIGSEGV, leave); return 0; }
+        static ErlNifFunc functions[] = {{"f", 1, f, 0}};
+        ERL_NIF_INIT(handles, functions, load, NULL, NULL, NULL)
+        """)
+
+      host = Host.load!(Host.start(), library, :handles)
+      assert {:exit_status, 11} = Host.call(host, :f, [[]])
+      assert %{signal: 0, backtrace: ""} = Host.ended()
+    end
+
     @tag needs: :jiffy
     test "jiffy 1.1.1 divides by zero, in the host only" do
       host = Host.load!(Host.start(), Host.library!(:jiffy, "jiffy"), :jiffy)
       json = "[" <> Enum.join(1..20_000, ",") <> "]"
       assert {:exit_status, 136} = Host.call(host, :nif_decode_init, [json, [bytes_per_iter: 200]])
+    end
+  end
+
+  describe "standard error" do
+    # The program's own goes to a file of the shell's.
+    defp start_with_stderr(library, redirection) do
+      command = "exec #{Host.path()} #{redirection}"
+      start(library, program: "/bin/sh", args: ["-c", command])
+    end
+
+    test "is passed on at once, and its end is told", %{library: library, folder: folder} do
+      file = Path.join(folder, "stderr")
+      host = start_with_stderr(library, "2>#{file}")
+      assert {:value, :ok} = Host.call(host, :say, ["first"])
+      # The host is alive and says no more.
+      assert Await.until(fn -> File.read!(file) == "out first\nerr first\n" end)
+      for i <- 1..1000, do: Host.call(host, :say, ["line #{i}"])
+      assert {:exit_status, 134} = Host.call(host, :crash_abort, [[]])
+      stderr = Host.ended().stderr
+      assert byte_size(stderr) == 4096
+      assert String.ends_with?(stderr, "out line 1000\nerr line 1000\n")
+      all = File.read!(file)
+      assert String.ends_with?(all, stderr)
+      assert length(String.split(all, "\n", trim: true)) == 2002
+    end
+
+    test "that nobody reads holds up neither host nor guard", %{library: library, folder: folder} do
+      fifo = Path.join(folder, "fifo")
+      {"", 0} = System.cmd("mkfifo", [fifo])
+      host = start_with_stderr(library, "2<>#{fifo}")
+      line = String.duplicate("x", 60_000)
+      for _ <- 1..100, do: assert({:value, :ok} = Host.call(host, :say, [line]))
+      guard = host.port |> Port.info(:os_pid) |> elem(1)
+      Host.stop(host)
+      assert Await.until(fn -> gone?(host, guard) end, 2000)
+    end
+
+    test "says why the host gave up", %{library: library} do
+      host = start(library)
+      Host.tell(host, {:nonsense, 1})
+      assert {:exit_status, 70} = Host.wait(host, fn _ -> false end)
+      assert %{signal: 0, stderr: "tame_host: a frame of unknown kind 'nonsense'\n"} = Host.ended()
+    end
+  end
+
+  describe "while the library hangs" do
+    test "a ping is answered", %{library: library} do
+      host = start(library, args: ["--workers", "1"])
+      Host.cast(host, 1, :hang_with_signals_blocked, [[]])
+
+      for n <- [0, 1, 1_000_000_000_000] do
+        Host.tell(host, {:ping, n})
+        assert {:pong, ^n} = Host.wait(host, &match?({:pong, _}, &1))
+      end
+    end
+
+    test "the ring gets more workers, up to 64", %{library: library} do
+      host = start(library, args: ["--workers", "1"])
+      # Without a ring there is nothing to grow.
+      alone = threads(host, 1)
+      Host.tell(host, {:ring, %{workers: 2}})
+      assert {:ring, _fd} = Host.wait(host, &match?({:ring, _}, &1))
+      assert threads(host, 0) == alone + 2
+      assert threads(host, 1) == alone + 3
+      assert threads(host, 100) == alone + 64
+    end
+
+    # How many threads the host has when it has been told so often to grow.
+    defp threads(host, grow) do
+      for _ <- 1..grow//1, do: Host.tell(host, :grow)
+      Host.tell(host, {:ping, 1})
+      assert {:pong, 1} = Host.wait(host, &match?({:pong, _}, &1))
+      length(Path.wildcard("/proc/#{Host.os_pid(host)}/task/*"))
+    end
+  end
+
+  describe "what a library can do, as the host says it" do
+    test "by what it imports", %{library: library, folder: folder} do
+      assert %{wants_caller: true, sends: true, resources: true} = start(library).info
+
+      modest =
+        compile(folder, "modest", """
+        #include <erl_nif.h>
+        static ERL_NIF_TERM f(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+        { (void)argc; return enif_make_copy(env, argv[0]); }
+        static ErlNifFunc functions[] = {{"f", 1, f, 0}};
+        ERL_NIF_INIT(modest, functions, NULL, NULL, NULL, NULL)
+        """)
+
+      host = Host.load!(Host.start(), modest, :modest)
+      assert %{wants_caller: false, sends: false, resources: false} = host.info
+      assert {:value, 1} = Host.call(host, :f, [1])
+    end
+
+    # As rustler does from 0.35 on.
+    test "when it looks up its functions while it runs", %{folder: folder} do
+      library =
+        compile(folder, "looks_up", """
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <erl_nif.h>
+        static ERL_NIF_TERM self(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+        {
+            ErlNifPid pid, *(*own)(ErlNifEnv *, ErlNifPid *);
+            (void)argc;
+            *(void **)&own = dlsym(RTLD_DEFAULT, "enif_self");
+            return own(env, &pid) == NULL ? argv[0] : pid.pid;
+        }
+        static ErlNifFunc functions[] = {{"self", 1, self, 0}};
+        ERL_NIF_INIT(looks_up, functions, NULL, NULL, NULL, NULL)
+        """)
+
+      host = Host.load!(Host.start(), library, :looks_up)
+      assert %{wants_caller: true, sends: true, resources: false} = host.info
+      this = self()
+      assert {:value, ^this} = Host.call(host, :self, [:none])
+    end
+  end
+
+  test "what any thread has sent comes before the reply on the ring", %{library: library} do
+    host = start(library)
+    Host.tell(host, {:ring, %{}})
+    assert {:ring, fd} = Host.wait(host, &match?({:ring, _}, &1))
+    {:ok, ring} = :tame_ring.open(Host.os_pid(host), fd, %{})
+    this = self()
+    Host.asked(:sync)
+
+    for {name, syncs} <- [echo: 0, send_from_thread: 1, echo: 0, send: 1] do
+      function = host.functions[{to_string(name), 1}]
+
+      # It waits for the reply, so that this process can answer what the host asks; and then makes
+      # the host say that it is done.
+      caller =
+        Task.async(fn ->
+          reply = :tame_ring.call(ring, function, [this, {this, name}], 10_000)
+          Host.tell(host, {:ping, 7})
+          reply
+        end)
+
+      assert {:pong, 7} = Host.wait(host, &match?({:pong, 7}, &1))
+      assert {:value, _} = Task.await(caller)
+      assert {name, Host.asked(:sync)} == {name, syncs}
+      if syncs > 0, do: assert_receive(^name, 0)
     end
   end
 
@@ -104,6 +341,26 @@ defmodule Tame.Host.LifeTest do
       [host, guard, beam] = String.split(pids)
       OsProcess.signal(beam, "KILL")
       assert Await.until(fn -> Enum.all?([host, guard], &OsProcess.gone?/1) end, 1000)
+    end
+
+    test "what the library has started ends with the host, but for a daemon", %{library: library} do
+      for how <- [:crash_segv, :crash_kill, :closed] do
+        host = start(library)
+        assert {:value, [child, daemon]} = Host.call(host, :start_children, [[]])
+        assert Await.until(fn -> File.read("/proc/#{daemon}/comm") == {:ok, "sleep\n"} end)
+        if how == :closed, do: Host.stop(host), else: Host.call(host, how, [[]])
+        assert Await.until(fn -> OsProcess.gone?(child) end, 2000)
+        refute OsProcess.gone?(daemon)
+        OsProcess.signal(daemon, "KILL")
+      end
+    end
+
+    test "the host is stopped, and then the guard is killed", %{library: library} do
+      host = start(library)
+      guard = host.port |> Port.info(:os_pid) |> elem(1)
+      OsProcess.stop(Host.os_pid(host))
+      OsProcess.signal(guard, "KILL")
+      assert Await.until(fn -> gone?(host, guard) end, 2000)
     end
 
     defp gone?(host, guard), do: Enum.all?([Host.os_pid(host), guard], &OsProcess.gone?/1)

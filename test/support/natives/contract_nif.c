@@ -9,7 +9,10 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 typedef ERL_NIF_TERM term;
 
@@ -510,6 +513,105 @@ CASE(release_binary)
     return IN;
 }
 
+/* "Ownership of the binary data is transferred": what becomes of one whose data and size the
+ * library has changed meanwhile is not said. IN: {Allocated, Moved, Size}. */
+CASE(make_binary_moved)
+{
+    const term *in;
+    int arity, allocated, moved, size;
+    ErlNifBinary bin;
+
+    (void)argc;
+    if (!enif_get_tuple(env, IN, &arity, &in) || arity != 3 ||
+        !enif_get_int(env, in[0], &allocated) || !enif_get_int(env, in[1], &moved) ||
+        !enif_get_int(env, in[2], &size) || !enif_alloc_binary((size_t)allocated, &bin))
+        return enif_make_badarg(env);
+    for (int i = 0; i < allocated; i++)
+        bin.data[i] = (unsigned char)i;
+    bin.data += moved;
+    bin.size = (size_t)size;
+    term made = enif_make_binary(env, &bin);
+    /* A small one is a copy. */
+    if (size > 0 && size <= 64)
+        bin.data[0] ^= 0xff;
+    return made;
+}
+
+/* Many libraries end a text with a zero byte behind it; where it stands the VM has room. What comes
+ * after is damaged when there is none: so the byte is not zero here. IN: size */
+CASE(write_past_end)
+{
+    ErlNifBinary bins[50];
+    struct results r = {.len = 0};
+    unsigned size;
+
+    (void)argc;
+    if (!enif_get_uint(env, IN, &size))
+        return enif_make_badarg(env);
+    for (int i = 0; i < 50; i++) {
+        enif_alloc_binary(i % 2 == 0 ? size : size / 2, &bins[i]);
+        memset(bins[i].data, i, bins[i].size);
+        bins[i].data[bins[i].size] = 0xff;
+        if (i % 2 == 1)
+            enif_realloc_binary(&bins[i], size);
+        memset(bins[i].data, i, size);
+        bins[i].data[size] = 0xff;
+    }
+    for (int i = 0; i < 50; i++) {
+        if (i % 3 == 0)
+            enif_release_binary(&bins[i]);
+        else
+            add(&r, enif_make_binary(env, &bins[i]));
+    }
+    return all(env, &r);
+}
+
+/* The same of what the environment owns, and of arguments: more than the VM has room for in each
+ * case, so it is tried in a host only. IN: a list of binaries. */
+CASE(write_past_arguments)
+{
+    term head, tail = IN, made[20];
+    ErlNifBinary bin;
+    int len = 0;
+
+    (void)argc;
+    while (enif_get_list_cell(env, tail, &head, &tail) && enif_inspect_binary(env, head, &bin)) {
+        memset(bin.data + bin.size, 0xff, 7);
+        if (len < 20) {
+            unsigned char *data = enif_make_new_binary(env, bin.size, &made[len++]);
+            memcpy(data, bin.data, bin.size);
+            memset(data + bin.size, 0xff, 7);
+        }
+        if (enif_inspect_iolist_as_binary(env, enif_make_list1(env, head), &bin))
+            memset(bin.data + bin.size, 0xff, 7);
+        if (enif_term_to_binary(env, head, &bin)) {
+            memset(bin.data + bin.size, 0xff, 7);
+            enif_release_binary(&bin);
+        }
+    }
+    return enif_make_tuple2(env, IN, enif_make_list_from_array(env, made, (unsigned)len));
+}
+
+/* A binary's bytes are where any type of C may be. IN: a list of binaries. */
+CASE(alignment)
+{
+    struct results r = {.len = 0};
+    term head, tail = IN;
+    ErlNifBinary bin;
+
+    (void)argc;
+    while (enif_get_list_cell(env, tail, &head, &tail) && enif_inspect_binary(env, head, &bin))
+        add_int(env, &r, (uintptr_t)bin.data % 8);
+    return all(env, &r);
+}
+
+/* The locale's type of characters is that of the environment. */
+CASE(multibyte)
+{
+    (void)argc, (void)argv;
+    return enif_make_long(env, (long)mbstowcs(NULL, "\xc3\xa9", 0));
+}
+
 /* "Makes a subbinary of binary bin_term, starting at zero-based position pos with a length of size
  * bytes. bin_term must be a binary or bitstring. pos+size must be less or equal to the number of
  * whole bytes in bin_term." */
@@ -723,6 +825,40 @@ CASE(badarg)
     return raised;
 }
 
+static int was_exception[2];
+
+static term say_what_was(ErlNifEnv *env, int argc, const term argv[])
+{
+    (void)argc, (void)argv;
+    return enif_make_tuple2(env, enif_make_int(env, was_exception[0]),
+                            enif_make_int(env, was_exception[1]));
+}
+
+/* "Returns true if t is an exception": what enif_schedule_nif returns is none. */
+CASE(scheduled_is_no_exception)
+{
+    term scheduled = enif_schedule_nif(env, "say_what_was", 0, say_what_was, argc, argv);
+
+    was_exception[0] = enif_is_exception(env, scheduled) != 0;
+    was_exception[1] = enif_has_pending_exception(env, NULL) != 0;
+    return scheduled;
+}
+
+/* "If schedule_nif fails, it returns badarg": then it is one. */
+CASE(not_scheduled_is_exception)
+{
+    term scheduled = enif_schedule_nif(env, "no such flag", 99, say_what_was, argc, argv);
+
+    was_exception[0] = enif_is_exception(env, scheduled) != 0;
+    was_exception[1] = enif_has_pending_exception(env, NULL) != 0;
+    return scheduled;
+}
+
+CASE(was_exception_)
+{
+    return say_what_was(env, argc, argv);
+}
+
 /* "Creates an error exception with the term reason to be returned from a NIF." */
 CASE(raise_reason)
 {
@@ -917,6 +1053,36 @@ CASE(resource_binary)
     enif_free_env(other);
     enif_release_resource(object);
     return enif_make_tuple3(env, made, copy, enif_make_sub_binary(env, made, 5, 3));
+}
+
+/* "Attempts to ... a term handle to a resource": a resource binary is one. IN: its size. */
+CASE(resource_binary_is_resource)
+{
+    struct results r = {.len = 0};
+    unsigned char *object = enif_alloc_resource(plain_type, 300);
+    ErlNifEnv *other = enif_alloc_env();
+    term terms[6];
+    unsigned size;
+
+    (void)argc;
+    if (!enif_get_uint(env, IN, &size) || size > 300)
+        return enif_make_badarg(env);
+    memset(object, 'r', 300);
+    terms[0] = enif_make_resource_binary(env, object, object, size);
+    terms[1] = enif_make_copy(env, enif_make_copy(other, terms[0]));
+    terms[2] = enif_make_sub_binary(env, terms[0], size / 2, size - size / 2);
+    terms[3] = enif_make_copy(env, enif_make_copy(other, terms[2]));
+    terms[4] = bytes(env, object, size);
+    terms[5] = enif_make_sub_binary(env, terms[1], 0, size);
+    for (int i = 0; i < 6; i++) {
+        void *got = NULL;
+        add_int(env, &r, enif_get_resource(env, terms[i], plain_type, &got) != 0);
+        add_int(env, &r, got == object);
+        add_int(env, &r, enif_get_resource(env, terms[i], counted_type, &got) != 0);
+    }
+    enif_free_env(other);
+    enif_release_resource(object);
+    return all(env, &r);
 }
 
 /* "Creates or takes over a resource type" only "inside load": elsewhere it fails? The VM of today
@@ -1141,6 +1307,13 @@ CASE(monitor)
     enif_release_resource(plain);
     return enif_make_tuple3(env, enif_make_int(env, made > 0 ? 1 : made),
                             enif_make_int(env, refused < 0), handle);
+}
+
+/* How often the callback has run. */
+CASE(monitor_downs)
+{
+    (void)argc, (void)argv;
+    return enif_make_int(env, downs);
 }
 
 /* "Cancels a monitor ... Returns 0 if the monitor was successfully identified and removed; a
@@ -1451,11 +1624,166 @@ CASE(consume_timeslice)
 
 /* ---- what no test compares: it goes wrong --------------------------------------------- */
 
+/* Its name stands in a backtrace. */
+__attribute__((noinline)) int contract_faults(volatile int *place)
+{
+    *place = 1;
+    return 2 * *place; /* so that it is no tail of its caller */
+}
+
 CASE(crash_segv)
 {
     UNUSED;
-    *(volatile int *)8 = 1;
+    return (term)contract_faults((volatile int *)8) + 1;
+}
+
+static term never(void)
+{
+    for (;;)
+        pause();
     return 0;
+}
+
+static void *fault_main(void *arg)
+{
+    (void)contract_faults(arg);
+    return arg;
+}
+
+/* A thread of the library's own faults, while no call runs on it. */
+CASE(crash_thread)
+{
+    char name[] = "faults";
+    ErlNifTid tid;
+
+    UNUSED;
+    enif_thread_create(name, &tid, fault_main, (void *)8, NULL);
+    return never();
+}
+
+static void *overflow_main(void *arg)
+{
+    volatile char frame[4096];
+    frame[0] = 1;
+    return arg == NULL ? NULL : (char *)overflow_main(arg) + frame[0];
+}
+
+CASE(crash_thread_stack)
+{
+    char name[] = "overflows";
+    ErlNifTid tid;
+
+    UNUSED;
+    enif_thread_create(name, &tid, overflow_main, (void *)8, NULL);
+    return never();
+}
+
+/* Threads that fault at the same time. */
+CASE(crash_many)
+{
+    char name[] = "faults";
+    ErlNifTid tid;
+
+    UNUSED;
+    for (int i = 0; i < 20; i++)
+        enif_thread_create(name, &tid, fault_main, (void *)8, NULL);
+    return never();
+}
+
+/* The stack pointer points to nothing: whoever walks the stack faults as well. */
+CASE(crash_without_stack)
+{
+    UNUSED;
+#if defined(__x86_64__)
+    __asm__ volatile("mov $16, %%rsp\n mov $16, %%rbp\n push %%rax" ::: "memory");
+#elif defined(__aarch64__)
+    __asm__ volatile("mov x9, #16\n mov sp, x9\n mov x29, x9\n str x9, [sp]" ::: "memory");
+#endif
+    raise(SIGSEGV);
+    return 0;
+}
+
+/* A call of what is no code. */
+CASE(crash_jump)
+{
+    term (*volatile nowhere)(ErlNifEnv *) = NULL;
+    UNUSED;
+    return nowhere(env) + 1;
+}
+
+CASE(crash_kill)
+{
+    UNUSED;
+    raise(SIGKILL);
+    return 0;
+}
+
+/* A child that the library forks dies of a signal: that is no crash of the host's. */
+CASE(crash_of_child)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    (void)argc, (void)argv;
+    if (child == 0)
+        (void)contract_faults((volatile int *)8);
+    waitpid(child, &status, 0);
+    return enif_make_int(env, WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+}
+
+/* The memory that host and guard share, filled with what no host would write; c_src/host/crash.h
+ * has its layout: signal, address, writing_frame. */
+CASE(forge_record)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[512];
+    unsigned long from, to;
+    int found = 0;
+
+    UNUSED;
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+        if (strstr(line, "rw-s") == NULL || strstr(line, "/dev/zero") == NULL ||
+            sscanf(line, "%lx-%lx", &from, &to) != 2)
+            continue;
+        memset((void *)from, 0xff, to - from);
+        *(int *)from = SIGKILL;
+        *(int *)(from + 16) = 0;
+        found = 1;
+    }
+    raise(found ? SIGKILL : SIGTERM);
+    return 0;
+}
+
+/* IN: what to say on standard output and on standard error, without an end of line. */
+CASE(say)
+{
+    ErlNifBinary bin;
+
+    (void)argc;
+    if (!enif_inspect_binary(env, IN, &bin))
+        return enif_make_badarg(env);
+    printf("out %.*s\n", (int)bin.size, (char *)bin.data);
+    fprintf(stderr, "err %.*s\n", (int)bin.size, (char *)bin.data);
+    return enif_make_atom(env, "ok");
+}
+
+/* Two processes that outlive this one if nobody ends them: an ordinary one and a daemon. */
+CASE(start_children)
+{
+    term pids[2];
+
+    (void)argc, (void)argv;
+    for (int i = 0; i < 2; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            if (i == 1)
+                setsid();
+            execlp("sleep", "sleep", "1000", NULL);
+            _exit(1);
+        }
+        pids[i] = enif_make_int(env, child);
+    }
+    return enif_make_list_from_array(env, pids, 2);
 }
 
 CASE(crash_fpe)
@@ -1609,6 +1937,26 @@ static ErlNifFunc functions[] = {
     ROW(private_data),
     ROW(dynamic_libraries),
     ROW(consume_timeslice),
+    ROW(make_binary_moved),
+    ROW(write_past_end),
+    ROW(write_past_arguments),
+    ROW(alignment),
+    ROW(multibyte),
+    ROW(scheduled_is_no_exception),
+    ROW(not_scheduled_is_exception),
+    ROW(was_exception_),
+    ROW(resource_binary_is_resource),
+    ROW(monitor_downs),
+    ROW(crash_thread),
+    ROW(crash_thread_stack),
+    ROW(crash_many),
+    ROW(crash_without_stack),
+    ROW(crash_jump),
+    ROW(crash_kill),
+    ROW(crash_of_child),
+    ROW(forge_record),
+    ROW(say),
+    ROW(start_children),
     ROW(crash_segv),
     ROW(crash_fpe),
     ROW(crash_abort),
