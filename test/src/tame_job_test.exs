@@ -129,7 +129,7 @@ defmodule Tame.JobTest do
     end
 
     test "or that has its turn, goes on in a module that was loaded anew", context do
-      assert {[1, 2], counters, _} = run(start_peer(context), :upgrade_before_fetch, [context.path])
+      assert {[1, 2], counters} = run(start_peer(context), :upgrade_before_fetch, [context.path])
       assert %{result: 2, broken: 0} = counters
     end
   end

@@ -208,7 +208,7 @@ defmodule Tame.JobScenarios do
 
   @doc """
   Loads the module anew, purging the old, while one call has all steps done and one has its turn at the gate;
-  then both go on. Returns what they get; the library of before is gone at the end.
+  then both go on. Returns what they get.
   """
   def upgrade_before_fetch(path) do
     {{done, _} = first, again_done} = done(:pool_nif)
@@ -217,13 +217,12 @@ defmodule Tame.JobScenarios do
     {{turn, _} = second, again_turn} = waiting(:gated_nif)
     Enum.each(running, &stop/1)
     :ok = ask(turn, :wait_for_message, [])
-    libraries = libraries()
     {:module, JobProbe} = :code.load_file(JobProbe)
     :code.purge(JobProbe)
     answers = [ask(done, :pool_nif, again_done), ask(turn, :gated_nif, again_turn)]
     Enum.each([first, second], &stop/1)
     wait_until(fn -> ended?(path) end)
-    {answers, JobProbe.counters(path), libraries}
+    {answers, JobProbe.counters(path)}
   end
 
   # A process that has made a bare call of the NIF, whose steps are done, and waits to be asked for the rest.
@@ -262,12 +261,6 @@ defmodule Tame.JobScenarios do
   defp ask(pid, nif, again) do
     send(pid, {self(), nif, again})
     receive(do: ({^pid, answer} -> answer))
-  end
-
-  defp libraries do
-    for line <- File.stream!("/proc/self/maps"), line =~ "job_probe.so", reduce: 0 do
-      count -> count + 1
-    end
   end
 
   @doc "What a call raises whose init failed without saying why, or with an exception; and a mistaken wrapper."
