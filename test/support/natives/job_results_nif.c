@@ -1,5 +1,6 @@
-/* The NIFs of Tame.JobResults (test/support/job_results.ex): one job in every placement whose result
- * is whatever the test asks for. (Us, What, With) keeps a CPU for so many us, then makes the term. */
+/* The NIFs of Tame.JobResults (test/support/job_results.ex): one job in every placement whose
+ * result is whatever the test asks for. (Us, What, With) keeps a CPU for so many us, then makes the
+ * term. */
 #include <tame.h>
 
 struct results {
