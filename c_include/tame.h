@@ -45,9 +45,10 @@
  *     #define FUNCTIONS(F) F(sum_nif, 1, sum, TAME_AUTO)
  *     TAME_NIF_INIT(sum, FUNCTIONS)
  *
- * In Erlang every call goes through tame:value, because an answer may come later, by message:
+ * In Erlang every call goes through tame:value, because an answer may come later. It gets the NIF as
+ * well, which it calls again when the steps were done on another thread:
  *
- *     sum(Bytes) -> tame:value(sum_nif(Bytes), {?MODULE, sum, [Bytes]}).
+ *     sum(Bytes) -> tame:value(sum_nif(Bytes), fun sum_nif/1, {?MODULE, sum, [Bytes]}).
  *     sum_nif(_) -> erlang:nif_error(nif_not_loaded).
  *
  *
@@ -82,7 +83,8 @@
  *                much as you are asked for: the time that it takes is the measure for the next
  *                step. A unit should take well under 10 us, and all units about the same time.
  *                With no work at all step is still called once.
- *   result       makes the term to return, after TAME_DONE.
+ *   result       makes the term to return, after TAME_DONE: in the caller's process, on a
+ *                scheduler. It may raise an exception as any NIF, and find out enif_self.
  *   cleanup      frees what init and the steps took; may be NULL. Called exactly once for each
  *                call of init, also when init failed, the caller died or the library is unloaded.
  *                The state may then be as init left it halfway: free what is not zero.
@@ -100,7 +102,8 @@
  *   - Take a lock in one step and hold it until another: the next step may run on another thread,
  *     or never.
  *   - Block in a step, but under TAME_THREAD and TAME_DIRTY_IO.
- *   - Return {'$tame', ...} from result: such tuples are messages to tame:value.
+ *   - Return {'$tame', ...} from result, or take it as an argument: such tuples are between the
+ *     library and tame:value.
  *   - Define ERL_NIF_INIT or a load function of your own, or use priv_data: TAME_NIF_INIT does.
  *
  * What you need not do: read a clock, charge reductions, call enif_schedule_nif.
@@ -113,18 +116,17 @@
  *              each row is kept for later calls. A slice lasts as long as said plus at most one
  *              step. Off the regular schedulers a job lets others have the core every 100 us, and
  *              then keeps it for as long as they took it.
- *   Charging   4000 reductions per ms used on a regular scheduler, remainders carried over; short
- *              calls are charged as well. A call that owes more than its timeslice gives way until
- *              it has paid. Every slice that is not the last ends the timeslice, so that the
+ *   Charging   4000 reductions per ms used on a regular scheduler, result included, remainders
+ *              carried over; short calls are charged as well. A call that owes more than its
+ *              timeslice gives way until it has paid. Every slice that is not the last ends the timeslice, so that the
  *              scheduler really moves on: 100 us then cost all that is left of the 4000.
  *   Stop       When the caller dies the job ends: at its next hop (yielding), its next step
- *              (thread, pool), its next 5 ms (dirty); cleanup runs and the result is dropped.
+ *              (thread, pool), its next 5 ms (dirty); cleanup runs, and no result is made.
  *              TAME_INLINE is not interrupted. Deadlines and cancelling are tame:with/2,
  *              tame:async/3 and tame:cancel/1: they end the process that made the call.
  *   Admission  With max_running only so many calls of a row run at once. Others wait in receive,
- *              first come, first served; more than max_waiting are refused at once. Such a job
- *              needs tame:value/3, and one argument or more. The pool has its queue whether or not
- *              max_running is set.
+ *              first come, first served; more than max_waiting are refused at once. A call has its
+ *              place until cleanup. The pool has its queue whether or not max_running is set.
  *   Telling    When the application tame runs, it is told how far a call is, each 100 ms
  *              (tame:async/3 with progress), and the rate of each row (tame:calibration/0).
  *   Threads    of its own have the stack that their job asks for (the pool's: the largest), and run
@@ -132,15 +134,17 @@
  *   Halt       On OTP 26 and newer a halting VM waits for the calls that are in the library; those
  *              on dirty schedulers and in the pool end at their next step.
  *   Upgrade    A module loaded anew gets a pool, rates and a resource type of its own; jobs in
- *              flight end in the old one, whose code the VM keeps until the last of them has.
+ *              flight end in the old one, whose code the VM keeps until the last of them has. A
+ *              call that waits asks the new one for its result, which has it from the old one.
  *
  *
  * 6  WHAT IT DOES NOT DO
  *
  *   - Interrupt a step. A unit that takes 20 ms takes 20 ms.
- *   - Cut init and result, or measure result.
+ *   - Cut init and result. A list of 10^6 elements takes some 10 ms to make, and the caller's
+ *     scheduler has nothing else meanwhile: such a job is better dirty, whose result is as well.
  *   - Catch a crash: a segmentation fault in a step ends the VM, in every placement.
- *   - Raise an error from step or result. Return a term such as {error, Reason} from result.
+ *   - Raise an error from step. Note it in the state, and raise or return it from result.
  *   - Run on Windows.
  *
  *
@@ -149,14 +153,14 @@
  *               auto, inline, yielding   dirty_cpu, dirty_io   yielding_dirty   thread, pool
  *     init      caller's scheduler       dirty scheduler       caller's         caller's
  *     step      caller's scheduler (*)   dirty scheduler       dirty CPU        own thread
- *     result    as the last step         dirty scheduler       dirty CPU        own thread
+ *     result    caller's scheduler       dirty scheduler       dirty CPU        caller's
  *     cleanup   as result; of a call that ended early: any thread
  *     (*) of auto: a thread of the pool from when it has moved there
  *
  *   All functions of one call run one after the other; two calls run at the same time. Two steps
- *   of a yielding job may run on two threads: no thread-local variables across steps. On own
- *   threads call->env belongs to no process: enif_self and enif_raise_exception may not be used in
- *   result.
+ *   of a yielding job may run on two threads: no thread-local variables across steps. result never
+ *   runs on an own thread, where some terms cannot be made at all: docs/reference/threads.md says
+ *   what else of enif_* may be called where.
  *
  *
  * 8  WHO OWNS WHAT
@@ -176,10 +180,15 @@
  *   enomem                 from tame_enomem, or the library itself found no memory
  *   {tame, busy}           max_waiting calls wait already
  *   {tame, system_limit}   no thread could be made
+ *   {tame, init_failed}    init returned TAME_INIT_FAILED, and neither tame_badarg nor tame_enomem
+ *   {tame, not_the_nif}    the fun given to tame:value does not take what the NIF takes
+ *
+ *   What result raises is raised as it is, in the name of the NIF.
  *
  *   A job without state_size, init, step or result, with more than TAME_MAX_ARGS arguments, with a
- *   stack_kib above TAME_MAX_STACK_KIB, or with max_running and no argument at all, fails to load,
- *   and standard error says which and why.
+ *   stack_kib above TAME_MAX_STACK_KIB, or without any argument where a call may have to wait
+ *   (max_running, TAME_AUTO, TAME_THREAD, TAME_POOL), fails to load, and standard error says which
+ *   and why.
  *   A row that appears twice does not compile.
  *
  *

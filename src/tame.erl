@@ -1,7 +1,7 @@
 %% The public door of the runtime: what it is, and where its parts are.
 -module(tame).
 
--export([value/2]).
+-export([value/3]).
 -export([async/2]).
 -export([async/3]).
 -export([cancel/1]).
@@ -12,7 +12,6 @@
 -export([restore/1]).
 -export([restart/1]).
 -export([info/0]).
--export([value/3]).
 -export([include_dir/0]).
 -export([version/0]).
 -export([source_dir/0]).
@@ -20,45 +19,53 @@
 %% Internal.
 -export([format_error/2]).
 
-%% The value of a job: what its NIF returned, or what comes later by message.
+%% The value of a job: what its NIF returned, or what comes later.
 %%
 %% A module wraps each NIF of its job library (c_include/tame.h) in it:
 %%
-%%     exor(A, B) -> tame:value(exor_nif(A, B), {?MODULE, exor, [A, B]}).
+%%     exor(A, B) -> tame:value(exor_nif(A, B), fun exor_nif/2, {?MODULE, exor, [A, B]}).
 %%
-%% The second argument is the call as the user made it: an error is raised as if that function had
-%% raised it. Raises badarg, with the argument's number and a sentence in error_info; enomem;
-%% {tame, busy} where as many calls wait already as the job allows.
--spec value(term(), {module(), atom(), [term()]}) -> term().
-value({'$tame', wait, Ref}, _Call) ->
+%% A call that has to wait, for its turn or for a thread to do the work, waits here in receive, and then
+%% calls the NIF again, which is why it is given as a fun. So the result is always made in the calling
+%% process, wherever the work was done. The third argument is the call as the user made it: an error is raised
+%% as if that function had raised it. Raises badarg, with the argument's number and a sentence in
+%% error_info; enomem; {tame, busy} where as many calls wait already as the job allows.
+-spec value(term(), function(), {module(), atom(), [term()]}) -> term().
+value({'$tame', wait, Ref, Again}, Nif, Call) when is_function(Nif, length(Again)) ->
     receive
-        {Ref, Value} -> Value
+        {Ref, _} -> value(again(Nif, Again), Nif, Call)
     end;
-value({'$tame', turn, _Ref, _Run}, {Module, Function, Args}) ->
-    %% The job has max_running; value/3 is for that, and knows how to wait for a turn.
-    raise({tame, value_3_needed}, {Module, Function, length(Args), []});
-value({'$tame', badarg, {Number, Sentence}}, {Module, Function, Args}) ->
+value({'$tame', wait, _, _}, _Nif, {Module, Function, Args}) ->
+    raise({tame, not_the_nif}, {Module, Function, length(Args), []});
+value(Value, _Nif, Call) ->
+    checked(Value, Call).
+
+%% Raises what the NIF raises, in the words of the first call: `Again' holds what the call owns, which the stack
+%% of an error must not keep.
+again(Nif, [{'$tame', _, _, First} | Rest] = Again) ->
+    try
+        apply(Nif, Again)
+    catch
+        error:Reason:Stack ->
+            erlang:raise(error, Reason, [
+                case Frame of
+                    {M, F, Again, Info} -> {M, F, [First | Rest], Info};
+                    _ -> Frame
+                end
+             || Frame <- Stack
+            ])
+    end.
+
+%% A value, or what '$tame' says of an error, raised.
+checked({'$tame', badarg, {Number, Sentence}}, {Module, Function, Args}) ->
     Info = [{error_info, #{module => ?MODULE, cause => #{Number => Sentence}}}],
     raise(badarg, {Module, Function, Args, Info});
-value({'$tame', error, Reason}, {Module, Function, Args}) ->
+checked({'$tame', error, Reason}, {Module, Function, Args}) ->
     raise(Reason, {Module, Function, length(Args), []});
-value(Value, _Call) ->
+checked(Value, _Call) ->
     Value.
 
-%% As value/2, for a NIF whose job limits how many calls run at once (max_running): a call that
-%% finds all places taken waits here for its turn, first come, first served, and then calls the NIF
-%% again, which is why it is given as well.
-%%
-%%     hash(Data) -> tame:value(hash_nif(Data), fun hash_nif/1, {?MODULE, hash, [Data]}).
--spec value(term(), function(), {module(), atom(), [term()]}) -> term().
-value({'$tame', turn, Ref, Run}, Nif, {_, _, [First | Rest]} = Call) ->
-    receive
-        {Ref, turn} -> value(apply(Nif, [[Run | First] | Rest]), Nif, Call)
-    end;
-value(Value, _Nif, Call) ->
-    value(Value, Call).
-
-%% The frames of value/2 and of the wrapper itself give way to the call as the user made it.
+%% The frames of value/3 and of the wrapper itself give way to the call as the user made it.
 -spec raise(term(), tuple()) -> no_return().
 raise(Reason, {Module, Function, _, _} = Top) ->
     {current_stacktrace, Frames} = process_info(self(), current_stacktrace),
@@ -82,7 +89,7 @@ is_own(_, _, _, _) -> false.
 %% inline has but one step, and ends after it.
 -spec async(function(), [term()]) -> {ok, tame_async:ref()}.
 async(Fun, Args) ->
-    value(tame_async:start(Fun, Args, #{}), {?MODULE, async, [Fun, Args]}).
+    checked(tame_async:start(Fun, Args, #{}), {?MODULE, async, [Fun, Args]}).
 
 %% As async/2, under options.
 %%
@@ -94,7 +101,7 @@ async(Fun, Args) ->
 %%                        application tame runs
 -spec async(function(), [term()], tame_async:options()) -> {ok, tame_async:ref()}.
 async(Fun, Args, Options) ->
-    value(tame_async:start(Fun, Args, Options), {?MODULE, async, [Fun, Args, Options]}).
+    checked(tame_async:start(Fun, Args, Options), {?MODULE, async, [Fun, Args, Options]}).
 
 %% Ends a call of async: its job stops at the next step. Called by the process that called async, no
 %% message of this Ref is in its mailbox afterwards, and none comes. Cancelling what is done already, or
@@ -102,7 +109,7 @@ async(Fun, Args, Options) ->
 %% async gets {Ref, {error, {exit, killed}}} unless it has its answer.
 -spec cancel(tame_async:ref()) -> ok.
 cancel(Ref) ->
-    value(tame_async:cancel(Ref), {?MODULE, cancel, [Ref]}).
+    checked(tame_async:cancel(Ref), {?MODULE, cancel, [Ref]}).
 
 %% The value of `Fun()', with a deadline: error:{tame, deadline} is raised when it takes longer, and
 %% its job is ended. The fun runs in another process: self() and the process dictionary are not the
@@ -114,7 +121,7 @@ cancel(Ref) ->
 with(Options, Fun) ->
     case tame_async:call(Options, Fun) of
         {ok, Value} -> Value;
-        Refused -> value(Refused, {?MODULE, with, [Options, Fun]})
+        Refused -> checked(Refused, {?MODULE, with, [Options, Fun]})
     end.
 
 %% What this machine's ways out of a scheduler cost, from what length of work on each is cheaper than
@@ -201,7 +208,7 @@ source_dir() ->
     {source, Source} = lists:keyfind(source, 1, ?MODULE:module_info(compile)),
     filename:dirname(filename:dirname(Source)).
 
-%% What the shell prints below a badarg that value/2 raised.
+%% What the shell prints below a badarg that value/3 raised.
 -spec format_error(term(), erlang:stacktrace()) -> #{pos_integer() => string()}.
 format_error(_Reason, [{_, _, _, Info} | _]) ->
     #{cause := Cause} = proplists:get_value(error_info, Info),

@@ -2,13 +2,13 @@
  *
  * Part of tame.h. Without it sharing collapses under load: when everything takes turns, everything
  * is always half done. A call that finds the gate full waits in receive, not on a thread: its NIF
- * returns {'$tame', turn, Ref, Run} to the wrapper tame:value/3, which waits for {Ref, turn} and
- * then calls the NIF again with [Run | First] for its first argument. Run is a resource and cannot
- * be forged; it holds the place that was kept for it, so nobody overtakes. */
+ * returns {'$tame', wait, Ref, Again} to the wrapper tame:value/3, which waits for {Ref, turn} and
+ * then calls the NIF again with the arguments Again (tame/again.h). The run in them is a resource
+ * and cannot be forged; it holds the place that was kept for it, so nobody overtakes. */
 #ifndef TAME_GATE_H
 #define TAME_GATE_H
 
-#include "run.h"
+#include "again.h"
 
 struct tame_impl_gate {
     ErlNifMutex *lock;
@@ -51,17 +51,12 @@ static inline struct tame_impl_gate *tame_impl_gate(const struct tame_impl_run *
     return &run->instance->gates[run->row->index];
 }
 
-static inline ERL_NIF_TERM tame_impl_error(ErlNifEnv *env, const char *reason)
+/* Passes a place of the row on to the first who waits, or gives it back. `env` as in
+ * tame_impl_cleanup. */
+static inline void tame_impl_gate_free(ErlNifEnv *env, struct tame_impl_instance *instance,
+                                       const struct tame_impl_row *row)
 {
-    return enif_make_tuple3(
-        env, enif_make_atom(env, "$tame"), enif_make_atom(env, "error"),
-        enif_make_tuple2(env, enif_make_atom(env, "tame"), enif_make_atom(env, reason)));
-}
-
-/* Passes the run's place on to the first who waits, or gives it back. */
-static inline void tame_impl_gate_leave(struct tame_impl_run *run)
-{
-    struct tame_impl_gate *gate = tame_impl_gate(run);
+    struct tame_impl_gate *gate = &instance->gates[row->index];
     struct tame_impl_run *next;
 
     enif_mutex_lock(gate->lock);
@@ -70,16 +65,22 @@ static inline void tame_impl_gate_leave(struct tame_impl_run *run)
         gate->running--;
     else
         next->admitted = 1;
+    if (next != NULL) /* with the lock: tame_impl_gate_forget comes before or after, not between */
+        (void)tame_impl_turn(next, TAME_IMPL_BY_MESSAGE, TAME_IMPL_TURN);
     enif_mutex_unlock(gate->lock);
     if (next == NULL)
         return;
 
-    /* The queue's hold is ours now. A caller that has died meanwhile gives the place back when its
-     * run is destroyed. */
+    /* The queue's hold is ours now. A caller that has died meanwhile gave the place back. */
     (void)enif_send(
-        NULL, &next->caller, next->own_env,
+        env, &next->caller, next->own_env,
         enif_make_tuple2(next->own_env, next->reference, enif_make_atom(next->own_env, "turn")));
     enif_release_resource(next);
+}
+
+static inline void tame_impl_gate_leave(ErlNifEnv *env, struct tame_impl_run *run)
+{
+    tame_impl_gate_free(env, run->instance, run->row);
 }
 
 /* The caller of a run is dead; it may be waiting here. */
@@ -95,43 +96,17 @@ static inline void tame_impl_gate_forget(struct tame_impl_run *run)
         enif_release_resource(run);
 }
 
-/* Takes over the place that a waiting run was given, and puts the arguments as they were into argv.
- * Returns 0 when the first argument is no [Run | First]. */
-static inline int tame_impl_gate_resume(struct tame_impl_run *run, ERL_NIF_TERM argv[])
-{
-    ERL_NIF_TERM head, first;
-    void *object;
-    struct tame_impl_run *waited;
-
-    if (run->call.argc == 0 ||
-        !enif_get_list_cell(run->call.env, run->call.argv[0], &head, &first) ||
-        !enif_get_resource(run->call.env, head, run->instance->run_type, &object))
-        return 0;
-    waited = (struct tame_impl_run *)object;
-    if (!waited->admitted || waited->row != run->row)
-        return 0;
-    waited->admitted = 0;
-    run->admitted = 1;
-    memcpy(argv, run->call.argv, sizeof *argv * (size_t)run->call.argc);
-    argv[0] = first;
-    run->call.argv = argv;
-    return 1;
-}
-
 /* A place for the run: then run->admitted is set. Else what to return: to wait for a turn, or that
  * too many wait already. */
-static inline ERL_NIF_TERM tame_impl_gate_enter(struct tame_impl_run *run, ERL_NIF_TERM argv[])
+static inline ERL_NIF_TERM tame_impl_gate_enter(struct tame_impl_run *run)
 {
     ErlNifEnv *env = run->call.env;
     struct tame_impl_gate *gate = tame_impl_gate(run);
     const struct tame_job *job = run->row->job;
     const uint32_t max_waiting = job->max_waiting > 0 ? job->max_waiting : TAME_MAX_WAITING;
     struct tame_impl_run *waiting;
-    ERL_NIF_TERM term, reference;
+    ERL_NIF_TERM reference, wait;
     int busy = 0;
-
-    if (tame_impl_gate_resume(run, argv))
-        return 0;
 
     enif_mutex_lock(gate->lock);
     if (gate->running < job->max_running) {
@@ -146,11 +121,11 @@ static inline ERL_NIF_TERM tame_impl_gate_enter(struct tame_impl_run *run, ERL_N
     if (busy)
         return tame_impl_error(env, "busy");
 
-    waiting = tame_impl_run_move(run); /* the term made below owns it */
+    waiting = tame_impl_run_move(run); /* the term in `wait` owns it, and the queue */
     if (waiting == NULL)
         return tame_impl_raise_enomem(env);
-    term = enif_make_resource(env, waiting);
     reference = enif_make_ref(env);
+    wait = tame_impl_wait(env, waiting, reference, run->call.argv);
     waiting->own_env = enif_alloc_env();
     enif_self(env, &waiting->caller);
     if (waiting->own_env == NULL ||
@@ -173,8 +148,7 @@ static inline ERL_NIF_TERM tame_impl_gate_enter(struct tame_impl_run *run, ERL_N
         enif_release_resource(waiting);
         return 0;
     }
-    return enif_make_tuple4(env, enif_make_atom(env, "$tame"), enif_make_atom(env, "turn"),
-                            reference, term);
+    return wait;
 }
 
 #endif

@@ -30,17 +30,28 @@
      : (PLACEMENT) == TAME_DIRTY_IO ? ERL_NIF_DIRTY_JOB_IO_BOUND  \
                                     : 0},
 
+/* Whether the caller of a row may have to wait: the second call is told from the first by its first
+ * argument. */
+static inline int tame_impl_may_wait(const struct tame_impl_row *row)
+{
+    return row->job->max_running > 0 || row->placement == TAME_AUTO ||
+           row->placement == TAME_THREAD || row->placement == TAME_POOL;
+}
+
 /* Refuses a row that could not work, with the reason on standard error. */
 static inline int tame_impl_check(const char *module, const struct tame_impl_row *row)
 {
-    const char *wrong = row->job->state_size == 0    ? "its state_size is 0"
-                        : row->job->init == NULL     ? "it has no init"
-                        : row->job->step == NULL     ? "it has no step"
-                        : row->job->result == NULL   ? "it has no result"
-                        : row->arity > TAME_MAX_ARGS ? "it takes more than TAME_MAX_ARGS arguments"
-                        : row->job->stack_kib > TAME_MAX_STACK_KIB
-                            ? "its stack_kib is more than TAME_MAX_STACK_KIB"
-                            : NULL;
+    const char *wrong =
+        row->job->state_size == 0    ? "its state_size is 0"
+        : row->job->init == NULL     ? "it has no init"
+        : row->job->step == NULL     ? "it has no step"
+        : row->job->result == NULL   ? "it has no result"
+        : row->arity > TAME_MAX_ARGS ? "it takes more than TAME_MAX_ARGS arguments"
+        : row->arity == 0 && tame_impl_may_wait(row)
+            ? "without an argument it cannot wait, as with max_running and as auto, thread "
+              "and pool do"
+        : row->job->stack_kib > TAME_MAX_STACK_KIB ? "its stack_kib is more than TAME_MAX_STACK_KIB"
+                                                   : NULL;
 
     if (wrong != NULL)
         enif_fprintf(stderr, "tame: the job of %s:%s/%d is refused: %s\n", module, row->name,
@@ -98,10 +109,15 @@ static inline int tame_impl_load(ErlNifEnv *env, void **priv_data, const char *m
     memset(&init, 0, sizeof init);
     init.dtor = tame_impl_run_destroy;
     init.down = tame_impl_run_down;
+    init.dyncall = tame_impl_run_again;
+    init.members = 4; /* as many as are set here, with `stop`, which is NULL */
     /* A name of its own: another instance of this library has another type, because taking this one
      * over would run that build's destructor on this build's runs. */
     enif_snprintf(name, sizeof name, "tame_run_%p", (void *)instance);
-    instance->run_type = enif_open_resource_type_x(env, name, &init, ERL_NIF_RT_CREATE, NULL);
+    instance->run_type = enif_init_resource_type(env, name, &init, ERL_NIF_RT_CREATE, NULL);
+    instance->tag = enif_make_atom(env, "$tame");
+    instance->module_name = enif_make_atom(env, module);
+    instance->type_name = enif_make_atom(env, name);
 
     int ok = instance->learned != NULL && instance->gates != NULL && instance->pool != NULL &&
              instance->run_type != NULL;

@@ -1,9 +1,10 @@
 /* tame/pool.h - runs off the schedulers: a bounded pool of threads, and a thread per call.
  *
  * Part of tame.h. The caller waits in receive, not on a thread: the NIF returns {'$tame', wait,
- * Ref} to the wrapper tame:value/2, and {Ref, Result} follows by enif_send. First come, first
- * served; more calls than may wait are refused at once. A caller that dies takes its call with it,
- * whether it waits or runs. */
+ * Ref, Again} to the wrapper tame:value/3, and {Ref, done} follows by enif_send when all steps are
+ * done. Then the caller calls the NIF again (tame/again.h), which makes the result. First come,
+ * first served; more calls than may wait are refused at once. A caller that dies takes its call
+ * with it, whether it waits, runs or is done. */
 #ifndef TAME_POOL_H
 #define TAME_POOL_H
 
@@ -39,34 +40,43 @@ static inline int tame_impl_pool_size(const struct tame_impl_instance *instance)
 
 /* ---- on a thread of ours -------------------------------------------------------------------- */
 
-static inline int tame_impl_turn(struct tame_impl_run *run, enum tame_impl_answer from,
-                                 enum tame_impl_answer to)
+/* {Ref, done} to the caller. No term of the author's is made on this thread: only what any thread
+ * may make. */
+static inline void tame_impl_send_done(struct tame_impl_run *run, ErlNifEnv *message,
+                                       ERL_NIF_TERM reference)
 {
-    int expected = from;
-
-    return __atomic_compare_exchange_n(&run->answer, &expected, to, 0, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_ACQUIRE);
+    /* A caller that has died meanwhile is no error. */
+    (void)enif_send(NULL, &run->caller, message,
+                    enif_make_tuple2(message, reference, enif_make_atom(message, "done")));
+    enif_free_env(message);
 }
 
 /* All steps in one go, each of them looking whether the caller still lives; then the message. */
 static inline void tame_impl_work(struct tame_impl_run *run)
 {
     enum tame_status status = TAME_MORE;
+    ErlNifEnv *message;
+    ERL_NIF_TERM reference;
 
     while (status == TAME_MORE && !tame_impl_stopped(run))
         status = tame_impl_long_slice(run, tame_now_ns());
-    if (status == TAME_DONE) {
-        run->result = tame_impl_result(run);
-        if (tame_impl_turn(run, TAME_IMPL_LOOKED_FOR, TAME_IMPL_THERE))
-            return;
-        /* A caller that has died meanwhile is no error. */
-        (void)enif_send(NULL, &run->caller, run->own_env,
-                        enif_make_tuple2(run->own_env, run->reference, run->result));
+    if (status != TAME_DONE) {
+        /* Now, not in the destructor: the caller's stack may hold the run until its next
+         * collection. */
+        tame_impl_drop(NULL, run);
+        return;
     }
-    tame_impl_cleanup(run);
-    /* Now, not in the destructor: the caller's stack may hold the run until its next collection. */
-    enif_free_env(run->own_env);
-    run->own_env = NULL;
+    if (tame_impl_turn(run, TAME_IMPL_LOOKED_FOR, TAME_IMPL_THERE))
+        return;
+    /* Before it is there, because from then on own_env may be the caller's. */
+    message = enif_alloc_env();
+    reference = enif_make_copy(message, run->reference);
+    (void)tame_impl_turn(run, TAME_IMPL_BY_MESSAGE, TAME_IMPL_THERE);
+    tame_impl_send_done(run, message, reference);
+    /* See tame_impl_run_down. */
+    if (__atomic_load_n(&run->stop, __ATOMIC_SEQ_CST) &&
+        tame_impl_turn(run, TAME_IMPL_THERE, TAME_IMPL_TAKEN))
+        tame_impl_drop(NULL, run);
 }
 
 /* How long a worker that has just ended a run looks for the next before it sleeps: to wake a
@@ -297,13 +307,13 @@ static inline int tame_impl_worth_a_look(struct tame_impl_run *run)
            __atomic_fetch_add(failed, 1, __ATOMIC_RELAXED) % TAME_IMPL_LOOK_PERIOD == 0;
 }
 
-/* The result, or `wait`. The caller has a hold of its own on the run, which it gives back. */
+/* The result, if it is there soon; then *found is set. */
 static inline ERL_NIF_TERM tame_impl_look(ErlNifEnv *env, struct tame_impl_run *run,
-                                          ERL_NIF_TERM wait)
+                                          const ERL_NIF_TERM argv[], int *found)
 {
     uint32_t *failed = &run->instance->learned[run->row->index].looks_failed;
     const uint64_t start_ns = tame_now_ns();
-    ERL_NIF_TERM result = wait;
+    ERL_NIF_TERM result = 0;
     uint64_t used_ns;
 
     do {
@@ -313,48 +323,60 @@ static inline ERL_NIF_TERM tame_impl_look(ErlNifEnv *env, struct tame_impl_run *
         used_ns = tame_now_ns() - start_ns;
     } while (__atomic_load_n(&run->answer, __ATOMIC_ACQUIRE) != TAME_IMPL_THERE &&
              used_ns < TAME_IMPL_LOOK_NS);
-    if (tame_impl_turn(run, TAME_IMPL_LOOKED_FOR, TAME_IMPL_BY_MESSAGE)) {
-        __atomic_fetch_add(failed, 1, __ATOMIC_RELAXED);
-    } else {
+    *found = !tame_impl_turn(run, TAME_IMPL_LOOKED_FOR, TAME_IMPL_BY_MESSAGE) &&
+             tame_impl_turn(run, TAME_IMPL_THERE, TAME_IMPL_TAKEN);
+    if (*found) {
         __atomic_store_n(failed, 0, __ATOMIC_RELAXED);
-        result = enif_make_copy(env, run->result);
-        enif_free_env(run->own_env);
-        run->own_env = NULL;
+        result = tame_impl_pay(env, tame_impl_take(env, run, argv), tame_now_ns() - start_ns);
+    } else {
+        __atomic_fetch_add(failed, 1, __ATOMIC_RELAXED);
+        (void)tame_charge(env, used_ns);
     }
-    (void)tame_charge(env, used_ns);
-    enif_release_resource(run);
     return result;
 }
 
+/* Copies what the steps read into an environment of the run's own, and nothing else: the other
+ * arguments stay with the caller, where result finds them. Returns 0 without memory. */
+static inline int tame_impl_own(struct tame_impl_run *run, ERL_NIF_TERM reference)
+{
+    const ERL_NIF_TERM *argv = run->call.argv;
+    ERL_NIF_TERM own_argv[TAME_MAX_ARGS];
+
+    run->own_env = enif_alloc_env();
+    if (run->own_env == NULL)
+        return 0;
+    for (int i = 0; i < run->call.impl_inputs_len; i++) {
+        const int arg = run->call.impl_inputs[i].arg;
+
+        own_argv[arg] = enif_make_copy(run->own_env, argv[arg]);
+    }
+    run->reference = enif_make_copy(run->own_env, reference);
+    run->call.env = run->own_env;
+    run->call.argv = NULL; /* until result */
+    return tame_impl_inputs(run, own_argv, 0);
+}
+
 /* Gives the run, with the caller's hold on it, to a thread. What it returns is the result, or tells
- * tame:value/2 to wait, or why not. */
+ * tame:value/3 to wait, or why not. */
 static inline ERL_NIF_TERM tame_impl_submit(ErlNifEnv *env, struct tame_impl_run *run)
 {
     struct tame_impl_pool *pool = run->instance->pool;
     const uint32_t limit = run->row->job->max_waiting;
+    const ERL_NIF_TERM *argv = run->call.argv; /* the caller's, for as long as this NIF runs */
     const ERL_NIF_TERM reference = enif_make_ref(env);
     const char *refused = NULL;
-    int looks = 0;
-    ERL_NIF_TERM wait;
+    int looks = 0, found = 0;
+    ERL_NIF_TERM term = 0;
 
-    run->own_env = enif_alloc_env();
-    if (run->own_env == NULL) {
-        enif_release_resource(run);
-        return tame_impl_raise_enomem(env);
-    }
-    for (int i = 0; i < run->call.argc; i++)
-        run->own_argv[i] = enif_make_copy(run->own_env, run->call.argv[i]);
-    run->reference = enif_make_copy(run->own_env, reference);
-    run->call.env = run->own_env;
-    run->call.argv = run->own_argv;
     enif_self(env, &run->caller);
     /* Monitored before a thread can have it; the destructor of the resource ends the monitor. */
-    if (!tame_impl_inputs(run, run->own_argv, 0) ||
+    if (!tame_impl_own(run, reference) ||
         enif_monitor_process(env, run, &run->caller, &run->monitor) != 0) {
         enif_release_resource(run);
         return tame_impl_raise_enomem(env);
     }
 
+    enif_keep_resource(run); /* ours, until the result or the term below */
     enif_mutex_lock(pool->lock);
     if (run->row->placement == TAME_THREAD) {
         if (!tame_impl_thread_start(pool, run))
@@ -366,10 +388,8 @@ static inline ERL_NIF_TERM tame_impl_submit(ErlNifEnv *env, struct tame_impl_run
         refused = "system_limit";
     } else {
         looks = pool->spinning > 0 && pool->waiting.len == 0 && tame_impl_worth_a_look(run);
-        if (looks) {
+        if (looks)
             run->answer = TAME_IMPL_LOOKED_FOR;
-            enif_keep_resource(run); /* for the look */
-        }
         tame_impl_queue_push(&pool->waiting, run); /* the queue owns the hold now */
         tame_impl_gate(run)->pooled++;
         /* One that spins takes the first; a sleeper is woken for the others. */
@@ -379,12 +399,16 @@ static inline ERL_NIF_TERM tame_impl_submit(ErlNifEnv *env, struct tame_impl_run
     enif_mutex_unlock(pool->lock);
 
     if (refused != NULL) {
-        enif_release_resource(run);
-        return tame_impl_error(env, refused);
+        enif_release_resource(run); /* the hold that was for the thread */
+        term = tame_impl_error(env, refused);
+    } else {
+        if (looks)
+            term = tame_impl_look(env, run, argv, &found);
+        if (!found)
+            term = tame_impl_wait(env, run, reference, argv);
     }
-    wait =
-        enif_make_tuple3(env, enif_make_atom(env, "$tame"), enif_make_atom(env, "wait"), reference);
-    return looks ? tame_impl_look(env, run, wait) : wait;
+    enif_release_resource(run);
+    return term;
 }
 
 #endif

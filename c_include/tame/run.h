@@ -1,9 +1,14 @@
-/* tame/run.h - one call of a job from its start to its result, on schedulers.
+/* tame/run.h - one call of a job from its start to its result.
  *
  * Part of tame.h. A run lives on the stack as long as the first slice; only when the job really
  * yields does it move into a resource, which every hop carries. So the VM owns a run that waits
  * for its next slice: when the caller is killed, or the library unloaded, the resource's
- * destructor ends the job. */
+ * destructor ends the job.
+ *
+ * The steps may run on any thread. `result` always runs in the caller's own process and
+ * environment, on a scheduler: much of what it may call needs one (docs/reference/threads.md). A
+ * run that has been off the schedulers therefore ends in a second call of its NIF (tame/again.h).
+ */
 #ifndef TAME_RUN_H
 #define TAME_RUN_H
 
@@ -32,6 +37,7 @@ struct tame_impl_learned;
 struct tame_impl_instance {
     int references;
     ErlNifResourceType *run_type;
+    ERL_NIF_TERM tag, module_name, type_name; /* atoms, which are valid everywhere */
     struct tame_impl_pool *pool;
     struct tame_impl_gate *gates;      /* one for each row */
     struct tame_impl_learned *learned; /* one for each row */
@@ -47,8 +53,16 @@ struct tame_impl_learned {
     uint32_t looks_failed; /* in a row: the answer was not there while the caller looked for it */
 };
 
-/* How a run off the schedulers answers; its caller may look for the result before it waits. */
-enum tame_impl_answer { TAME_IMPL_BY_MESSAGE, TAME_IMPL_LOOKED_FOR, TAME_IMPL_THERE };
+/* What has become of a run that its caller waits for. Who makes it THERE or gives it its TURN,
+ * gives it away; who makes it TAKEN (the caller, or what learns of the caller's death) owns it
+ * then. */
+enum tame_impl_answer {
+    TAME_IMPL_BY_MESSAGE, /* on a thread, or at the gate; the caller waits for a message */
+    TAME_IMPL_LOOKED_FOR, /* on a thread; the caller looks for it, and needs no message */
+    TAME_IMPL_THERE,      /* all steps are done; result is not made */
+    TAME_IMPL_TURN,       /* has its place at the gate */
+    TAME_IMPL_TAKEN
+};
 
 struct tame_impl_run {
     const struct tame_impl_row *row;
@@ -70,9 +84,7 @@ struct tame_impl_run {
     ErlNifEnv *own_env;
     ErlNifPid caller;
     ErlNifMonitor monitor;
-    ERL_NIF_TERM own_argv[TAME_MAX_ARGS];
-    ERL_NIF_TERM reference; /* in own_env */
-    ERL_NIF_TERM result;    /* in own_env, which is the caller's once the answer is there */
+    ERL_NIF_TERM reference; /* in own_env, where the inputs are as well */
     int answer;             /* atomic: enum tame_impl_answer */
     ErlNifTid tid;
     struct tame_impl_run *next; /* in a queue */
@@ -131,7 +143,9 @@ static inline int tame_impl_queue_remove(struct tame_impl_queue *queue, struct t
 #define TAME_IMPL_STACK_STATE 1024
 
 static inline void tame_impl_gates_close(struct tame_impl_instance *instance);
-static inline void tame_impl_gate_leave(struct tame_impl_run *run);
+static inline void tame_impl_gate_leave(ErlNifEnv *env, struct tame_impl_run *run);
+static inline void tame_impl_gate_free(ErlNifEnv *env, struct tame_impl_instance *instance,
+                                       const struct tame_impl_row *row);
 static inline void tame_impl_gate_forget(struct tame_impl_run *run);
 static inline void tame_impl_pool_forget(struct tame_impl_run *run);
 
@@ -177,16 +191,26 @@ static inline void tame_impl_crowd_leave(struct tame_impl_run *run)
     run->in_crowd = 0;
 }
 
-/* The one place where cleanup is called, and where the run's place becomes free. */
-static inline void tame_impl_cleanup(struct tame_impl_run *run)
+/* The one place where cleanup is called, and where the run's place becomes free. `env` is that of
+ * the NIF or the callback that this is called from; NULL on a thread of ours. */
+static inline void tame_impl_cleanup(ErlNifEnv *env, struct tame_impl_run *run)
 {
     if (run->initialised && run->row->job->cleanup != NULL)
         run->row->job->cleanup(run->call.impl_state);
     run->initialised = 0;
     tame_impl_crowd_leave(run);
     if (run->admitted)
-        tame_impl_gate_leave(run);
+        tame_impl_gate_leave(env, run);
     run->admitted = 0;
+}
+
+/* Ends a run that has an environment of its own, whose result nobody wants. */
+static inline void tame_impl_drop(ErlNifEnv *env, struct tame_impl_run *run)
+{
+    tame_impl_cleanup(env, run);
+    if (run->own_env != NULL)
+        enif_free_env(run->own_env);
+    run->own_env = NULL;
 }
 
 /* The run as it begins; its state is `state`, zeroed. */
@@ -258,14 +282,36 @@ static inline int tame_impl_inputs(struct tame_impl_run *run, ERL_NIF_TERM argv[
     return 1;
 }
 
+static inline ERL_NIF_TERM tame_impl_error(ErlNifEnv *env, const char *reason)
+{
+    return enif_make_tuple3(
+        env, enif_make_atom(env, "$tame"), enif_make_atom(env, "error"),
+        enif_make_tuple2(env, enif_make_atom(env, "tame"), enif_make_atom(env, reason)));
+}
+
 /* Runs init. Returns 1, or 0 with the error to return in call.impl_error. */
 static inline int tame_impl_init(struct tame_impl_run *run)
 {
+    struct tame_call *call = &run->call;
+
     run->initialised = 1;
-    if (run->row->job->init(&run->call, run->call.impl_state) == TAME_INIT_OK)
+    if (run->row->job->init(call, call->impl_state) == TAME_INIT_OK)
         return 1;
-    tame_impl_cleanup(run);
+    tame_impl_cleanup(call->env, run);
+    /* No term at all would let the caller wait for ever. With an exception it is what a NIF
+     * returns. */
+    if (call->impl_error == 0 && !enif_has_pending_exception(call->env, NULL))
+        call->impl_error = tame_impl_error(call->env, "init_failed");
     return 0;
+}
+
+static inline int tame_impl_turn(struct tame_impl_run *run, enum tame_impl_answer from,
+                                 enum tame_impl_answer to)
+{
+    int expected = from;
+
+    return __atomic_compare_exchange_n(&run->answer, &expected, to, 0, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_SEQ_CST);
 }
 
 /* Nobody wants the result any more, or the VM is about to end: then no slice follows. */
@@ -319,11 +365,12 @@ static inline struct tame_slice tame_impl_slice(struct tame_impl_run *run, uint6
     return slice;
 }
 
+/* On a scheduler of the caller's, with call.env and call.argv as they are there. */
 static inline ERL_NIF_TERM tame_impl_result(struct tame_impl_run *run)
 {
     ERL_NIF_TERM result = run->row->job->result(&run->call, run->call.impl_state);
 
-    tame_impl_cleanup(run);
+    tame_impl_cleanup(run->call.env, run);
     return result;
 }
 
@@ -411,7 +458,7 @@ static inline ERL_NIF_TERM tame_impl_park(ErlNifEnv *env, struct tame_impl_run *
     ERL_NIF_TERM argv[TAME_MAX_ARGS + 1];
 
     if (run == NULL) {
-        tame_impl_cleanup(on_stack);
+        tame_impl_cleanup(env, on_stack);
         return tame_impl_raise_enomem(env);
     }
     if (run->row->placement == TAME_AUTO) {
@@ -463,7 +510,7 @@ static inline int tame_impl_exceeds(const struct tame_impl_run *run, uint64_t ns
 }
 
 static inline ERL_NIF_TERM tame_impl_submit(ErlNifEnv *env, struct tame_impl_run *run);
-static inline ERL_NIF_TERM tame_impl_gate_enter(struct tame_impl_run *run, ERL_NIF_TERM argv[]);
+static inline ERL_NIF_TERM tame_impl_gate_enter(struct tame_impl_run *run);
 
 /* The run that argv[0] holds, ready for a slice here; NULL when it is none. */
 static inline struct tame_impl_run *tame_impl_resume(ErlNifEnv *env, int argc,
@@ -493,8 +540,12 @@ static inline ERL_NIF_TERM tame_impl_hop(ErlNifEnv *env, int argc, const ERL_NIF
     if (run == NULL)
         return enif_make_badarg(env);
     slice = tame_impl_slice(run, start_ns, tame_impl_slice_ns(run));
-    if (slice.status == TAME_DONE)
-        return tame_impl_pay(env, tame_impl_result(run), run->owed_ns + slice.used_ns);
+    if (slice.status == TAME_DONE) {
+        const uint64_t owed_ns = run->owed_ns;
+        const ERL_NIF_TERM result = tame_impl_result(run);
+
+        return tame_impl_pay(env, result, owed_ns + tame_now_ns() - start_ns);
+    }
     run->owed_ns = tame_charge(env, run->owed_ns + slice.used_ns);
     if (tame_impl_takes_long(run)) {
         tame_impl_crowd_leave(run);
@@ -567,7 +618,7 @@ static inline ERL_NIF_TERM tame_impl_dirty(ErlNifEnv *env, struct tame_impl_run 
 {
     while (tame_impl_long_slice(run, tame_now_ns()) != TAME_DONE) {
         if (!enif_is_current_process_alive(env) || tame_impl_stopped(run)) {
-            tame_impl_cleanup(run);
+            tame_impl_cleanup(env, run);
             return enif_make_atom(env, "killed");
         }
     }
@@ -582,7 +633,7 @@ static inline ERL_NIF_TERM tame_impl_move_off(ErlNifEnv *env, struct tame_impl_r
     struct tame_impl_run *run = tame_impl_run_move(on_stack);
 
     if (run == NULL) {
-        tame_impl_cleanup(on_stack);
+        tame_impl_cleanup(env, on_stack);
         return tame_impl_raise_enomem(env);
     }
     return tame_impl_submit(env, run);
@@ -591,17 +642,19 @@ static inline ERL_NIF_TERM tame_impl_move_off(ErlNifEnv *env, struct tame_impl_r
 /* ---- the entry of every NIF --------------------------------------------------------------- */
 
 static inline ERL_NIF_TERM tame_impl_begin(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[],
-                                           const struct tame_impl_row *row, void *state)
+                                           const struct tame_impl_row *row, void *state,
+                                           int admitted)
 {
-    ERL_NIF_TERM first[TAME_MAX_ARGS]; /* the arguments, once the gate has taken its own out */
     const uint64_t start_ns = tame_now_ns();
     struct tame_impl_run run;
     struct tame_slice slice;
+    ERL_NIF_TERM result;
     int crowded = 0;
 
     tame_impl_run_begin(&run, row, env, argc, argv, state, start_ns);
-    if (row->job->max_running > 0) {
-        const ERL_NIF_TERM refused = tame_impl_gate_enter(&run, first);
+    run.admitted = admitted;
+    if (row->job->max_running > 0 && !admitted) {
+        const ERL_NIF_TERM refused = tame_impl_gate_enter(&run);
 
         if (!run.admitted)
             return refused;
@@ -636,14 +689,17 @@ static inline ERL_NIF_TERM tame_impl_begin(ErlNifEnv *env, int argc, const ERL_N
     default:
         slice = tame_impl_slice(&run, start_ns, tame_impl_slice_ns(&run));
     }
-    if (slice.status == TAME_DONE)
-        return tame_impl_pay(env, tame_impl_result(&run), slice.used_ns);
+    if (slice.status == TAME_DONE) {
+        result = tame_impl_result(&run);
+        return tame_impl_pay(env, result, tame_now_ns() - start_ns);
+    }
     run.owed_ns = tame_charge(env, slice.used_ns);
     return crowded ? tame_impl_move_off(env, &run) : tame_impl_park(env, &run);
 }
 
-static inline ERL_NIF_TERM tame_impl_enter(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[],
-                                           const struct tame_impl_row *row)
+/* A call with these arguments; `admitted`: it has its place at the gate already. */
+static inline ERL_NIF_TERM tame_impl_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[],
+                                          const struct tame_impl_row *row, int admitted)
 {
     const size_t size = row->job->state_size;
 
@@ -655,16 +711,19 @@ static inline ERL_NIF_TERM tame_impl_enter(ErlNifEnv *env, int argc, const ERL_N
         } state;
 
         memset(state.bytes, 0, size);
-        return tame_impl_begin(env, argc, argv, row, state.bytes);
+        return tame_impl_begin(env, argc, argv, row, state.bytes, admitted);
     } else {
         /* Freed below: a run that goes on has moved out of it. */
         void *memory = enif_alloc(size + TAME_IMPL_ALIGN);
         ERL_NIF_TERM term;
 
-        if (memory == NULL)
+        if (memory == NULL) {
+            if (admitted)
+                tame_impl_gate_free(env, (struct tame_impl_instance *)enif_priv_data(env), row);
             return tame_impl_raise_enomem(env);
+        }
         memset(memory, 0, size + TAME_IMPL_ALIGN);
-        term = tame_impl_begin(env, argc, argv, row, tame_impl_align(memory));
+        term = tame_impl_begin(env, argc, argv, row, tame_impl_align(memory), admitted);
         enif_free(memory);
         return term;
     }
@@ -676,23 +735,27 @@ static inline void tame_impl_run_destroy(ErlNifEnv *env, void *object)
 {
     struct tame_impl_run *run = (struct tame_impl_run *)object;
 
-    (void)env;
-    tame_impl_cleanup(run);
-    if (run->own_env != NULL)
-        enif_free_env(run->own_env);
+    tame_impl_drop(env, run);
     tame_impl_instance_release(run->instance);
 }
 
-/* The caller of a run that is off the schedulers, or waits for them or at the gate, is dead. */
+/* The caller of a run that is off the schedulers, or waits for them or at the gate, is dead. A run
+ * whose steps are done ends here, because somebody else may still hold the term that names it. */
 static inline void tame_impl_run_down(ErlNifEnv *env, void *object, ErlNifPid *pid,
                                       ErlNifMonitor *monitor)
 {
-    (void)env;
+    struct tame_impl_run *run = (struct tame_impl_run *)object;
+
     (void)pid;
     (void)monitor;
-    __atomic_store_n(&((struct tame_impl_run *)object)->stop, 1, __ATOMIC_RELAXED);
-    tame_impl_gate_forget((struct tame_impl_run *)object);
-    tame_impl_pool_forget((struct tame_impl_run *)object);
+    /* The thread makes it THERE and then reads stop; this writes stop and then looks whether it is
+     * THERE. In one order for all, at least one of them sees what the other did. */
+    __atomic_store_n(&run->stop, 1, __ATOMIC_SEQ_CST);
+    tame_impl_gate_forget(run);
+    tame_impl_pool_forget(run);
+    if (tame_impl_turn(run, TAME_IMPL_THERE, TAME_IMPL_TAKEN) ||
+        tame_impl_turn(run, TAME_IMPL_TURN, TAME_IMPL_TAKEN))
+        tame_impl_drop(env, run);
 }
 
 #endif

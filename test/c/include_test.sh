@@ -12,7 +12,7 @@ flags="-Wall -Wextra -Werror -isystem $erts_include -I$c_include"
 checks=0
 
 # The parts of pool.h that only make sense together with it.
-parts='tame/run.h tame/gate.h'
+parts='tame/run.h tame/again.h tame/gate.h'
 
 compiles() { # LANGUAGE HEADER COMPILER...
     language=$1 header=$2

@@ -190,7 +190,7 @@ defmodule Tame.TameHTest do
       out
     end
 
-    @row "F(run, 0, job, TAME_AUTO)"
+    @row "F(run, 0, job, TAME_INLINE)"
     @right ".state_size = 1, .init = init, .step = step, .result = result"
 
     test "(one that is right loads)" do
@@ -222,6 +222,19 @@ defmodule Tame.TameHTest do
       out = load(@right <> ", .stack_kib = TAME_MAX_STACK_KIB + 1", @row)
       assert out =~ "wrong:run/0 is refused: its stack_kib is more than TAME_MAX_STACK_KIB"
       assert out =~ "{error,{load,"
+    end
+
+    for {what, members, placement} <- [
+          {"auto", "", "TAME_AUTO"},
+          {"a thread", "", "TAME_THREAD"},
+          {"the pool", "", "TAME_POOL"},
+          {"max_running", ", .max_running = 1", "TAME_YIELDING"}
+        ] do
+      test "fails to load without an argument, where a call may wait: #{what}" do
+        out = load(@right <> unquote(members), "F(run, 0, job, #{unquote(placement)})")
+        assert out =~ "wrong:run/0 is refused: without an argument it cannot wait"
+        assert out =~ "{error,{load,"
+      end
     end
 
     test "does not compile with a row that appears twice, and the compiler names it" do

@@ -37,23 +37,23 @@ defmodule Tame.ThreadTest do
 
   static const struct tame_job deep = {.state_size = sizeof(struct deep), .init = init, .step = step,
                                        .result = result, .stack_kib = STACK_KIB};
-  #define FUNCTIONS(F) F(inline_nif, 0, deep, TAME_INLINE) \\
-      F(thread_nif, 0, deep, TAME_THREAD) F(pool_nif, 0, deep, TAME_POOL)
+  #define FUNCTIONS(F) F(inline_nif, 1, deep, TAME_INLINE) \\
+      F(thread_nif, 1, deep, TAME_THREAD) F(pool_nif, 1, deep, TAME_POOL)
   TAME_NIF_INIT(deep, FUNCTIONS)
   """
 
   @erl """
   -module(deep).
   -export([inline/0, thread/0, pool/0]).
-  -nifs([inline_nif/0, thread_nif/0, pool_nif/0]).
+  -nifs([inline_nif/1, thread_nif/1, pool_nif/1]).
   -on_load(load/0).
   load() -> erlang:load_nif("./deep", 0).
-  inline() -> tame:value(inline_nif(), {?MODULE, inline, []}).
-  thread() -> tame:value(thread_nif(), {?MODULE, thread, []}).
-  pool() -> tame:value(pool_nif(), {?MODULE, pool, []}).
-  inline_nif() -> erlang:nif_error(nif_not_loaded).
-  thread_nif() -> erlang:nif_error(nif_not_loaded).
-  pool_nif() -> erlang:nif_error(nif_not_loaded).
+  inline() -> tame:value(inline_nif([]), fun inline_nif/1, {?MODULE, inline, []}).
+  thread() -> tame:value(thread_nif([]), fun thread_nif/1, {?MODULE, thread, []}).
+  pool() -> tame:value(pool_nif([]), fun pool_nif/1, {?MODULE, pool, []}).
+  inline_nif(_) -> erlang:nif_error(nif_not_loaded).
+  thread_nif(_) -> erlang:nif_error(nif_not_loaded).
+  pool_nif(_) -> erlang:nif_error(nif_not_loaded).
   """
 
   defp library(stack_mib, stack_kib) do

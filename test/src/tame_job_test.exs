@@ -108,6 +108,42 @@ defmodule Tame.JobTest do
     end
   end
 
+  describe "a call whose steps are done, and whose result is not made" do
+    test "is cleaned up when its caller dies, and is no other process's", context do
+      assert {:badarg, before, later, 2} =
+               run(start_peer(context), :die_before_fetch, [context.path])
+
+      assert %{init: 1, result: 0, cleanup: 0} = before
+      assert %{init: 1, result: 0, cleanup: 1, broken: 0} = later
+    end
+
+    test "gives its place back when its caller dies", context do
+      assert run(start_peer(context), :gate_before_fetch, [context.path]) == {2, 2}
+    end
+
+    test "is asked for it once, by the NIF that was called", context do
+      assert {[:badarg, 1, :badarg], counters} =
+               run(start_peer(context), :fetch_twice, [context.path])
+
+      assert %{init: 1, result: 1, cleanup: 1, broken: 0} = counters
+    end
+
+    test "or that has its turn, goes on in a module that was loaded anew", context do
+      assert {[1, 2], counters} = run(start_peer(context), :upgrade_before_fetch, [context.path])
+      assert %{result: 2, broken: 0} = counters
+    end
+  end
+
+  test "an init that fails without a reason, or with an exception, does not hang its caller",
+       context do
+    peer = start_peer(context)
+
+    for placement <- @placements do
+      assert {placement, run(peer, :refused, [placement])} ==
+               {placement, {{:tame, :init_failed}, :badarg, {:tame, :not_the_nif}}}
+    end
+  end
+
   describe "the pool" do
     test "is first come first served", context do
       peer = start_peer(context, [~c"+S", ~c"1:1"])

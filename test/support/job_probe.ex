@@ -14,19 +14,19 @@ defmodule Tame.JobProbe do
   @doc "Every placement; a function of that name runs the job there. `few` is a pool for three."
   def placements, do: @placements
 
-  @doc "Yielding, two at once, three that wait."
-  def gated(us, bytes \\ "s") do
-    :tame.value(gated_nif(us, bytes), &gated_nif/2, {__MODULE__, :gated, [us, bytes]})
+  @doc "What wraps the NIF of another name by mistake."
+  def mistaken(us, bytes) do
+    :tame.value(pool_nif(us, bytes), fn _us -> :never end, {__MODULE__, :mistaken, [us, bytes]})
   end
 
-  def gated_nif(_us, _bytes), do: :erlang.nif_error(:nif_not_loaded)
-
-  for name <- @placements ++ [:few] do
+  # gated: yielding, two at once, three that wait; gated_pool: the same in the pool.
+  for name <- @placements ++ [:few, :gated, :gated_pool] do
     nif = :"#{name}_nif"
     def unquote(name)(us, bytes \\ "s"), do: unquote(:"#{name}_wrapped")(us, bytes)
 
     defp unquote(:"#{name}_wrapped")(us, bytes) do
-      :tame.value(unquote(nif)(us, bytes), {__MODULE__, unquote(name), [us, bytes]})
+      call = {__MODULE__, unquote(name), [us, bytes]}
+      :tame.value(unquote(nif)(us, bytes), &unquote(nif)(&1, &2), call)
     end
 
     # Public as well: called from elsewhere it leaves no frame of this module on the stack.
@@ -53,14 +53,14 @@ defmodule Tame.JobProbe do
   end
 
   @doc """
-  Builds the library with the flags of the others; with sanitizers where those are (see
-  `make test-sanitized`). Returns its path.
+  Builds the library of `natives/<name>_nif.c` with the flags of the others; with sanitizers where those
+  are (see `make test-sanitized`). Returns its path.
   """
-  def build(folder) do
+  def build(folder, name \\ "job_probe") do
     root = :tame.source_dir()
     erts = "erts-#{:erlang.system_info(:version)}"
     include = Path.join([:code.root_dir(), erts, "include"])
-    library = Path.join(folder, "job_probe.so")
+    library = Path.join(folder, name <> ".so")
 
     flags =
       if System.get_env("TAME_NATIVE_DIR"),
@@ -71,10 +71,10 @@ defmodule Tame.JobProbe do
       ~w(-std=gnu11 -Wall -Wextra -Werror -g -fPIC -shared -fvisibility=hidden) ++
         flags ++
         ["-I#{include}", "-I#{Path.join(root, "c_include")}", "-o", library] ++
-        [Path.join(root, "test/support/natives/job_probe_nif.c")]
+        [Path.join(root, "test/support/natives/#{name}_nif.c")]
 
     {output, status} = System.cmd("cc", args, stderr_to_stdout: true)
-    if status != 0, do: raise("the job probe does not build:\n" <> output)
+    if status != 0, do: raise("#{name} does not build:\n" <> output)
     library
   end
 end

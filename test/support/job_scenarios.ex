@@ -173,6 +173,103 @@ defmodule Tame.JobScenarios do
     admitted
   end
 
+  @doc """
+  A caller that has all steps done and has not asked for the result: what another process gets that asks in
+  its place, and how much is cleaned up after its death, although others hold what it would have asked with.
+  """
+  def die_before_fetch(path) do
+    {caller, again} = done(:pool_nif)
+    stolen = catch_error(fn -> apply(JobProbe, :pool_nif, again) end)
+    before = JobProbe.counters(path)
+    stop(caller)
+    wait_until(fn -> ended?(path) end)
+    {stolen, before, JobProbe.counters(path), length(again)}
+  end
+
+  @doc "Places of `gated_pool` (2) after their callers died with all steps done: how many calls then get one."
+  def gate_before_fetch(path) do
+    held = for _ <- 1..2, do: done(:gated_pool_nif)
+    for {caller, _} <- held, do: stop(caller)
+    before = JobProbe.counters(path).init
+    running = for _ <- 1..2, do: start(:gated_pool, @endless_us)
+    catch_timeout(fn -> wait_until(fn -> JobProbe.counters(path).init == before + 2 end, 5000) end)
+    admitted = JobProbe.counters(path).init - before
+    Enum.each(running, &stop/1)
+    {admitted, length(held)}
+  end
+
+  @doc "A result is fetched once: the second time, and with another NIF of the same library."
+  def fetch_twice(path) do
+    {{pid, _} = caller, again} = done(:pool_nif)
+    answers = for nif <- [:few_nif, :pool_nif, :pool_nif], do: ask(pid, nif, again)
+    stop(caller)
+    {answers, JobProbe.counters(path)}
+  end
+
+  @doc """
+  Loads the module anew, purging the old, while one call has all steps done and one has its turn at the gate;
+  then both go on. Returns what they get.
+  """
+  def upgrade_before_fetch(path) do
+    {{done, _} = first, again_done} = done(:pool_nif)
+    running = for _ <- 1..2, do: start(:gated_nif, @endless_us)
+    wait_until(fn -> JobProbe.counters(path).init == 3 end)
+    {{turn, _} = second, again_turn} = waiting(:gated_nif)
+    Enum.each(running, &stop/1)
+    :ok = ask(turn, :wait_for_message, [])
+    {:module, JobProbe} = :code.load_file(JobProbe)
+    :code.purge(JobProbe)
+    answers = [ask(done, :pool_nif, again_done), ask(turn, :gated_nif, again_turn)]
+    Enum.each([first, second], &stop/1)
+    wait_until(fn -> ended?(path) end)
+    {answers, JobProbe.counters(path)}
+  end
+
+  # A process that has made a bare call of the NIF, whose steps are done, and waits to be asked for the rest.
+  defp done(nif) do
+    {{pid, _} = caller, again} = waiting(nif)
+    :ok = ask(pid, :wait_for_message, [])
+    {caller, again}
+  end
+
+  defp waiting(nif) do
+    me = self()
+
+    caller =
+      spawn_monitor(fn ->
+        {:"$tame", :wait, ref, again} = apply(JobProbe, nif, [300, "long enough s"])
+        send(me, {self(), again})
+        answer_asked(ref)
+      end)
+
+    {pid, _} = caller
+    receive(do: ({^pid, again} -> {caller, again}))
+  end
+
+  defp answer_asked(ref) do
+    receive do
+      {from, :wait_for_message, []} ->
+        receive(do: ({^ref, _} -> send(from, {self(), :ok})))
+
+      {from, nif, again} ->
+        send(from, {self(), catch_error(fn -> apply(JobProbe, nif, again) end)})
+    end
+
+    answer_asked(ref)
+  end
+
+  defp ask(pid, nif, again) do
+    send(pid, {self(), nif, again})
+    receive(do: ({^pid, answer} -> answer))
+  end
+
+  @doc "What a call raises whose init failed without saying why, or with an exception; and a mistaken wrapper."
+  def refused(placement) do
+    {catch_error(fn -> apply(JobProbe, placement, [1, "failed"]) end),
+     catch_error(fn -> apply(JobProbe, placement, [1, "raised"]) end),
+     catch_error(fn -> JobProbe.mistaken(1, "s") end)}
+  end
+
   defp start_and_wait(function) do
     caller = {pid, _} = start(function, 100)
     wait_until(fn -> waits?(caller) or not Process.alive?(pid) end)
@@ -270,7 +367,7 @@ defmodule Tame.JobScenarios do
   end
 
   defp waits?({pid, _}) do
-    # value/2 waits for a result, value/3 for a turn.
+    # For its turn, or until the steps are done.
     match?(
       [current_function: {:tame, :value, _}, status: :waiting],
       Process.info(pid, [:current_function, :status])

@@ -43,6 +43,14 @@ struct probe {
     int raises;
 };
 
+static int is_word(ErlNifEnv *env, ERL_NIF_TERM term, const char *word)
+{
+    ErlNifBinary binary;
+
+    return enif_inspect_binary(env, term, &binary) && binary.size == strlen(word) &&
+           memcmp(binary.data, word, binary.size) == 0;
+}
+
 static enum tame_init_status probe_init(struct tame_call *call, void *state)
 {
     struct probe *probe = state;
@@ -55,12 +63,18 @@ static enum tame_init_status probe_init(struct tame_call *call, void *state)
     if (probe->memory == NULL)
         return tame_enomem(call);
     *probe->memory = ALIVE;
+    if (is_word(call->env, call->argv[1], "failed"))
+        return TAME_INIT_FAILED;
+    if (is_word(call->env, call->argv[1], "raised")) {
+        (void)enif_make_badarg(call->env);
+        return TAME_INIT_FAILED;
+    }
     if (!enif_get_uint64(call->env, call->argv[0], &us))
         return tame_badarg(call, 1, "must be microseconds");
     if (!tame_input_binary(call, 1, &probe->input))
         return tame_badarg(call, 2, "must be a binary");
     probe->left_us = us;
-    probe->raises = probe->input.size == 6 && memcmp(probe->input.data, "raises", 6) == 0;
+    probe->raises = is_word(call->env, call->argv[1], "raises");
     return tame_ok(call, us);
 }
 
@@ -87,7 +101,8 @@ static ERL_NIF_TERM probe_result(struct tame_call *call, void *state)
     struct probe *probe = state;
     const uint64_t number = count(&counters->result);
 
-    if (*probe->memory != ALIVE)
+    if (*probe->memory != ALIVE ||
+        (probe->input.size > 0 && probe->input.data[probe->input.size - 1] != 's'))
         count(&counters->broken);
     if (probe->raises)
         return enif_raise_exception(call->env, enif_make_atom(call->env, "from_result"));
@@ -123,6 +138,7 @@ static const struct tame_job gated = {JOB, .max_running = 2, .max_waiting = 3};
     F(thread_nif, 2, probe, TAME_THREAD)                 \
     F(pool_nif, 2, probe, TAME_POOL)                     \
     F(few_nif, 2, few, TAME_POOL)                        \
-    F(gated_nif, 2, gated, TAME_YIELDING)
+    F(gated_nif, 2, gated, TAME_YIELDING)                \
+    F(gated_pool_nif, 2, gated, TAME_POOL)
 
 TAME_NIF_INIT(Elixir.Tame.JobProbe, FUNCTIONS)
