@@ -1,0 +1,78 @@
+defmodule Tame.HostileControlTest do
+  # The control port is as hostile as the ring: whatever a host says on it, and whatever it does, the VM
+  # lives, answers, and has nothing left of it in the end.
+  use ExUnit.Case, async: true
+
+  alias Tame.HostileScenarios
+  alias Tame.Test.{CLibrary, HostileAttacks, HostileHost, OsProcess}
+
+  # Unknown names in a million places make no atoms; modules that are loaded late, and names within
+  # max_atoms, may make some.
+  @atoms 110_000
+  @memory 256 * 1_048_576
+  @info_ms 1000
+  @logged 2000
+
+  setup_all do
+    %{program: HostileHost.build!(CLibrary.tmp_dir!())}
+  end
+
+  for name <- HostileAttacks.names() do
+    @tag timeout: 150_000
+    test "a host that attacks: #{name}", %{program: program} do
+      name = unquote(name)
+      folder = CLibrary.tmp_dir!()
+      peer = start()
+      seen = attack(peer, name, program, folder)
+
+      assert seen.wrong == [], "another library, or tame:info/0: #{inspect(seen)}"
+      assert seen.info_ms < @info_ms
+
+      assert seen.restored == :ok or match?({:error, {:not_isolated, _}}, seen.restored),
+             inspect(seen)
+
+      assert seen.other == :right, inspect(seen)
+      assert seen.decoy, "an OS process was killed that is none of tame's"
+      assert seen.witness == [], "a process got messages that the library did not know"
+      assert seen.starts >= seen.wanted, "not every part was played: #{inspect(seen)}"
+      assert seen.atoms < @atoms, inspect(seen)
+      assert seen.memory < @memory, inspect(seen)
+      assert seen.logged < @logged, inspect(seen)
+      # The VM lives, and so does none of the hosts.
+      assert :peer.call(peer, :erlang, :node, []) == :nonode@nohost
+      for os_pid <- started_from(folder), do: OsProcess.await_gone(os_pid)
+      Process.unlink(peer)
+      :peer.stop(peer)
+    end
+  end
+
+  # A VM in a namespace of OS processes of its own: one that believes what a host says of itself might kill
+  # any process of this machine. A shell is the namespace's first process, because nothing in there could
+  # kill that.
+  defp start do
+    paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
+    root = if File.stat!("/proc/self").uid == 0, do: [], else: [~c"--user", ~c"--map-root-user"]
+    shell = [~c"/bin/sh", ~c"-c", ~c"\"$0\" \"$@\"; exit $?", :os.find_executable(~c"erl")]
+    flags = [~c"--pid", ~c"--fork", ~c"--kill-child", ~c"--mount-proc"]
+    exec = {:os.find_executable(~c"unshare"), root ++ flags ++ shell}
+    {:ok, peer, _} = :peer.start_link(%{connection: :standard_io, args: paths, exec: exec})
+    {:ok, theirs} = :peer.call(peer, :file, :read_link, [~c"/proc/self/ns/pid"])
+    assert to_string(theirs) != File.read_link!("/proc/self/ns/pid")
+    peer
+  end
+
+  defp attack(peer, name, program, folder) do
+    Process.flag(:trap_exit, true)
+    :peer.call(peer, HostileScenarios, :attack, [name, program, folder], 140_000)
+  catch
+    kind, reason -> flunk("the VM has ended, or answers no more: #{inspect({kind, reason})}")
+  end
+
+  # By the path that they were started with, which no other test has.
+  defp started_from(folder) do
+    for file <- Path.wildcard("/proc/[0-9]*/cmdline"),
+        {:ok, line} <- [File.read(file)],
+        String.starts_with?(line, folder),
+        do: file |> Path.dirname() |> Path.basename()
+  end
+end
