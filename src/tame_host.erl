@@ -354,10 +354,11 @@ look() ->
 
 look(#host{ring = Ring, beat = Beat, spec = #{options := #{grace_ms := GraceMs}}} = Host) ->
     case tame_ring:abandoned(Ring, GraceMs) of
-        0 ->
-            {Actions, Later} = tame_heartbeat:look(tame_ring:pulse(Ring), Beat),
+        {0, Untouched} ->
+            {Answered, InUse, OldestMs} = tame_ring:pulse(Ring),
+            {Actions, Later} = tame_heartbeat:look({Answered, InUse, OldestMs, Untouched}, Beat),
             acted(Actions, Host#host{beat = Later});
-        _ ->
+        {_Taken, _} ->
             kill(overdue, up, Host)
     end.
 

@@ -97,7 +97,7 @@ start_link() ->
 
 -spec runs() -> boolean().
 runs() ->
-    whereis(?MODULE) =/= undefined.
+    whereis(tame_sup) =/= undefined.
 
 -spec isolate(module(), options()) -> ok | refusal().
 isolate(Module, Options) when is_atom(Module) ->

@@ -82,8 +82,12 @@ name(Module) ->
 %% What erlang:load_nif/2 would do: starts the hosts, and returns when the first has loaded the library.
 -spec load(module(), file:filename_all(), term()) -> ok | {error, {atom(), string()}}.
 load(Module, Path, LoadInfo) ->
-    {ok, #entry{options = #{start_ms := StartMs}}} = tame_registry:find(Module),
-    gen_statem:call(name(Module), {load, Path, LoadInfo}, StartMs + ?ASK_MS).
+    case tame_registry:find(Module) of
+        {ok, #entry{options = #{start_ms := StartMs}}} ->
+            gen_statem:call(name(Module), {load, Path, LoadInfo}, StartMs + ?ASK_MS);
+        error ->
+            exit(noproc)
+    end.
 
 %% A ring of a host that is up; waits for one for this long. Exits when the pool is being replaced.
 -spec ring(module(), timeout()) -> {ok, tame_ring:ring()} | {error, refusal()}.

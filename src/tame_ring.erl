@@ -202,9 +202,9 @@ used(Ring, Ids) ->
 hold(Ring, Refs) ->
     tame_ring_nif:hold(Ring, Refs).
 
-%% How many calls are not answered though nobody has waited for them for so many ms; whether the host has begun
-%% with them is its own word, and not asked.
--spec abandoned(ring(), non_neg_integer()) -> non_neg_integer().
+%% How many calls are not answered though nobody has waited for them for this many ms: those that a worker of the
+%% host is at, and the others, which count only while no worker is at any call. Which are which is the host's word.
+-spec abandoned(ring(), non_neg_integer()) -> {Taken :: non_neg_integer(), Untouched :: non_neg_integer()}.
 abandoned(Ring, Ms) ->
     tame_ring_nif:abandoned(Ring, Ms).
 

@@ -134,7 +134,7 @@ used(_Ring, _Ids) ->
 hold(_Ring, _Refs) ->
     erlang:nif_error(nif_not_loaded).
 
--spec abandoned(ring(), non_neg_integer()) -> non_neg_integer().
+-spec abandoned(ring(), non_neg_integer()) -> {non_neg_integer(), non_neg_integer()}.
 abandoned(_Ring, _Ms) ->
     erlang:nif_error(nif_not_loaded).
 

@@ -91,26 +91,36 @@ static ERL_NIF_TERM pulse(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 
 static ERL_NIF_TERM abandoned(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    /* (Ring, Ms) -> how many calls are not answered though nobody has wanted them for so long */
+    /* (Ring, Ms) -> {Taken, Untouched}: calls that are not answered though nobody has wanted them
+     * for this long, by whether the host says that a worker is at them. Untouched is 0 while a
+     * worker is at any call at all. */
     struct ring *ring;
-    unsigned ms, count = 0;
+    unsigned ms, taken = 0, untouched = 0, at_work = 0;
     const uint64_t now_ns = ring_now_ns();
 
     (void)argc;
     if (!enif_get_uint(env, argv[1], &ms))
         return enif_make_badarg(env);
-    if (!get_ring(env, argv[0], &ring))
-        return is_lost(env, argv[0]) ? enif_make_uint(env, 0) : enif_make_badarg(env);
+    if (!get_ring(env, argv[0], &ring)) {
+        if (!is_lost(env, argv[0]))
+            return enif_make_badarg(env);
+        return enif_make_tuple2(env, enif_make_uint(env, 0), enif_make_uint(env, 0));
+    }
     for (uint32_t i = 0; i < ring->vm.geometry.slots; i++) {
         struct slot *slot = &ring->slots[i];
+        const enum phase phase = __atomic_load_n(&slot->word, __ATOMIC_SEQ_CST) & 7;
+        const int is_taken = ring_vm_taken(&ring->vm, i);
 
+        at_work += phase != FREE && is_taken;
         /* If the slot passes to another call in between, that one is younger. */
-        if ((__atomic_load_n(&slot->word, __ATOMIC_SEQ_CST) & 7) == ABANDONED &&
-            now_ns - __atomic_load_n(&slot->abandoned_ns, __ATOMIC_RELAXED) >=
-                ms * UINT64_C(1000000))
-            count++;
+        if (phase == ABANDONED && now_ns - __atomic_load_n(&slot->abandoned_ns, __ATOMIC_RELAXED) >=
+                                      ms * UINT64_C(1000000)) {
+            taken += is_taken;
+            untouched += !is_taken;
+        }
     }
-    return enif_make_uint(env, count);
+    return enif_make_tuple2(env, enif_make_uint(env, taken),
+                            enif_make_uint(env, at_work > 0 ? 0 : untouched));
 }
 
 static uint64_t read_counter(const uint64_t *counter)

@@ -212,6 +212,12 @@ static inline int ring_vm_replied(struct ring_vm *vm, uint32_t index, uint32_t u
     return (state & ~(uint32_t)(RING_WAIT | RING_CANCEL)) == (use | RING_REPLY);
 }
 
+/* Whether a worker of the host has the call. Its word, so a hint. */
+static inline int ring_vm_taken(struct ring_vm *vm, uint32_t index)
+{
+    return (__atomic_load_n(&ring_vm_slot(vm, index)->state, __ATOMIC_ACQUIRE) & RING_TAKEN) != 0;
+}
+
 /* Asks to be rung for the reply. Returns 1 when it is there already. */
 static inline int ring_vm_wait(struct ring_vm *vm, uint32_t index, uint32_t use)
 {

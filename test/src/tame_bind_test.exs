@@ -12,7 +12,12 @@ defmodule Tame.BindTest do
       functions = [{:picky, 1} | for(arity <- Enum.reverse(@arities), do: {:nif, arity})]
       {:ok, bound} = :tame_bind.bind(unquote(how), module, functions, beam)
       {:module, ^module} = :code.load_binary(module, ~c"nowhere", bound)
-      on_exit(fn -> true = :code.delete(module) && true end)
+      :ok = :tame_isolated.add(module)
+
+      on_exit(fn ->
+        :ok = :tame_isolated.remove(module)
+        true = :code.delete(module) && true
+      end)
 
       for arity <- @arities do
         args = Enum.map(0..arity//1, &{:argument, &1}) |> Enum.take(arity)
@@ -22,8 +27,15 @@ defmodule Tame.BindTest do
 
       assert_raise FunctionClauseError, fn -> module.picky(:other) end
       assert {:error, {:load, text}} = module.load(~c"/no/such", 0)
-      assert to_string(text) =~ "not isolated"
+      assert to_string(text) =~ "ended while it was loaded"
       assert {:error, {:load, _}} = module.load_and_go_on(~c"/no/such", 0)
+
+      # Without a row it is not isolated any more, and never runs anything but an exception.
+      :ok = :tame_isolated.remove(module)
+      assert {:error, {:load, text}} = module.load(~c"/no/such", 0)
+      assert to_string(text) =~ "not isolated"
+      raised = catch_error(module.nif())
+      assert {:tame, {:restored, %{library: ^module}}} = raised
     end
   end
 

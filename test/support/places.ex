@@ -34,10 +34,10 @@ defmodule Tame.Test.Places do
   defp erlang(module, loads) do
     """
     -module(#{module}).
-    -export([new_cell/1, sum/1, meet/1, tell/2, pause_ms/1, atom/1, paused/1, start/0, stay/1, load/2]).
-    #{if loads == :on_load, do: "-on_load(start/0).", else: ""}
+    -export([new_cell/1, sum/1, meet/1, tell/2, pause_ms/1, atom/1, paused/1, start/0, stay/1]).
+    #{if loads == :on_load, do: "-on_load(start/0). -export([load/2]).", else: ""}
     start() -> erlang:load_nif(filename:rootname(code:which(?MODULE)), 0).
-    load(Path, Info) -> erlang:load_nif(Path, Info).
+    #{if loads == :on_load, do: "load(Path, Info) -> erlang:load_nif(Path, Info).", else: ""}
     new_cell(_) -> erlang:nif_error(not_loaded).
     sum(_) -> erlang:nif_error(not_loaded).
     meet(_) -> erlang:nif_error(not_loaded).

@@ -196,7 +196,7 @@ defmodule Tame.ProcessScenarios do
       Tame.Await.until(fn -> Enum.count(:tame.info()[module].hosts, &(&1.state == :up)) == hosts end)
 
     # Two at once go to two hosts: the first keeps its own busy.
-    cells = for n <- 1..20, do: {n, spread(module, n)}
+    cells = for n <- 1..20, do: {n, cell_beside(module, n)}
     sums = for {n, cell} <- cells, do: {n, elem(module.sum([cell, cell]), 1)}
     places = cells |> Enum.map(fn {_, cell} -> elem(module.sum([cell]), 0) end) |> Enum.uniq()
 
@@ -207,7 +207,7 @@ defmodule Tame.ProcessScenarios do
     {sums, length(places), mixed}
   end
 
-  defp spread(module, n) do
+  defp cell_beside(module, n) do
     busy = Task.async(fn -> module.pause_ms(rem(n, 2) * 20) end)
     if rem(n, 2) == 1, do: Tame.Await.until(fn -> in_use(module) > 0 end)
     cell = module.new_cell(n)
@@ -262,13 +262,13 @@ defmodule Tame.ProcessScenarios do
 
   @doc "An idle host of which the VM holds a resource, until it does not."
   def idle_with_resource do
-    module = start(:places, %{hosts: {1, 2}, idle_ms: 200, workers: 1, slots: 1})
+    module = start(:places, %{hosts: {1, 2}, idle_ms: 1000, workers: 1, slots: 1})
     tasks = for _ <- 1..6, do: Task.async(fn -> module.pause_ms(300) end)
     Task.await_many(tasks, 20_000)
     2 = length(:tame.info()[module].hosts)
     [_, %{os_pid: newest}] = :tame.info()[module].hosts
     cell = cell_in(module, newest)
-    Process.sleep(1500)
+    Process.sleep(3000)
     kept = length(:tame.info()[module].hosts)
     {^newest, 7} = module.sum([cell])
     {kept, released(module)}

@@ -104,4 +104,5 @@ static ErlNifFunc functions[] = {
     {"atom", 1, atom, 0},
 };
 
-ERL_NIF_INIT(MODULE, functions, load, NULL, NULL, NULL)
+#define INIT(module) ERL_NIF_INIT(module, functions, load, NULL, NULL, NULL)
+INIT(MODULE)
