@@ -1,7 +1,7 @@
 [
   inputs: [
     "{mix,.formatter}.exs",
-    "{lib,test,bench}/**/*.{ex,exs}",
+    "{lib,test,bench,soak}/**/*.{ex,exs}",
     "examples/*/mix.exs",
     "examples/*/{config,lib,test}/**/*.{ex,exs}"
   ],

@@ -7,6 +7,7 @@
 #
 #   make build    natives, the report's page script, Erlang and Elixir; warnings are errors
 #   make check    formatting and generated files
+#   make soak     30 minutes of isolated libraries under load while everything goes wrong
 #   make bench    the published figures, each from its script in bench/
 #   make matrix   build and test on OTP 27 and 29 too, each in a Debian root of its own
 #   make docs     the HTML documentation, into doc/
@@ -75,6 +76,11 @@ test-sanitized:
 test-fuzz:
 	@$(MAKE) --no-print-directory -s -C c_src fuzz
 
+# Isolated libraries under load while hosts crash, are stopped and lie, and our own processes are killed:
+# SOAK_SECONDS (default 1800). In the environment of the tests, whose natives and helpers it uses.
+soak: natives
+	MIX_ENV=test $(MIX) run soak/soak.exs
+
 # The package as a rebar3 user gets it: src/ alone, compiled by rebar3, checked by Dialyzer.
 test-rebar3:
 	rebar3 compile
@@ -121,5 +127,5 @@ clean:
 	rm -rf _build priv/report report tmp assets/node_modules
 	for example in examples/*/; do $(MAKE) -C $$example clean; done
 
-.PHONY: report test deps-report deps-test build natives assets check test-c test-beam test-sanitized test-fuzz \
+.PHONY: report test deps-report deps-test build natives assets check test-c test-beam test-sanitized test-fuzz soak \
         test-rebar3 test-examples test-version matrix matrix-27 matrix-29 docs docs-here bench clean

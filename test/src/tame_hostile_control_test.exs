@@ -4,7 +4,7 @@ defmodule Tame.HostileControlTest do
   use ExUnit.Case, async: true
 
   alias Tame.HostileScenarios
-  alias Tame.Test.{CLibrary, HostileAttacks, HostileHost, OsProcess}
+  alias Tame.Test.{CLibrary, HostileAttacks, HostileHost, OsProcess, PeerVm}
 
   # Unknown names in a million places make no atoms; modules that are loaded late, and names within
   # max_atoms, may make some.
@@ -22,7 +22,7 @@ defmodule Tame.HostileControlTest do
     test "a host that attacks: #{name}", %{program: program} do
       name = unquote(name)
       folder = CLibrary.tmp_dir!()
-      peer = start()
+      peer = PeerVm.start_alone()
       seen = attack(peer, name, program, folder)
 
       assert seen.wrong == [], "another library, or tame:info/0: #{inspect(seen)}"
@@ -44,21 +44,6 @@ defmodule Tame.HostileControlTest do
       Process.unlink(peer)
       :peer.stop(peer)
     end
-  end
-
-  # A VM in a namespace of OS processes of its own: one that believes what a host says of itself might kill
-  # any process of this machine. A shell is the namespace's first process, because nothing in there could
-  # kill that.
-  defp start do
-    paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
-    root = if File.stat!("/proc/self").uid == 0, do: [], else: [~c"--user", ~c"--map-root-user"]
-    shell = [~c"/bin/sh", ~c"-c", ~c"\"$0\" \"$@\"; exit $?", :os.find_executable(~c"erl")]
-    flags = [~c"--pid", ~c"--fork", ~c"--kill-child", ~c"--mount-proc"]
-    exec = {:os.find_executable(~c"unshare"), root ++ flags ++ shell}
-    {:ok, peer, _} = :peer.start_link(%{connection: :standard_io, args: paths, exec: exec})
-    {:ok, theirs} = :peer.call(peer, :file, :read_link, [~c"/proc/self/ns/pid"])
-    assert to_string(theirs) != File.read_link!("/proc/self/ns/pid")
-    peer
   end
 
   defp attack(peer, name, program, folder) do

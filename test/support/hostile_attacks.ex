@@ -25,6 +25,15 @@ defmodule Tame.Test.HostileAttacks do
     end
   end
 
+  # A host that is good for so long, then says what it must not, one thing after the other from start to
+  # start, and ends.
+  def every(ms, protocol) do
+    wrong = Enum.map(ControlFrames.wrong(protocol), &frame/1)
+    no_terms = for bytes <- ControlFrames.no_terms(), byte_size(bytes) < 1_000_000, do: etf(bytes)
+    parts = for part <- wrong ++ no_terms, do: [up(protocol), pause(ms), part, bad()]
+    one_of(parts)
+  end
+
   defp attacks do
     [
       # Shapes, sizes and counts, each kind, in each state.

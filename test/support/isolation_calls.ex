@@ -4,6 +4,8 @@ defmodule Tame.IsolationCalls do
   isolated, they must come to the same.
   """
 
+  alias Tame.Test.SizeClasses
+
   @doc "The libraries: the modules to isolate, by the name under which `calls/3` knows them."
   def libraries do
     [
@@ -14,7 +16,9 @@ defmodule Tame.IsolationCalls do
       crypto: [:crypto],
       asn1: [:asn1rt_nif],
       tame_exor: [:tame_exor],
-      tame_echo: [:tame_echo]
+      tame_echo: [:tame_echo],
+      tame_echo_isolated: [:tame_echo_isolated],
+      tame_exor_classic: [:tame_exor_classic]
     ]
   end
 
@@ -185,6 +189,25 @@ defmodule Tame.IsolationCalls do
   defp call(:tame_echo, _number) do
     term = {json_term(3), self(), make_ref(), 1.5, -(2 ** 70), <<1::3>>}
     fn -> :tame_echo.echo(term) end
+  end
+
+  # Terms of every size class, but for the largest, which the generator of all of them has.
+  defp call(:tame_echo_isolated, number) do
+    term =
+      SizeClasses.random(:rand.uniform(1_000_000), Enum.at([100, 1000, 20_000], rem(number, 3)))
+
+    fn -> :tame_echo_isolated.echo(term) end
+  end
+
+  defp call(:tame_exor_classic, number) do
+    a = :rand.bytes(:rand.uniform(20_000) - 1)
+    b = :rand.bytes(byte_size(a))
+
+    case rem(number, 3) do
+      0 -> fn -> :tame_exor_classic.exor_classic(a, b) end
+      1 -> fn -> :tame_exor_classic.exor_loop(a, b) end
+      2 -> fn -> :tame_exor_classic.memcpy(a) end
+    end
   end
 
   # ---- inputs -----------------------------------------------------------------------------------------------
