@@ -50,13 +50,29 @@ int enif_is_binary(ErlNifEnv *env, ERL_NIF_TERM t)
     return whole_binary(t) != NULL;
 }
 
+/* A library is about to see where the bytes are: what is lent gets bytes of its own, aligned and
+ * with room behind them. What is only passed through is never copied. Lent are terms of a call's
+ * environment alone, which one thread uses at a time. */
+static void settle(ErlNifEnv *env, struct box_binary *lent)
+{
+    if (lent->header != box_header(BOX_BINARY, BINARY_LENT))
+        return;
+    struct binary *own = binary_new(lent->size);
+    memcpy(own->data, lent->data, lent->size);
+    env_keep(env, &own->shared);
+    shared_drop(&own->shared); /* the environment keeps it now */
+    lent->header = box_header(BOX_BINARY, 0);
+    lent->data = own->data;
+    lent->owner = &own->shared;
+}
+
 int enif_inspect_binary(ErlNifEnv *env, ERL_NIF_TERM t, ErlNifBinary *bin)
 {
     struct box_binary *binary = whole_binary(t);
 
-    (void)env;
     if (binary == NULL)
         return 0;
+    settle(env, binary);
     *bin = (ErlNifBinary){.data = (unsigned char *)binary->data, .size = binary->size};
     return 1;
 }
@@ -151,6 +167,7 @@ ERL_NIF_TERM enif_make_sub_binary(ErlNifEnv *env, ERL_NIF_TERM t, size_t pos, si
 
     if (binary == NULL || pos > binary->size || size > binary->size - pos)
         return enif_make_badarg(env);
+    settle(env, binary);
     term part = term_binary(env, binary->data + pos, size, 0, binary->owner);
     ((struct box_binary *)box_of(part))->header = box_header(BOX_BINARY, BINARY_PART);
     return part;

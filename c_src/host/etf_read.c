@@ -253,7 +253,7 @@ struct reader {
     int flags;
     struct work work;
     struct box_map *unchecked;
-    const unsigned char *lent_end; /* behind the last binary that is used where it stands */
+    const unsigned char *stay_end; /* where the room behind the last binary that stays ends */
 };
 
 /* left places to fill, stride words apart; a step of -2 with pair set fills a large map, which
@@ -339,15 +339,14 @@ static term read_float(struct reader *reader, unsigned tag)
     return isfinite(value) ? term_float(reader->env, value) : bad(reader);
 }
 
-/* Whether a binary can be used where it stands: the VM's are aligned for any type of C, and a
- * library may write a little too far. So there must be room behind it, before another one begins
- * that is lent as well, or the bytes end. */
-static int can_lend(struct reader *reader, const unsigned char *bytes, size_t size)
+/* Whether a binary can be handed to a library where it stands: the VM's are aligned for any type of
+ * C, and a library may write a little too far. So there must be room behind it. */
+static int can_stay(struct reader *reader, const unsigned char *bytes, size_t size)
 {
-    if ((uintptr_t)bytes % BINARY_ALIGN_BYTES != 0 || bytes < reader->lent_end ||
+    if ((uintptr_t)bytes % BINARY_ALIGN_BYTES != 0 ||
         (size_t)(reader->cursor.end - bytes) < size + BINARY_SLACK_BYTES)
         return 0;
-    reader->lent_end = bytes + size + BINARY_SLACK_BYTES;
+    reader->stay_end = bytes + size + BINARY_SLACK_BYTES;
     return 1;
 }
 
@@ -361,8 +360,13 @@ static term read_binary(struct reader *reader, unsigned tag)
         return bad(reader);
     if (size <= BINARY_SHARE_BYTES)
         return term_small_binary(reader->env, bytes, size, bits & 7);
-    if ((reader->flags & ETF_BORROW) && can_lend(reader, bytes, size))
-        return term_binary(reader->env, bytes, size, bits & 7, NULL);
+    /* Not what begins in the room behind one that stays. */
+    if ((reader->flags & ETF_BORROW) && bytes >= reader->stay_end) {
+        term lent = term_binary(reader->env, bytes, size, bits & 7, NULL);
+        if (!can_stay(reader, bytes, size))
+            ((struct box_binary *)box_of(lent))->header = box_header(BOX_BINARY, BINARY_LENT);
+        return lent;
+    }
     struct binary *binary = binary_new(size);
     memcpy(binary->data, bytes, size);
     term made = term_binary(reader->env, binary->data, size, bits & 7, &binary->shared);

@@ -61,8 +61,9 @@ struct box_float {
     double value;
 };
 
-/* The size in the header of a binary that enif_make_sub_binary made; 0 in any other. */
-#define BINARY_PART 1
+/* The size in the header of a binary: 0, or one of these. */
+#define BINARY_PART 1 /* enif_make_sub_binary made it */
+#define BINARY_LENT 2 /* it lies in bytes that were read, perhaps not aligned: see binary.c */
 
 struct box_binary {
     uint64_t header;
