@@ -5,7 +5,6 @@ defmodule Tame.ThreadsTest do
 
   alias Tame.{JobProbe, Threads, ThreadsTable}
 
-  @moduletag isolation: :shared
   @moduletag timeout: 300_000
 
   @rows Enum.with_index(ThreadsTable.rows())
