@@ -4,8 +4,8 @@
   source_url: nil,
   extras:
     ~w(README.md docs/guide/well_behaved_nif.md docs/guide/isolate.md docs/guide/pool.md
-       docs/reference/tame_h.md docs/reference/host_api.md docs/audited.md docs/architecture.md
-       CONTRIBUTING.md CHANGELOG.md),
+       docs/reference/tame_h.md docs/reference/threads.md docs/reference/host_api.md docs/audited.md
+       docs/architecture.md CONTRIBUTING.md CHANGELOG.md),
   groups_for_extras: [Guides: ~r"docs/guide", Reference: ~r"docs/reference"],
   groups_for_modules: [
     "Write once, choose where it runs": [:tame, :tame_exor, :tame_spin, :tame_echo],

@@ -1,0 +1,116 @@
+defmodule Tame.ThreadsTest do
+  # Every row of Tame.ThreadsTable is done on every kind of thread, in a VM of its own: what works there gives the right
+  # terms, and what ends a VM ends it. docs/reference/threads.md has the same rows.
+  use ExUnit.Case, async: true
+
+  alias Tame.{JobProbe, Threads, ThreadsTable}
+
+  @moduletag timeout: 300_000
+
+  @rows Enum.with_index(ThreadsTable.rows())
+
+  # What enif_thread_type says of the thread. A callback comes on a regular scheduler, whatever let go of the resource.
+  @threads %{
+    regular: :regular,
+    dirty_cpu: :dirty_cpu,
+    dirty_io: :dirty_io,
+    thread: :none,
+    dtor: :regular,
+    dtor_thread: :regular,
+    down: :regular,
+    stop: :regular
+  }
+
+  # All sizes on these, the emulator's turning points on the others.
+  @whole [:dirty_cpu, :thread]
+  @few for(n <- [0, 32, 33, 128, 129, 1000], do: {:map, n}) ++
+         [{:binary, 64}, {:binary, 65}, :nested_maps, :bignum, :deep]
+
+  setup_all do
+    folder = Path.join(System.tmp_dir!(), "tame_threads_test_#{System.pid()}")
+    File.mkdir_p!(folder)
+    on_exit(fn -> File.rm_rf!(folder) end)
+    %{library: JobProbe.build(folder, "threads")}
+  end
+
+  test "the document has these rows" do
+    assert ThreadsTable.written() == ThreadsTable.markdown()
+  end
+
+  test "the table knows every kind of thread" do
+    assert Enum.sort(Map.keys(@threads)) == Enum.sort(Threads.kinds())
+  end
+
+  for kind <- Threads.kinds() do
+    test "what works on this kind of thread gives the right terms: #{kind}", context do
+      kind = unquote(kind)
+      peer = start_peer(context)
+
+      for {row, _} <- @rows,
+          ThreadsTable.on(row, kind) != :ends or ThreadsTable.ends?(row) == false,
+          op <- row.ops do
+        assert {op, run(peer, kind, op, sizes(row, kind))} == {op, {[@threads[kind]], []}}
+      end
+    end
+
+    test "the destructor of a resource that ended here runs on a regular scheduler: #{kind}",
+         context do
+      assert :peer.call(start_peer(context), Threads, :dtor_of, [unquote(kind)]) == :regular
+    end
+  end
+
+  for {row, index} <- @rows, Map.has_key?(row, :ends) do
+    test "#{row.what}: ends the VM, where it says so", context do
+      {row, _} = Enum.at(@rows, unquote(index))
+
+      for kind <- row.ends,
+          expected = ThreadsTable.ends?(row),
+          op <- row.ops,
+          size <- Map.get(row, :only, [:all]) do
+        peer = start_peer(context)
+        sizes = if size == :all, do: :all, else: [size]
+        outcome = run(peer, kind, op, sizes)
+
+        if expected == :unknown do
+          # Not known to be mended: then it ends the VM, or it is right.
+          assert {kind, size, outcome} in [
+                   {kind, size, :ended},
+                   {kind, size, {[@threads[kind]], []}}
+                 ]
+        else
+          assert {kind, size, outcome} == {kind, size, :ended}
+        end
+      end
+    end
+  end
+
+  defp sizes(%{only: only}, _kind), do: only
+
+  defp sizes(row, kind) do
+    case {Map.get(row, :except, []), kind in @whole} do
+      {[], true} -> :all
+      {except, true} -> {:except, except}
+      {except, false} -> {:few, @few -- except}
+    end
+  end
+
+  defp run(peer, kind, op, sizes) do
+    :peer.call(peer, Threads, :run, [kind, op, sizes], 120_000)
+  catch
+    :exit, _ -> :ended
+  end
+
+  # Not linked: it may end.
+  defp start_peer(%{library: library}) do
+    paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
+
+    env = [
+      {~c"TAME_THREADS_LIBRARY", to_charlist(library)},
+      {~c"ERL_CRASH_DUMP_SECONDS", ~c"0"}
+    ]
+
+    {:ok, peer, _} = :peer.start(%{connection: :standard_io, args: paths, env: env})
+    on_exit(fn -> if Process.alive?(peer), do: :peer.stop(peer) end)
+    peer
+  end
+end
