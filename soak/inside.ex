@@ -40,14 +40,14 @@ defmodule Tame.Soak.Inside do
     report(state, first, warden, options)
   end
 
-  defp isolate(%{module: module, options: options}, %{hostile: hostile}) do
+  defp isolate(%{module: module, library: library, options: options}, %{hostile: hostile}) do
     options =
       if module == Libraries.hostile(),
         do: Map.merge(options, Map.put(HostileHost.options(), :host, hostile)),
         else: options
 
     case :tame.isolate(module, options) do
-      :ok -> :ok
+      :ok -> Tame.IsolationCalls.load(library)
       {:error, {reason, text}} -> raise "#{module} is not isolated: #{reason}: #{text}"
     end
   end
