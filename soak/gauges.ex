@@ -116,4 +116,12 @@ defmodule Tame.Soak.Gauges do
   end
 
   def bounds, do: @bounds
+
+  @doc "The same when all is undone: what is there has been there before."
+  def left(first, last) do
+    for {gauge, more} <- [descriptors: 8, os_processes: 0, ports: 0, tables: 4, slots: 0],
+        bound = first[gauge] + more,
+        last[gauge] > bound,
+        do: {gauge, first[gauge], last[gauge], bound}
+  end
 end

@@ -32,21 +32,22 @@ defmodule Tame.Soak.Inside do
         for(%{module: module, options: %{bind: :recompile}} <- options.libraries, do: module),
       in_vm: MapSet.new(),
       info_ms: 0,
-      trouble: trouble
+      trouble: trouble,
+      hostile: options.hostile
     }
 
     state = watch(state)
     report(state, first, warden, options)
   end
 
-  defp isolate(%{module: module, options: options}, %{hostile: hostile}) do
+  defp isolate(%{module: module, library: library, options: options}, %{hostile: hostile}) do
     options =
       if module == Libraries.hostile(),
         do: Map.merge(options, Map.put(HostileHost.options(), :host, hostile)),
         else: options
 
     case :tame.isolate(module, options) do
-      :ok -> :ok
+      :ok -> Tame.IsolationCalls.load(library)
       {:error, {reason, text}} -> raise "#{module} is not isolated: #{reason}: #{text}"
     end
   end
@@ -100,7 +101,7 @@ defmodule Tame.Soak.Inside do
     other = sum(counts, &(&1 not in [:right, :wrong, :wrong_all]))
     gauges = Gauges.all()
     words = for {name, value} <- Enum.sort(gauges), do: " #{name} #{value}"
-    done = for {name, value} <- Trouble.counts(state.trouble), do: " #{name} #{value}"
+    done = for {name, value} <- done(state), do: " #{name} #{value}"
 
     IO.puts([
       String.pad_leading("#{div(now - state.began, 1000)} s:", 7),
@@ -112,6 +113,10 @@ defmodule Tame.Soak.Inside do
     %{state | line: state.line + @line_s * 1000}
   end
 
+  defp done(state) do
+    Trouble.counts(state.trouble) ++ [hostile: HostileHost.starts(state.hostile)]
+  end
+
   defp sum(counts, which), do: Enum.sum(for({{_, kind}, count} <- counts, which.(kind), do: count))
 
   # ---- the end ---------------------------------------------------------------------------------------
@@ -119,7 +124,7 @@ defmodule Tame.Soak.Inside do
   defp report(state, first, warden, options) do
     state = look(state)
     under_load = Gauges.all()
-    done = Trouble.counts(state.trouble)
+    done = done(state)
     Trouble.stop(state.trouble)
     stopped = bounded(fn -> Callers.stop(warden) end, 60_000)
     for pid <- Process.list(), do: :erlang.garbage_collect(pid)
@@ -130,11 +135,8 @@ defmodule Tame.Soak.Inside do
       for %{module: module} <- options.libraries,
           do: {module, bounded(fn -> :tame.restore(module) end, 60_000)}
 
-    rest = fn ->
-      Gauges.beyond(Map.drop(first, [:atoms]) |> Map.put(:atoms, state.earlier.atoms), Gauges.all())
-    end
-
-    _ = Tame.Await.until(fn -> left(rest.()) == [] end, @quiet_ms)
+    left = fn -> Gauges.left(first, Gauges.all()) end
+    _ = Tame.Await.until(fn -> left.() == [] end, @quiet_ms)
 
     wrong = Callers.wrong()
     beyond = Gauges.beyond(state.earlier, under_load)
@@ -148,7 +150,7 @@ defmodule Tame.Soak.Inside do
           do: "leak: #{gauge} #{from} -> #{to}, at most #{most}"
         ),
         for(
-          {gauge, from, to, most} <- left(rest.()),
+          {gauge, from, to, most} <- left.(),
           do: "left: #{gauge} #{from} -> #{to}, at most #{most}"
         ),
         if(stopped == :stuck, do: ["callers do not end"], else: []),
@@ -177,13 +179,6 @@ defmodule Tame.Soak.Inside do
     ]
 
     {if(failures == [], do: :ok, else: :failed), IO.iodata_to_binary(lines)}
-  end
-
-  # After everything is restored as little is there as before; modules and memory stay.
-  defp left(beyond) do
-    for {gauge, _, _, _} = one <- beyond,
-        gauge in [:descriptors, :os_processes, :ports, :tables],
-        do: one
   end
 
   # When all is over, each library answers, at the latest after a while.

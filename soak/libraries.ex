@@ -13,13 +13,14 @@ defmodule Tame.Soak.Libraries do
   @doc "Those that are installed: module, how it is bound, whether it has resources, and {call, outcome}s."
   def all(seed) do
     for {{library, [module | _]}, number} <- Enum.with_index(installed()) do
-      {:module, ^module} = Code.ensure_loaded(module)
+      IsolationCalls.load(library)
       calls = IsolationCalls.calls(library, @calls, seed)
 
       %{
         module: module,
         options: options(module, number),
-        resources: library in [:crypto, :fxml_stream],
+        resources: library in [:crypto, :fxml_stream, :mqtree],
+        library: library,
         calls: for(call <- calls, do: {call, IsolationCalls.outcome(call)})
       }
     end

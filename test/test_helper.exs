@@ -3,7 +3,7 @@
 :ok = Tame.Native.build()
 
 # Real libraries that are isolated. Newer Elixir leaves what is no dependency out of the code path.
-for folder <- Path.wildcard("#{:code.lib_dir()}/{jiffy,p1_xml,p1_yaml,p1_utils}-*/ebin") do
+for folder <- Path.wildcard("#{:code.lib_dir()}/{jiffy,p1_*}-*/ebin") do
   Code.append_path(folder)
 end
 

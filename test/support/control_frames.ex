@@ -81,7 +81,7 @@ defmodule Tame.Test.ControlFrames do
     info = loaded_info(protocol)
     ok = {"echo_nif", 1, 0}
 
-    for(fd <- [-1, 2 ** 31, 2 ** 70, 0, 1, :fd, 3.0, "3", [3]], do: {:ring, fd}) ++
+    for(fd <- [-1, 2 ** 31, 2 ** 70, 0, 1, 3, 4, :fd, 3.0, "3", [3]], do: {:ring, fd}) ++
       [{:ring}, {:ring, 1, 2}, {:ring_refused, :none}, {:ring_refused, [[[]] | 1]}] ++
       [{:ring_refused, <<255, 0>>}, {:ring_refused, String.duplicate("long ", 1_000_000)}] ++
       for functions <- [
@@ -280,4 +280,48 @@ defmodule Tame.Test.ControlFrames do
   # It is right, once or twice, where it does not belong.
   defp mutant(9, frame, _, _, _), do: framed_bytes(frame)
   defp mutant(10, frame, _, _, _), do: framed_bytes(frame) <> framed_bytes(frame)
+
+  # A long stream of such, against whatever reads one: new.() is its state, and feed.(data, state) comes to
+  # {frames, state}, or to a tuple that begins with :bad and a sentence. The stream comes in pieces that
+  # begin and end anywhere; after bad a new state goes on with the next frame, as a new host would.
+  # %{frames: how many were let through, bad: how often it was bad, sentences: some of them}
+  def play(new, feed, seed, count, corpus) do
+    :rand.seed(:exsss, seed)
+    start = %{frames: 0, bad: 0, sentences: MapSet.new()}
+
+    Enum.reduce(1..count//1000, {new.(), start}, fn first, sofar ->
+      mutated(seed + first, min(1000, count - first + 1), corpus)
+      |> Enum.chunk_every(3)
+      |> Enum.reduce(sofar, &feed_pieces(pieces(&1), new, feed, &2))
+    end)
+    |> elem(1)
+  end
+
+  # Three frames as two pieces.
+  defp pieces(frames) do
+    bytes = IO.iodata_to_binary(frames)
+    {first, rest} = split(bytes, :rand.uniform(byte_size(bytes) + 1) - 1)
+    [first, rest]
+  end
+
+  defp split(bytes, at) do
+    {binary_part(bytes, 0, at), binary_part(bytes, at, byte_size(bytes) - at)}
+  end
+
+  defp feed_pieces([], _, _, sofar), do: sofar
+
+  defp feed_pieces([piece | pieces], new, feed, {state, seen}) do
+    case feed.(piece, state) do
+      {frames, state} when is_list(frames) ->
+        feed_pieces(pieces, new, feed, {state, %{seen | frames: seen.frames + length(frames)}})
+
+      bad when elem(bad, 0) == :bad ->
+        sentences =
+          if MapSet.size(seen.sentences) < 1000,
+            do: MapSet.put(seen.sentences, to_string(elem(bad, 1))),
+            else: seen.sentences
+
+        {new.(), %{seen | bad: seen.bad + 1, sentences: sentences}}
+    end
+  end
 end

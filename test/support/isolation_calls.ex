@@ -15,11 +15,25 @@ defmodule Tame.IsolationCalls do
       fxml_stream: [:fxml_stream],
       crypto: [:crypto],
       asn1: [:asn1rt_nif],
+      stringprep: [:stringprep],
+      iconv: [:iconv],
+      mqtree: [:mqtree],
       tame_exor: [:tame_exor],
       tame_echo: [:tame_echo],
       tame_echo_isolated: [:tame_echo_isolated],
       tame_exor_classic: [:tame_exor_classic]
     ]
+  end
+
+  @doc """
+  Loads the library's modules, and with them their NIFs. Some have no on_load: their application calls
+  load_nif/0 when it starts.
+  """
+  def load(library) do
+    for module <- libraries()[library] do
+      {:module, ^module} = Code.ensure_loaded(module)
+      if module in [:stringprep, :iconv], do: :ok = module.load_nif()
+    end
   end
 
   @doc "So many calls as funs without arguments, each of which comes to a term or raises."
@@ -173,6 +187,40 @@ defmodule Tame.IsolationCalls do
     end
   end
 
+  # ---- stringprep, iconv, mqtree --------------------------------------------------------------------------
+
+  defp call(:stringprep, number) do
+    text = word() <> Enum.random(["", "ß", "Ünï", <<255>>, "\u0378"])
+
+    case rem(number, 4) do
+      0 -> fn -> :stringprep.nodeprep(text) end
+      1 -> fn -> :stringprep.nameprep(text) end
+      2 -> fn -> :stringprep.resourceprep(text) end
+      3 -> fn -> :stringprep.tolower(text) end
+    end
+  end
+
+  defp call(:iconv, _number) do
+    {from, to} =
+      Enum.random([{"utf-8", "utf-16"}, {"utf-8", "latin1"}, {"latin1", "utf-8"}, {"none", "x"}])
+
+    text = word()
+    fn -> :iconv.convert(from, to, text) end
+  end
+
+  # A tree is a native resource; each call has its own.
+  defp call(:mqtree, _number) do
+    topics = for _ <- 1..:rand.uniform(20), do: topic(~w(a b + #))
+    name = topic(~w(a b))
+
+    fn ->
+      tree = :mqtree.new()
+      for topic <- topics, do: :mqtree.insert(tree, topic)
+      :mqtree.delete(tree, hd(topics))
+      {:mqtree.match(tree, name), :mqtree.size(tree), Enum.sort(:mqtree.to_list(tree))}
+    end
+  end
+
   # ---- tame's own -----------------------------------------------------------------------------------------
 
   defp call(:tame_exor, number) do
@@ -317,6 +365,8 @@ defmodule Tame.IsolationCalls do
       0 -> Enum.reverse(events)
     end
   end
+
+  defp topic(words), do: Enum.map_join(1..:rand.uniform(4), "/", fn _ -> Enum.random(words) end)
 
   defp pad(key, size), do: binary_part(<<key::binary, 0::size(256)>>, 0, size)
 

@@ -10,7 +10,7 @@ defmodule Tame.IsolationScenarios do
   def compare(library, count, seed, options) do
     {:ok, _} = Application.ensure_all_started(:tame)
     modules = IsolationCalls.libraries()[library]
-    Enum.each(modules, &({:module, _} = Code.ensure_loaded(&1)))
+    IsolationCalls.load(library)
     calls = IsolationCalls.calls(library, count, seed)
     in_vm = Enum.map(calls, &outcome/1)
 

@@ -9,7 +9,7 @@ defmodule Tame.Test.PeerVm do
     root = if File.stat!("/proc/self").uid == 0, do: [], else: [~c"--user", ~c"--map-root-user"]
     # A shell is the first process there, because nothing in there could kill that.
     shell = [~c"/bin/sh", ~c"-c", ~c"\"$0\" \"$@\"; exit $?", :os.find_executable(~c"erl")]
-    flags = [~c"--pid", ~c"--fork", ~c"--kill-child", ~c"--mount-proc"]
+    flags = flags(root)
     exec = {:os.find_executable(~c"unshare"), root ++ flags ++ shell}
     options = %{connection: :standard_io, args: arguments ++ paths, exec: exec}
     {:ok, peer, _} = :peer.start_link(options)
@@ -20,5 +20,18 @@ defmodule Tame.Test.PeerVm do
     end
 
     peer
+  end
+
+  # The mounts in there are its own. In a root that was entered by chroot that cannot be asked for; such a
+  # one is in a namespace of mounts of its own already (tools/matrix).
+  defp flags(root) do
+    flags = [~c"--pid", ~c"--fork", ~c"--kill-child", ~c"--mount-proc"]
+
+    case System.cmd("unshare", Enum.map(root ++ flags, &to_string/1) ++ ["true"],
+           stderr_to_stdout: true
+         ) do
+      {_, 0} -> flags
+      _ -> [~c"--propagation", ~c"unchanged" | flags]
+    end
   end
 end

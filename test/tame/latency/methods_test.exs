@@ -4,6 +4,7 @@ defmodule Tame.Latency.MethodsTest do
   doctest Tame.Latency.Methods
 
   alias Tame.Latency.Methods
+  alias Tame.Test.SizeClasses
 
   @ids ~w(beam_call beam_process nif_normal nif_yielding nif_dirty_cpu nif_dirty_io
           nif_yielding_dirty nif_thread_new nif_thread_queue driver_call driver_control
@@ -79,7 +80,7 @@ defmodule Tame.Latency.MethodsTest do
       @tag timeout: 120_000
       test "brings back every kind of term equal" do
         with_method(unquote(module), fn state ->
-          for term <- terms() do
+          for term <- terms() ++ size_classes(unquote(id)) do
             assert unquote(module).echo(state, term) === term
           end
         end)
@@ -88,7 +89,7 @@ defmodule Tame.Latency.MethodsTest do
       @tag timeout: 120_000
       test "brings back arbitrary terms equal" do
         with_method(unquote(module), fn state ->
-          Tame.Property.check(:proper_types.any(), fn term ->
+          Tame.Property.check(generator(unquote(id)), fn term ->
             unquote(module).echo(state, term) === term
           end)
         end)
@@ -104,6 +105,13 @@ defmodule Tame.Latency.MethodsTest do
       end
     end
   end
+
+  # Java has no word for some of them.
+  defp size_classes(id) when id == :java_node, do: []
+  defp size_classes(_), do: for({_, term} <- SizeClasses.some(300_000), do: term)
+
+  defp generator(id) when id == :java_node, do: :proper_types.any()
+  defp generator(_), do: SizeClasses.type()
 
   defp with_method(module, fun) do
     case module.open() do
