@@ -239,7 +239,7 @@ static inline void etf_scan_item(struct etf_scan *scan, const uint8_t *data, uin
         etf_scan_atom(scan, data, size);
         etf_scan_atom(scan, data, size);
         (void)etf_scan_take(scan, data, size, 2);
-        scan->heap += 4 * ETF_SCAN_WORD;
+        scan->heap += 8 * ETF_SCAN_WORD;
         break;
     case 112: /* NEW_FUN_EXT: size, arity, uniq, index; module, old index, old uniq, pid, variables
                */

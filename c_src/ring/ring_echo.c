@@ -146,6 +146,28 @@ static enum ring_code call(void *context, uint32_t function, uint64_t id, const 
         for (uint64_t lease = 1000; lease < 1100; lease++)
             (void)ring_reply_lease(reply, lease);
         return echo_first(args, size, reply);
+    case 15: /* (Bytes) -> what these bytes are in external format, as they are */
+        if (!elements(&args, &size) || size < 5 || args[0] != 109)
+            return RING_BADARG;
+        (void)ring_reply_put(reply, args + 5, size - 5);
+        return RING_VALUE;
+    case 16: { /* (<<From:64, Count:64>>, Term) -> Term, which uses Count leases from From on */
+        const uint8_t version = 131;
+        uint64_t numbers[2] = {0, 0};
+
+        if (!elements(&args, &size) || size < 21 || args[0] != 109)
+            return RING_BADARG;
+        for (int i = 0; i < 16; i++)
+            numbers[i / 8] = numbers[i / 8] << 8 | args[5 + i];
+        (void)ring_reply_put(reply, &version, 1);
+        (void)ring_reply_put(reply, args + 21, size - 21);
+        for (uint64_t i = 0; i < numbers[1]; i++)
+            (void)ring_reply_lease(reply, numbers[0] + i);
+        return RING_VALUE;
+    }
+    case 17: /* as 16, after 20 ms */
+        wait_ms(20);
+        return call(context, 16, id, args, size, reply);
     default:
         return RING_BADARG;
     }

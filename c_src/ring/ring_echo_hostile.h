@@ -1,5 +1,9 @@
 /* ring_echo_hostile.h - a host that lies. For the tests of what the VM endures; never returns.
  *
+ * Its terms reach the sizes at which the emulator changes its ways: maps of 32, 33, 128, 129, 1,000
+ * and 100,000 keys, nested; lists of 10^6, tuples of 2^16, 10,000 levels; and all that there is in
+ * the external format.
+ *
  * One thread answers every request with a reply that is wrong in a random way, or right. Another
  * writes random values into random fields, all the time; but for the slots' states, which the first
  * one first fills with nonsense and then sets right, so that a million calls come to an end. */
@@ -80,6 +84,179 @@ static size_t hostile_term(uint8_t *place, uint64_t *seed)
     return size;
 }
 
+/* ---- terms of every size class ------------------------------------------------------------------
+ */
+
+struct hostile_out {
+    uint8_t *place;
+    size_t size, room; /* what does not fit is left out: then the term is cut */
+    uint64_t *seed;
+};
+
+static void out_number(struct hostile_out *out, uint64_t number, int bytes)
+{
+    for (int i = bytes - 1; i >= 0; i--)
+        if (out->size < out->room)
+            out->place[out->size++] = (uint8_t)(number >> 8 * i);
+}
+
+static void out_tagged(struct hostile_out *out, int tag, uint64_t number, int bytes)
+{
+    out_number(out, (uint64_t)tag, 1);
+    out_number(out, number, bytes);
+}
+
+static void out_fill(struct hostile_out *out, uint64_t bytes, int byte)
+{
+    if (bytes > out->room - out->size)
+        bytes = out->room - out->size;
+    memset(out->place + out->size, byte, bytes);
+    out->size += bytes;
+}
+
+static void out_atom(struct hostile_out *out, const char *name, size_t size)
+{
+    out_tagged(out, 119, size, 1);
+    for (size_t i = 0; i < size; i++)
+        out_number(out, (uint8_t)name[i], 1);
+}
+
+/* The n-th key of a map, of one of five kinds; all are different. */
+static void out_key(struct hostile_out *out, int kind, uint64_t n)
+{
+    switch (kind) {
+    case 0:
+        out_tagged(out, 98, n, 4);
+        break;
+    case 1:
+        out_tagged(out, 109, 9, 4);
+        out_number(out, n, 9);
+        break;
+    case 2:
+        out_tagged(out, 104, 2, 1);
+        out_tagged(out, 98, n, 4);
+        out_tagged(out, 107, 3, 2);
+        out_number(out, 0x616263, 3);
+        break;
+    case 3:
+        out_tagged(out, 110, 9, 1);
+        out_number(out, 0, 1);
+        out_number(out, n << 8 | 1, 9);
+        break;
+    default:
+        out_tagged(out, 70, UINT64_C(0x3ff0000000000000) + n, 8);
+    }
+}
+
+static void out_term(struct hostile_out *out, int depth);
+
+static void out_map(struct hostile_out *out, int depth)
+{
+    static const uint32_t sizes[] = {0, 1, 31, 32, 33, 127, 128, 129, 1000, 100000};
+    const uint64_t any = hostile_random(out->seed);
+    uint32_t size = sizes[any % (depth > 0 ? 8 : 10)];
+    const int kind = (int)(any >> 8) % 5, nested = (any >> 16) % 4 == 0;
+
+    out_tagged(out, 116, size, 4);
+    for (uint32_t i = 0; i < size && out->size < out->room; i++) {
+        /* Now and then a key is there twice, which no map may have. */
+        out_key(out, kind, (any >> 24) % 16 == 0 && i == size - 1 ? 0 : i);
+        if (nested && depth < 3 && i % 16 == 0)
+            out_term(out, depth + 1);
+        else
+            out_tagged(out, 97, i, 1);
+    }
+}
+
+static void out_term(struct hostile_out *out, int depth)
+{
+    static const uint32_t lengths[] = {0, 1, 63, 64, 65, 255, 256, 8192, 65536, 1 << 20};
+    const uint64_t any = hostile_random(out->seed);
+    const uint32_t length = lengths[(any >> 8) % (depth > 0 ? 7 : 10)];
+    char name[256];
+
+    switch (any % 16) {
+    default:
+        out_map(out, depth);
+        break;
+    case 0: /* a binary */
+        out_tagged(out, 109, length, 4);
+        out_fill(out, length, 7);
+        break;
+    case 1: /* a bit string */
+        out_tagged(out, 77, length + 1, 4);
+        out_number(out, 1 + any % 8, 1);
+        out_fill(out, length + 1, 0);
+        break;
+    case 2: /* a bignum */
+        out_tagged(out, 111, length, 4);
+        out_number(out, any >> 63, 1);
+        out_fill(out, length, 0xff);
+        break;
+    case 3: /* a list of small ones */
+        out_tagged(out, 108, length, 4);
+        out_fill(out, length, 106);
+        out_number(out, 106, 1);
+        break;
+    case 4: /* a tuple */
+        out_tagged(out, 105, length, 4);
+        out_fill(out, length, 106);
+        break;
+    case 5: /* levels */
+        for (uint32_t i = 0; i < (length > 8192 ? 10000 : length); i++)
+            out_tagged(out, 104, 1, 1);
+        out_number(out, 106, 1);
+        break;
+    case 6: /* an atom that may not be there */
+        memset(name, 'q', sizeof name);
+        name[0] = (char)('a' + any % 26);
+        out_atom(out, name, length % 256);
+        break;
+    case 7: /* a pid, a port, a reference of another node */
+        out_number(out, 88, 1);
+        out_atom(out, "nonode@nohost", 13);
+        out_number(out, any, 8);
+        out_number(out, any >> 8, 4);
+        break;
+    case 8:
+        out_tagged(out, 90, any % 7, 2);
+        out_atom(out, "nonode@nohost", 13);
+        for (uint64_t i = 0; i < any % 7 + 1; i++)
+            out_number(out, any, 4);
+        break;
+    case 9:
+        out_number(out, 120, 1);
+        out_atom(out, "nonode@nohost", 13);
+        out_number(out, any, 8);
+        out_number(out, 1, 4);
+        break;
+    case 10: /* an external fun */
+        out_number(out, 113, 1);
+        out_atom(out, "lists", 5);
+        out_atom(out, any >> 60 ? "map" : "qqqq", any >> 60 ? 3 : 4);
+        out_tagged(out, 97, 2, 1);
+        break;
+    case 11: /* keys that are long */
+        out_tagged(out, 116, 33, 4);
+        for (uint64_t i = 0; i < 33; i++) {
+            out_tagged(out, 107, 500 + 8, 2);
+            out_fill(out, 500, 'k');
+            out_number(out, i, 8);
+            out_number(out, 106, 1);
+        }
+        break;
+    }
+}
+
+static size_t hostile_large(uint8_t *place, size_t room, uint64_t *seed)
+{
+    struct hostile_out out = {.place = place, .room = room, .seed = seed};
+
+    out_number(&out, 131, 1);
+    out_term(&out, 0);
+    return out.size;
+}
+
 static void hostile_reply(struct hostile *hostile, uint32_t index)
 {
     struct ring_slot *slot = ring_slot_at(hostile->base, &hostile->geometry, index);
@@ -96,8 +273,10 @@ static void hostile_reply(struct hostile *hostile, uint32_t index)
         size = hostile_random(seed) % 1000;
         hostile_bytes(slot->payload, size, seed);
         slot->payload[0] = 131;
-    } else {
+    } else if (kind % 3 == 1) {
         size = hostile_term(slot->payload, seed);
+    } else {
+        size = hostile_large(slot->payload, ring_payload_max(&hostile->geometry), seed);
     }
     slot->code = kind % 5 == 0 ? (uint32_t)hostile_number(seed) : 1 + (uint32_t)kind % 5;
     slot->size = kind % 7 == 0 ? hostile_number(seed) : size;
@@ -110,6 +289,16 @@ static void hostile_reply(struct hostile *hostile, uint32_t index)
         const uint64_t pages = hostile->geometry.reply_bytes / RING_PAGE;
 
         slot->region = (uint32_t)(first - 2 + hostile_random(seed) % (pages + 4));
+    }
+    if (kind % 64 == 1) { /* a large one, in a region that may be another slot's as well */
+        const uint64_t at = ring_replies_at(&hostile->geometry) +
+                            hostile_random(seed) % 4 * (hostile->geometry.reply_bytes / 4);
+
+        slot->code = RING_VALUE;
+        slot->region = (uint32_t)(at / RING_PAGE);
+        slot->size =
+            hostile_large(hostile->base + slot->region * (uint64_t)RING_PAGE + RING_REPLY_SKEW,
+                          hostile->geometry.reply_bytes / 4 - RING_PAGE, seed);
     }
     __atomic_store_n(&slot->state, use | RING_REPLY | (hostile_random(seed) & RING_WAIT),
                      __ATOMIC_RELEASE);

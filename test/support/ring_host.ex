@@ -18,7 +18,10 @@ defmodule Tame.Test.RingHost do
     dropped: 11,
     reply_pages: 12,
     counters: 13,
-    many_leases: 14
+    many_leases: 14,
+    raw: 15,
+    leases: 16,
+    slow_leases: 17
   }
 
   def start(args \\ []) do

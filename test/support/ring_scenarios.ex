@@ -1,41 +1,74 @@
 defmodule Tame.RingScenarios do
-  @moduledoc "What becomes of a ring when its library or the whole emulator goes, in a throw-away emulator."
+  @moduledoc "What becomes of rings in a throw-away emulator, as the emulator may not survive, or is measured whole."
 
   alias Tame.Await
-  alias Tame.Test.RingHost
+  alias Tame.Test.{RingHost, RingTerms}
 
   @doc """
-  Loads the ring's NIF anew, `rounds` times, while callers spin, stand in line and wait; then unloads it. Returns
-  how those calls ended, each once, what a call on a ring of an earlier instance came to, and whether the reader
-  threads are gone.
+  Loads the ring's NIF anew, `rounds` times, each from a file of its own, while callers spin, stand in line and
+  wait; then unloads it. Returns how those calls ended, each once, what a call on the ring came to that was open all the time,
+  and whether the reader threads are gone.
   """
   def upgrade(rounds) do
     threads = thread_count()
+    in_folder(0)
+    {:module, :tame_ring_nif} = :code.load_file(:tame_ring_nif)
+    first = RingHost.start_ring()
 
     results =
-      for _ <- 1..rounds do
-        {:module, :tame_ring_nif} = :code.ensure_loaded(:tame_ring_nif)
+      for round <- 1..rounds do
         host = RingHost.start_ring(~w(slots=4 workers=2))
         callers = callers(host)
         true = Await.until(fn -> :tame_ring.info(host.ring).in_line > 0 end)
 
-        true = :code.delete(:tame_ring_nif)
-        {:module, :tame_ring_nif} = :code.load_file(:tame_ring_nif)
-        old = outcome(fn -> RingHost.call(host, :echo, [1]) end)
-        later = RingHost.start_ring()
-        {:value, :new} = RingHost.call(later, :echo, [:new])
-
-        ends = Enum.map(callers, &ending/1)
-        Enum.each([host, later], &RingHost.stop/1)
+        in_folder(round)
         :code.purge(:tame_ring_nif)
-        {old, ends}
+        {:module, :tame_ring_nif} = :code.load_file(:tame_ring_nif)
+        # No process may be left in the code that goes: else it dies with it.
+        true = Await.until(fn -> :code.soft_purge(:tame_ring_nif) end)
+        ends = Enum.map(callers, &ending/1)
+        old = {RingHost.call(first, :echo, [round]), RingHost.call(first, :slow_echo, [round])}
+        RingHost.stop(host)
+        {round, old, ends}
       end
 
+    RingHost.stop(first)
     :code.delete(:tame_ring_nif)
     :code.purge(:tame_ring_nif)
     # References to rings lie about in heaps.
     Enum.each(Process.list(), &:erlang.garbage_collect/1)
-    {results, Await.until(fn -> thread_count() <= threads end)}
+    {results, Await.until(fn -> thread_count() <= threads end, 20_000)}
+  end
+
+  @doc "Loads a ring's NIF of another layout, from `folder`, while a caller waits: what it, and what every function, says then."
+  def other_layout(folder) do
+    host = RingHost.start_ring(~w(slots=1))
+    waits = Task.async(fn -> RingHost.call(host, :until_cancelled, []) end)
+    true = Await.until(fn -> :tame_ring.info(host.ring).slots_in_use == 1 end)
+    in_line = Task.async(fn -> RingHost.call(host, :echo, [1]) end)
+    true = Await.until(fn -> :tame_ring.info(host.ring).in_line == 1 end)
+    true = Await.until(fn -> :tame_ring.info(host.ring).waits == 1 end)
+    :os.putenv(~c"TAME_NATIVE_DIR", folder)
+    {:module, :tame_ring_nif} = :code.load_file(:tame_ring_nif)
+
+    {Task.await(waits), Task.await(in_line), RingHost.call(host, :echo, [1]),
+     :tame_ring.close(host.ring, :any), :tame_ring.leases(host.ring, 1),
+     :tame_ring.used(host.ring, [1]), :tame_ring.hold(host.ring, [make_ref()]),
+     :tame_ring.abandoned(host.ring, 0), :tame_ring.info(host.ring).slots,
+     :tame_ring.pulse(host.ring), :tame_ring.choose({host.ring})}
+  end
+
+  # The natives of a folder of their own: the emulator loads them as another library.
+  defp in_folder(round) do
+    from = List.to_string(:tame_native.dir())
+    folder = Path.join(System.tmp_dir!(), "tame_ring_#{System.pid()}_#{round}")
+    File.mkdir_p!(folder)
+
+    for name <- ~w(tame_ring_nif.so tame_ring_echo),
+        do: File.cp!(Path.join(from, name), Path.join(folder, name))
+
+    if round > 0, do: File.rm_rf!(from)
+    :os.putenv(~c"TAME_NATIVE_DIR", String.to_charlist(folder))
   end
 
   @doc "Halts the emulator under calls that spin, stand in line and wait."
@@ -44,6 +77,94 @@ defmodule Tame.RingScenarios do
     callers(host)
     true = Await.until(fn -> :tame_ring.info(host.ring).in_line > 0 end)
     :erlang.halt(0)
+  end
+
+  @doc "Maps of every size and kind of key, each `times` times, by callers that spin, that wait, and that wait long."
+  def maps(times) do
+    hosts = for us <- [0, 20], do: RingHost.start_ring(["workers=2"], %{spin_us: us})
+
+    tasks =
+      for host <- hosts, caller <- 1..3 do
+        Task.async(fn ->
+          for {_, term} <- RingTerms.maps(),
+              _ <- 1..if(map_size(term) > 2700, do: 1, else: times) do
+            name = if caller == 3, do: :echo_list, else: :echo
+            {:value, back} = RingHost.call(host, name, [term])
+            true = back == if(name == :echo_list, do: [term], else: term)
+          end
+        end)
+      end
+
+    for host <- hosts, size <- [33, 129, 160, 100_000] do
+      map = RingTerms.map(size, :integer)
+      {:value, ^map} = RingHost.call(host, :slow_echo, [map])
+    end
+
+    Task.await_many(tasks, 300_000)
+    Enum.each(hosts, &RingHost.stop/1)
+    :alive
+  end
+
+  @doc """
+  Receives replies of every kind that is large, and returns for each how long, in ms, a process has held a scheduler
+  at the longest meanwhile, by the emulator's own long_schedule; 0 for less than `from_ms`.
+  """
+  def long_schedules(from_ms) do
+    terms = [
+      {:map_of_integers, RingTerms.map(100_000, :integer)},
+      {:map_of_binaries, RingTerms.map(100_000, :binary)},
+      {:map_of_1500, RingTerms.map(1500, :binary)},
+      {:small_maps, List.duplicate(%{a: 1, b: 2, c: 3}, 100_000)},
+      {:list, Enum.to_list(1..1_000_000)},
+      {:strings, List.duplicate(~c"abcdefgh", 100_000)},
+      {:tuple, :erlang.make_tuple(1_000_000, [])},
+      {:binary, :binary.copy("x", 100_000_000)},
+      {:binaries, List.duplicate(:binary.copy("y", 1_000_000), 30)}
+    ]
+
+    host = RingHost.start_ring(["workers=1"], %{spin_us: 0})
+
+    for {name, term} <- terms do
+      bytes = :erlang.term_to_binary(term)
+      # Encoding, and the term's own making, are not what is measured.
+      caller = self()
+
+      {pid, monitor} =
+        spawn_monitor(fn ->
+          receive do
+            :go -> :ok
+          end
+
+          for _ <- 1..5 do
+            {:value, _} = RingHost.call(host, :raw, [bytes])
+          end
+
+          send(caller, :received)
+        end)
+
+      :erlang.system_monitor(self(), [{:long_schedule, from_ms}])
+      send(pid, :go)
+
+      receive do
+        :received -> :ok
+      end
+
+      receive do
+        {:DOWN, ^monitor, :process, ^pid, _} -> :ok
+      end
+
+      :erlang.system_monitor(:undefined)
+      {name, longest(pid, 0)}
+    end
+  end
+
+  defp longest(pid, ms) do
+    receive do
+      {:monitor, ^pid, :long_schedule, info} -> longest(pid, max(ms, info[:timeout]))
+      {:monitor, _, :long_schedule, _} -> longest(pid, ms)
+    after
+      0 -> ms
+    end
   end
 
   # Some whose calls are short and many, some whose calls are slow: more than there are slots.
