@@ -89,7 +89,7 @@
 %% How often code that processes still ran when it was replaced is looked at again.
 -define(PURGE_MS, 500).
 %% How long one process may take to say how it is.
--define(ASK_MS, 1000).
+-define(ASK_MS, 500).
 
 -spec start_link() -> gen_server:start_ret().
 start_link() ->
