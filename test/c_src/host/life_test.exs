@@ -229,7 +229,7 @@ defmodule Tame.Host.LifeTest do
     end
 
     test "says why the host gave up", %{library: library} do
-      host = start(library)
+      host = start_with_stderr(library, "2>/dev/null")
       Host.tell(host, {:nonsense, 1})
       assert {:exit_status, 70} = Host.wait(host, fn _ -> false end)
       assert %{signal: 0, stderr: "tame_host: a frame of unknown kind 'nonsense'\n"} = Host.ended()
