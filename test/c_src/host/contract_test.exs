@@ -381,6 +381,11 @@ defmodule Tame.Host.ContractTest do
     dead = spawn(fn -> :ok end)
     assert Await.until(fn -> not Process.alive?(dead) end)
 
+    for _ <- 1..200,
+        do: {:value, {1, 1, _}} = Contract.here(:contract_nif, :monitor, [{dead, self()}])
+
+    assert {:value, 0} = Contract.here(:contract_nif, :monitor_downs, [[]])
+
     for moment <- [:before, :after] do
       # As a VM that monitors first and looks then: the DOWN of a dead process is on its way.
       Process.put({Host, :down}, moment)

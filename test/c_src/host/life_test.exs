@@ -106,6 +106,66 @@ defmodule Tame.Host.LifeTest do
       assert byte_size(ended.backtrace) == 8192
     end
 
+    test "signals that are sent: no address", %{folder: folder} do
+      library =
+        compile(folder, "raises", """
+        #include <erl_nif.h>
+        #include <signal.h>
+        static ERL_NIF_TERM f(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+        { int number; (void)argc; enif_get_int(env, argv[0], &number); raise(number); return argv[0]; }
+        static ErlNifFunc functions[] = {{"f", 1, f, 0}};
+        ERL_NIF_INIT(raises, functions, NULL, NULL, NULL, NULL)
+        """)
+
+      for signal <- [4, 6, 7, 8, 11, 31] do
+        host = Host.load!(Host.start(), library, :raises)
+        status = 128 + signal
+        assert {:exit_status, ^status} = Host.call(host, :f, [signal])
+        assert %{signal: ^signal, address: 0, function: {"f", 1}} = ended = Host.ended()
+        assert ended.backtrace =~ "raises.so("
+      end
+    end
+
+    # What names the places in a backtrace waits for a lock that another thread never gives back.
+    test "a record that cannot be finished: the signal stays", %{folder: folder} do
+      stuck =
+        compile(folder, "stuck", """
+        #include <unistd.h>
+        __attribute__((constructor)) static void begin(void)
+        { (void)!write(9, "x", 1); for (;;) pause(); }
+        """)
+
+      library =
+        compile(folder, "faults_then", """
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <erl_nif.h>
+        #include <pthread.h>
+        #include <signal.h>
+        #include <unistd.h>
+        static void *open_it(void *path) { return dlopen(path, RTLD_NOW); }
+        static ERL_NIF_TERM f(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+        {
+            int ends[2];
+            pthread_t thread;
+            char byte;
+            (void)env; (void)argc;
+            if (pipe(ends) < 0 || dup2(ends[1], 9) < 0)
+                return argv[0];
+            pthread_create(&thread, NULL, open_it, "#{stuck}");
+            (void)!read(ends[0], &byte, 1); /* the constructor runs, under the linker's lock */
+            raise(SIGSEGV);
+            return argv[0];
+        }
+        static ErlNifFunc functions[] = {{"f", 1, f, 0}};
+        ERL_NIF_INIT(faults_then, functions, NULL, NULL, NULL, NULL)
+        """)
+
+      host = Host.load!(Host.start(), library, :faults_then)
+      assert {:exit_status, 139} = Host.call(host, :f, [1])
+      assert %{signal: 11, function: {"f", 1}} = Host.ended()
+    end
+
     test "a library that handles the signal itself", %{folder: folder} do
       library =
         compile(folder, "handles", """
@@ -169,7 +229,7 @@ defmodule Tame.Host.LifeTest do
     end
 
     test "says why the host gave up", %{library: library} do
-      host = start(library)
+      host = start_with_stderr(library, "2>/dev/null")
       Host.tell(host, {:nonsense, 1})
       assert {:exit_status, 70} = Host.wait(host, fn _ -> false end)
       assert %{signal: 0, stderr: "tame_host: a frame of unknown kind 'nonsense'\n"} = Host.ended()
