@@ -197,7 +197,7 @@ defmodule Tame.ThreadsTable do
         what: "`enif_schedule_nif`, with such an environment",
         ops: [:schedule_nif],
         ends: @own ++ @callbacks,
-        source: "`schedule`, erl_nif.c: takes the process apart"
+        source: "`schedule`, erl_nif.c: it is a process that is scheduled"
       },
       %{
         what: "sending what `enif_raise_exception` or `enif_make_badarg` returned",
