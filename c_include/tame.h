@@ -45,8 +45,8 @@
  *     #define FUNCTIONS(F) F(sum_nif, 1, sum, TAME_AUTO)
  *     TAME_NIF_INIT(sum, FUNCTIONS)
  *
- * In Erlang every call goes through tame:value, because an answer may come later. It gets the NIF as
- * well, which it calls again when the steps were done on another thread:
+ * In Erlang every call goes through tame:value, because an answer may come later. It gets the NIF
+ * as well, which it calls again when the steps were done on another thread:
  *
  *     sum(Bytes) -> tame:value(sum_nif(Bytes), fun sum_nif/1, {?MODULE, sum, [Bytes]}).
  *     sum_nif(_) -> erlang:nif_error(nif_not_loaded).
@@ -118,8 +118,9 @@
  *              then keeps it for as long as they took it.
  *   Charging   4000 reductions per ms used on a regular scheduler, result included, remainders
  *              carried over; short calls are charged as well. A call that owes more than its
- *              timeslice gives way until it has paid. Every slice that is not the last ends the timeslice, so that the
- *              scheduler really moves on: 100 us then cost all that is left of the 4000.
+ *              timeslice gives way until it has paid. Every slice that is not the last ends the
+ *              timeslice, so that the scheduler really moves on: 100 us then cost all that is left
+ *              of the 4000.
  *   Stop       When the caller dies the job ends: at its next hop (yielding), its next step
  *              (thread, pool), its next 5 ms (dirty); cleanup runs, and no result is made.
  *              TAME_INLINE is not interrupted. Deadlines and cancelling are tame:with/2,

@@ -44,8 +44,8 @@ defmodule Tame.ThreadsTable do
         ends: @own,
         until: @mended,
         source:
-          "`dec_term`, external.c → `erts_hashmap_from_array`, erl_map.c → `erts_qsort`, utils.c → `erts_sched_local_random`, " <>
-            "erl_process.h, which takes the scheduler's data, NULL there (GH-8208)"
+          "`dec_term`, external.c → `erts_hashmap_from_array`, erl_map.c → `erts_qsort`, utils.c " <>
+            "→ `erts_sched_local_random`, erl_process.h, which takes the scheduler's data, NULL there (GH-8208)"
       },
       %{
         what: "`enif_make_map_from_arrays`, up to 128 keys",
@@ -63,7 +63,8 @@ defmodule Tame.ThreadsTable do
       },
       %{
         what:
-          "`enif_make_map_put`, `enif_make_map_update`, `enif_make_map_remove`, `enif_get_map_value`, also to and from any number of keys",
+          "`enif_make_map_put`, `enif_make_map_update`, `enif_make_map_remove`, " <>
+            "`enif_get_map_value`, also to and from any number of keys",
         ops: [:map_put, :map_update],
         source:
           "`erts_maps_put`, `erts_maps_update`, `erts_maps_take`, erl_map.c: one path of the tree, nothing to sort"
@@ -91,7 +92,8 @@ defmodule Tame.ThreadsTable do
       },
       %{
         what:
-          "`enif_alloc_binary` to `enif_release_binary`, `enif_make_new_binary`, `enif_make_sub_binary`, `enif_make_resource_binary`",
+          "`enif_alloc_binary` to `enif_release_binary`, `enif_make_new_binary`, " <>
+            "`enif_make_sub_binary`, `enif_make_resource_binary`",
         ops: [:binary],
         source: "`enif_alloc_binary`, `enif_make_binary`, erl_nif.c"
       },
@@ -106,7 +108,8 @@ defmodule Tame.ThreadsTable do
         what: "`enif_make_ref`, `enif_make_unique_integer`",
         ops: [:make_ref, :unique_integer],
         source:
-          "`erts_make_ref_in_buffer`, `erts_raw_get_unique_integer`, erl_bif_unique.c: without a scheduler one counter for all"
+          "`erts_make_ref_in_buffer`, `erts_raw_get_unique_integer`, " <>
+            "erl_bif_unique.c: without a scheduler one counter for all"
       },
       %{
         what: "`enif_monotonic_time`, `enif_time_offset`",
@@ -165,8 +168,8 @@ defmodule Tame.ThreadsTable do
         what: "`enif_alloc_resource`, `enif_make_resource`, `enif_release_resource`",
         ops: [:resource],
         source:
-          "`nif_resource_dtor_prologue`, erl_nif.c: the destructor is scheduled, on this scheduler, or on the first where " <>
-            "this thread is none"
+          "`nif_resource_dtor_prologue`, erl_nif.c: the destructor is scheduled, on this scheduler, " <>
+            "or on the first where this thread is none"
       },
       %{
         what: "`enif_self` (NULL in an environment that is no process's)",
@@ -197,7 +200,7 @@ defmodule Tame.ThreadsTable do
         what: "`enif_schedule_nif`, with such an environment",
         ops: [:schedule_nif],
         ends: @own ++ @callbacks,
-        source: "`schedule`, erl_nif.c: takes the process apart"
+        source: "`schedule`, erl_nif.c: it is a process that is scheduled"
       },
       %{
         what: "sending what `enif_raise_exception` or `enif_make_badarg` returned",
@@ -213,7 +216,7 @@ defmodule Tame.ThreadsTable do
     Enum.find([:ends, :error, :nothing], :works, &(kind in Map.get(row, &1, [])))
   end
 
-  @doc "Whether what `ends` a VM still does in the VM that asks: true, false, or :unknown where it may be mended by now."
+  @doc "Whether what `ends` a VM does so in the VM that asks; :unknown where it may be mended by now."
   def ends?(%{until: until}) do
     otp = :erlang.system_info(:otp_release) |> List.to_integer()
 
