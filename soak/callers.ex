@@ -144,7 +144,7 @@ defmodule Tame.Soak.Callers do
       {{:wrong, library, what}, inspect(text, limit: 12, printable_limit: 200)}
     )
 
-    :ets.update_counter(@table, {library, :wrong_all}, 1, {{library, :wrong_all}, 0})
+    if library == :caller, do: :ets.update_counter(@table, {library, what}, 1, {{library, what}, 0})
   end
 
   defp now_ms, do: System.monotonic_time(:millisecond)

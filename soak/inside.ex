@@ -10,6 +10,8 @@ defmodule Tame.Soak.Inside do
   # The figures with which the last ones are compared are taken after this part of the time, at most 3 minutes.
   @settled 1 / 3
   @quiet_ms 20_000
+  # Kinds that no call may come to, and no caller.
+  @wrong [:wrong, :died, :stuck]
 
   def run(options) do
     quiet_logger()
@@ -97,8 +99,8 @@ defmodule Tame.Soak.Inside do
   defp line(state, now) do
     counts = Callers.counts()
     right = sum(counts, &(&1 == :right))
-    wrong = sum(counts, &(&1 in [:wrong, :wrong_all]))
-    other = sum(counts, &(&1 not in [:right, :wrong, :wrong_all]))
+    wrong = sum(counts, &(&1 in @wrong))
+    other = sum(counts, &(&1 not in [:right | @wrong]))
     gauges = Gauges.all()
     words = for {name, value} <- Enum.sort(gauges), do: " #{name} #{value}"
     done = for {name, value} <- done(state), do: " #{name} #{value}"
@@ -129,7 +131,7 @@ defmodule Tame.Soak.Inside do
     stopped = bounded(fn -> Callers.stop(warden) end, 60_000)
     for pid <- Process.list(), do: :erlang.garbage_collect(pid)
     idle = Tame.Await.until(fn -> Gauges.all().slots == 0 end, @quiet_ms)
-    answers = for %{module: module} = library <- options.libraries, do: {module, answers?(library)}
+    answers = all_at_once(options.libraries, &answers?/1)
 
     restored =
       for %{module: module} <- options.libraries,
@@ -179,6 +181,11 @@ defmodule Tame.Soak.Inside do
     ]
 
     {if(failures == [], do: :ok, else: :failed), IO.iodata_to_binary(lines)}
+  end
+
+  defp all_at_once(libraries, fun) do
+    tasks = for library <- libraries, do: {library.module, Task.async(fn -> fun.(library) end)}
+    for {module, task} <- tasks, do: {module, Task.await(task, :infinity)}
   end
 
   # When all is over, each library answers, at the latest after a while.

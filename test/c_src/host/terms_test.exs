@@ -16,7 +16,7 @@ defmodule Tame.Host.TermsTest do
   end
 
   test "hard terms come back as they went", %{host: host} do
-    for term <- Terms.hard() do
+    for term <- Terms.hard(2_000_000) do
       assert {:value, back} = Host.call(host, :echo, [term])
       assert back === term
       assert {:value, back} = Host.call(host, :copy_there_and_back, [term])
