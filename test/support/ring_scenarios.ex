@@ -51,11 +51,14 @@ defmodule Tame.RingScenarios do
     :os.putenv(~c"TAME_NATIVE_DIR", folder)
     {:module, :tame_ring_nif} = :code.load_file(:tame_ring_nif)
 
-    {Task.await(waits), Task.await(in_line), RingHost.call(host, :echo, [1]),
-     :tame_ring.close(host.ring, :any), :tame_ring.leases(host.ring, 1),
-     :tame_ring.used(host.ring, [1]), :tame_ring.hold(host.ring, [make_ref()]),
-     :tame_ring.abandoned(host.ring, 0), :tame_ring.info(host.ring).slots,
-     :tame_ring.pulse(host.ring), :tame_ring.choose({host.ring})}
+    rest =
+      {RingHost.call(host, :echo, [1]), :tame_ring.close(host.ring, :any),
+       :tame_ring.leases(host.ring, 1), :tame_ring.used(host.ring, [1]),
+       :tame_ring.hold(host.ring, [make_ref()]), :tame_ring.abandoned(host.ring, 0),
+       :tame_ring.info(host.ring).slots, :tame_ring.pulse(host.ring),
+       :tame_ring.choose({host.ring})}
+
+    {Task.await(waits), Task.await(in_line), rest}
   end
 
   # The natives of a folder of their own: the emulator loads them as another library.
