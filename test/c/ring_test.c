@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "etf_scan.h"
 #include "ring_host.h"
 #include "ring_vm.h"
 
@@ -117,6 +118,85 @@ static void the_vm_believes_no_reply_out_of_bounds(void)
     }
     ring_vm_close(&vm);
     ring_host_close(host);
+}
+
+/* Scans in one go and in single steps; both must agree. */
+static struct etf_scan scanned(const uint8_t *bytes, size_t size)
+{
+    struct etf_scan whole, steps;
+    enum etf_scan_end end;
+
+    etf_scan_open(&whole);
+    CHECK_EQ(etf_scan_some(&whole, bytes, size, 1 << 24) != ETF_SCAN_MORE, 1);
+    etf_scan_open(&steps);
+    do
+        end = etf_scan_some(&steps, bytes, size, 1);
+    while (end == ETF_SCAN_MORE);
+    CHECK_EQ(steps.wrong == whole.wrong && steps.at == whole.at && steps.heap == whole.heap &&
+                 steps.pairs == whole.pairs && steps.key_bytes == whole.key_bytes,
+             1);
+    etf_scan_close(&whole);
+    etf_scan_close(&steps);
+    return whole;
+}
+
+static void a_scan_counts_pairs_and_the_bytes_of_keys(void)
+{
+    /* #{{1, 2} => #{3 => []}, [] => 4} */
+    static const uint8_t map[] = {131, 116, 0, 0, 0, 2,  104, 2,   97,  1,  97, 2,
+                                  116, 0,   0, 0, 1, 97, 3,   106, 106, 97, 4};
+    struct etf_scan scan = scanned(map, sizeof map);
+
+    CHECK_EQ(scan.wrong == NULL, 1);
+    CHECK_EQ(scan.pairs, 3);
+    CHECK_EQ(scan.key_bytes, 6 + 2 + 1);
+    for (size_t size = 2; size < sizeof map; size++) {
+        scan = scanned(map, size);
+        CHECK_EQ(scan.wrong == NULL, 0);
+    }
+}
+
+/* The address sanitizer sees a look beyond the end. */
+static void a_scan_stays_within_its_bytes(void)
+{
+    uint64_t seed = 4711;
+
+    for (int round = 0; round < 200000; round++) {
+        static const uint8_t tags[] = {70,  77,  80,  88,  89,  90,  97,  98,  99,  100, 101, 102,
+                                       103, 104, 105, 106, 107, 108, 109, 110, 111, 112, 113, 114,
+                                       115, 116, 118, 119, 120, 121, 0,   1,   2,   3,   255, 64};
+        const size_t size = 2 + (size_t)(seed >> 20) % 60;
+        uint8_t *bytes = malloc(size);
+
+        for (size_t i = 0; i < size; i++) {
+            seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+            bytes[i] =
+                (seed >> 33) % 3 == 0 ? (uint8_t)(seed >> 40) : tags[(seed >> 40) % sizeof tags];
+            if ((seed >> 50) % 4 == 0)
+                bytes[i] = (uint8_t)((seed >> 52) % 4);
+        }
+        const struct etf_scan scan = scanned(bytes, size);
+        CHECK_EQ(scan.at <= size, 1);
+        CHECK_EQ(scan.wrong != NULL || scan.at == size, 1);
+        free(bytes);
+    }
+}
+
+static void a_scan_has_a_depth(void)
+{
+    const size_t levels = ETF_SCAN_DEPTH_MAX + 10, size = 1 + 3 * levels + 1;
+    uint8_t *bytes = malloc(size);
+
+    for (size_t i = 0; i < levels; i++) { /* {{{..., []}, []}, []} */
+        bytes[1 + 2 * i] = 104;
+        bytes[2 + 2 * i] = 2;
+    }
+    memset(bytes + 1 + 2 * levels, 106, levels + 1);
+    CHECK_EQ(strcmp(scanned(bytes, size).wrong, "depth"), 0);
+    for (size_t i = 0; i < levels; i++) /* the last element each: flat */
+        bytes[2 + 2 * i] = 1;
+    CHECK_EQ(scanned(bytes, 1 + 2 * levels + 1).wrong == NULL, 1);
+    free(bytes);
 }
 
 /* ---- two sides in one process ------------------------------------------------------------------
@@ -231,6 +311,68 @@ static void calls_come_back(enum bell_kind bell)
     ring_host_close(pair.host);
 }
 
+/* ---- leases
+ * --------------------------------------------------------------------------------------------- */
+
+static enum ring_code many_leases(void *context, uint32_t count, uint64_t id, const uint8_t *args,
+                                  size_t size, struct reply_writer *reply)
+{
+    (void)context;
+    (void)id;
+    (void)ring_reply_put(reply, args, size);
+    for (uint64_t lease = 1; lease <= count; lease++)
+        (void)ring_reply_lease(reply, lease);
+    return RING_VALUE;
+}
+
+static void *serve_leases(void *arg)
+{
+    ring_host_serve(arg, &(struct ring_host_ops){.call = many_leases}, NULL);
+    return NULL;
+}
+
+/* 200,000 ids do not fit into the reply area of 1 MiB: the reply is refused, and the ids come by
+ * and by, each once. */
+static void leases_that_find_no_room_come_later(void)
+{
+    enum { COUNT = 200000 };
+    struct ring_host *host;
+    const int fd = ring_host_create(&small, BELL_DEFAULT, &host);
+    uint8_t *seen = calloc(COUNT + 1, 1);
+    size_t listed = 0;
+    struct ring_vm vm;
+    pthread_t worker;
+
+    CHECK_EQ(ring_vm_open(&vm, getpid(), fd) == NULL, 1);
+    CHECK_EQ(pthread_create(&worker, NULL, serve_leases, host), 0);
+    for (uint32_t n = 1; n <= 1000 && listed < COUNT; n++) {
+        struct ring_reply reply = {0};
+
+        ring_vm_slot(&vm, 0)->payload[0] = 131;
+        ring_vm_submit(&vm, 0, n << 8, 0, n == 1 ? COUNT : 0, n, 1, (struct extent){0, 0});
+        while (!ring_vm_replied(&vm, 0, n << 8))
+            ring_pause();
+        CHECK_EQ(ring_vm_reply(&vm, 0, &reply) == NULL, 1);
+        CHECK_EQ(reply.code, n == 1 ? RING_TOO_LARGE : RING_VALUE);
+        for (uint32_t i = 0; i < reply.leases; i++) {
+            uint64_t id = 0;
+
+            memcpy(&id, reply.data + reply.size + i * sizeof id, sizeof id);
+            CHECK_EQ(id >= 1 && id <= COUNT && !seen[id], 1);
+            if (id <= COUNT)
+                seen[id] = 1;
+            listed++;
+        }
+        ring_vm_release(&vm, 0, n << 8, &reply);
+    }
+    CHECK_EQ(listed, COUNT);
+    ring_host_stop(host);
+    pthread_join(worker, NULL);
+    ring_vm_close(&vm);
+    ring_host_close(host);
+    free(seen);
+}
+
 static void calls_come_back_with_a_futex(void)
 {
     calls_come_back(BELL_DEFAULT);
@@ -247,6 +389,10 @@ int main(void)
     RUN(an_area_that_is_full_gives_nothing);
     RUN(a_geometry_has_bounds);
     RUN(the_vm_believes_no_reply_out_of_bounds);
+    RUN(a_scan_counts_pairs_and_the_bytes_of_keys);
+    RUN(a_scan_stays_within_its_bytes);
+    RUN(a_scan_has_a_depth);
+    RUN(leases_that_find_no_room_come_later);
     RUN(calls_come_back_with_a_futex);
     RUN(calls_come_back_with_a_pipe);
     return check_report();

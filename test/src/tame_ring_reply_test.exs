@@ -43,10 +43,14 @@ defmodule Tame.RingReplyTest do
     test "hold no scheduler for long" do
       peer = start_peer()
 
-      # What is promised is 1 ms; this machine's noise is larger.
-      longest = :peer.call(peer, Tame.RingScenarios, :long_schedules, [5], 200_000)
+      # What is promised is 1 ms; a map of 100,000 keys in one go is 12 and more.
+      [{:machine, noise_ms} | longest] =
+        :peer.call(peer, Tame.RingScenarios, :long_schedules, [], 200_000)
+
       :peer.stop(peer)
-      if not @sanitized, do: assert(for({name, ms} <- longest, ms > 20, do: {name, ms}) == [])
+
+      unless @sanitized,
+        do: assert(for({name, ms} <- longest, ms > 8 + 2 * noise_ms, do: {name, ms}) == [])
     end
 
     test "are scanned for their memory: never less than they take" do
@@ -261,44 +265,47 @@ defmodule Tame.RingReplyTest do
     test "does not matter: the receive begins at the reference" do
       source = Path.expand("../../src/tame_ring.erl", __DIR__) |> String.to_charlist()
       {:ok, :tame_ring, _, warnings} = :compile.file(source, [:recv_opt_info, :return, :binary])
-      found = for {_, list} <- warnings, {_, _, what} <- list, do: inspect(what)
 
-      assert Enum.any?(
-               found,
-               &(&1 =~ "reserved_receive_marker" or &1 =~ "matches_any_message" or &1 =~ "optimized" or
-                   &1 =~ "marker")
-             ) or found != []
+      texts =
+        for {_, list} <- warnings,
+            {_, module, what} <- list,
+            do: to_string(module.format_error(what))
 
-      refute Enum.any?(found, &(&1 =~ "unoptimized"))
+      assert Enum.count(texts, &String.starts_with?(&1, "OPTIMIZED: all clauses match reference")) ==
+               2
+
+      refute Enum.any?(texts, &(&1 =~ "NOT OPTIMIZED"))
+    end
+
+    defp waited(host, n) do
+      %{waits: before} = :tame_ring.info(host.ring)
+      {us, {:value, ^n}} = :timer.tc(fn -> RingHost.call(host, :echo, [n]) end)
+      if :tame_ring.info(host.ring).waits > before, do: us
     end
 
     test "with 200,000 messages makes a call that waits not much slower" do
       host = RingHost.start_ring([], %{spin_us: 0})
       parent = self()
 
-      medians =
+      times =
         for messages <- [0, 200_000] do
           {pid, monitor} =
             spawn_monitor(fn ->
               for n <- 1..messages//1, do: send(self(), {:message, n})
 
-              times =
-                for n <- 1..301 do
-                  {us, {:value, ^n}} = :timer.tc(fn -> RingHost.call(host, :echo, [n]) end)
-                  us
-                end
-
-              send(parent, {self(), Enum.at(Enum.sort(times), 150)})
+              # Only those that did wait; and what the machine adds, it adds to some.
+              times = for n <- 1..3000, us = waited(host, n), do: us
+              send(parent, {self(), Enum.at(Enum.sort(times), div(length(times), 5))})
             end)
 
-          assert_receive {^pid, median}, 60_000
+          assert_receive {^pid, us}, 60_000
           assert_receive {:DOWN, ^monitor, :process, ^pid, _}, 60_000
-          median
+          us
         end
 
-      # Looking through the mailbox takes a millisecond and more; a wake-up some 30 us.
-      assert [empty, full] = medians
-      assert full < 5 * max(empty, 50)
+      # To look through the mailbox takes a millisecond and more; a wake-up some 30 us.
+      assert [empty, full] = times
+      assert full < 5 * max(empty, 80)
     end
   end
 

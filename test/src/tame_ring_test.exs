@@ -157,22 +157,20 @@ defmodule Tame.RingTest do
 
     test "of another layout closes open rings with a reason, and no function fails on them" do
       folder = CLibrary.tmp_dir!()
-      from = Path.expand("../../c_src/ring", __DIR__)
-
-      assert {_, 0} =
-               CLibrary.compile(folder, "#{from}/tame_ring_nif.c", [
-                 "-std=gnu11",
-                 "-DABI_LAYOUT=99",
-                 "-o",
-                 "#{folder}/tame_ring_nif.so"
-               ])
+      source = Path.expand("../../c_src/ring/tame_ring_nif.c", __DIR__)
+      file = Path.join(folder, "tame_ring_nif.c")
+      File.write!(file, "#define ABI_LAYOUT 99\n#include \"#{source}\"\n")
+      assert {_, 0} = CLibrary.compile(folder, file, ["-std=gnu11"])
 
       peer = start_peer()
 
-      assert :peer.call(peer, Tame.RingScenarios, :other_layout, [~c"#{folder}"], 60_000) ==
-               {{:error, {:host_down, :upgraded}}, {:error, {:host_down, :upgraded}},
-                {:error, :closed}, :ok, [], :ok, [], 0, 0, {0, 0, 0}, 1}
+      {in_flight, in_line, rest} =
+        :peer.call(peer, Tame.RingScenarios, :other_layout, [~c"#{folder}"], 60_000)
 
+      assert in_flight == {:error, {:host_down, :upgraded}}
+      # Whether the old code is still there to say that the host has not heard of it, is chance.
+      assert in_line in [{:error, {:host_down, :upgraded}}, {:error, :closed}]
+      assert rest == {{:error, :closed}, :ok, [], :ok, [], 0, 0, {0, 0, 0}, 1}
       :peer.stop(peer)
     end
 
