@@ -1,13 +1,13 @@
 %% Whether a host still answers, and whether it needs another worker. Pure: one look at the host's ring, each
 %% ?LOOK_MS, is one step, so that a VM that was stopped itself, and then takes its looks late, blames no host.
 %%
-%%            replies since the last look, or a pong
-%%   quiet ◀────────────────────────────────────────── any state
-%%     │ PING_LOOKS without a reply: ping
-%%     ▼
-%%   asked ── as many looks as answer_ms has, without a reply and without a pong: {kill, not_answering}
+%%   quiet ── PING_LOOKS without a reply, or CHECK_LOOKS in any case: ping ──▶ asked
+%%     ▲                                                                        │
+%%     └──────────────────────────────── pong ──────────────────────────────────┤
+%%                                        as many looks as answer_ms has: {kill, not_answering}
 %%
-%% While calls flow nothing is sent. Besides, in any state:
+%% While calls flow that is one question each ?CHECK_LOOKS, because a host may answer calls and have lost its control
+%% port. Besides, in any state:
 %%
 %%   - more calls in the host than workers, the oldest waiting for a whole look, and no reply since the last look:
 %%     grow, up to GROWTH_MAX workers more. In the VM a NIF that waits for another call finds a free scheduler, or
@@ -27,6 +27,7 @@
 
 -define(LOOK_MS, 100).
 -define(PING_LOOKS, 10).
+-define(CHECK_LOOKS, 50).
 -define(GROWTH_MAX, 10).
 -define(WORKERS_MAX, 64).
 
@@ -40,7 +41,8 @@
     workers :: pos_integer(),
     workers_max :: pos_integer(),
     answered = 0 :: non_neg_integer(),
-    %% looks without a reply; looks with calls that are untouched; looks since the ping that was not answered yet
+    %% looks since the last pong, and without a reply; looks with calls that are untouched; looks since the ping that was not answered yet
+    looks = 0 :: non_neg_integer(),
     silent = 0 :: non_neg_integer(),
     untouched = 0 :: non_neg_integer(),
     asked = none :: none | non_neg_integer()
@@ -65,31 +67,40 @@ look_ms() ->
     ?LOOK_MS.
 
 -spec look(pulse(), state()) -> {[action()], state()}.
-look({Answered, _, _, _}, #beat{answered = Before} = Beat) when Answered =/= Before ->
-    {[], (pong(Beat))#beat{answered = Answered, untouched = 0}};
-look({_, _, _, Untouched}, #beat{untouched = Looks, answer_looks = Most} = Beat) when Untouched > 0, Looks + 1 >= Most ->
-    {[{kill, not_answering}], Beat};
-look({_, InUse, OldestMs, Untouched}, #beat{workers = Workers, workers_max = Most} = Beat) when
-    InUse > Workers, OldestMs >= ?LOOK_MS, Workers < Most
-->
-    {Actions, Later} = silent(touched(Untouched, Beat)),
-    {[grow | Actions], Later#beat{workers = Workers + 1}};
-look({_, _, _, Untouched}, Beat) ->
-    silent(touched(Untouched, Beat)).
+look({Answered, InUse, OldestMs, Untouched}, #beat{answered = Before} = Beat0) ->
+    Beat = counted(Answered =/= Before, Untouched > 0, Beat0#beat{answered = Answered}),
+    case is_dead(Beat) of
+        true ->
+            {[{kill, not_answering}], Beat};
+        false ->
+            {Ping, Asked} = asked(Beat),
+            {Grow, Later} = grown(Answered =:= Before andalso OldestMs >= ?LOOK_MS, InUse, Asked),
+            {Grow ++ Ping, Later}
+    end.
 
-touched(0, Beat) -> Beat#beat{untouched = 0};
-touched(_Some, #beat{untouched = Looks} = Beat) -> Beat#beat{untouched = Looks + 1}.
+counted(IsReply, IsUntouched, #beat{looks = Looks, silent = Silent, untouched = Untouched, asked = Asked} = Beat) ->
+    Beat#beat{
+        looks = Looks + 1,
+        silent = if IsReply -> 0; true -> Silent + 1 end,
+        untouched = if IsReply; not IsUntouched -> 0; true -> Untouched + 1 end,
+        asked = if Asked =:= none -> none; true -> Asked + 1 end
+    }.
 
-silent(#beat{asked = none, silent = Silent} = Beat) when Silent + 1 < ?PING_LOOKS ->
-    {[], Beat#beat{silent = Silent + 1}};
-silent(#beat{asked = none} = Beat) ->
+is_dead(#beat{answer_looks = infinity}) -> false;
+is_dead(#beat{answer_looks = Most, untouched = Untouched}) when Untouched >= Most -> true;
+is_dead(#beat{answer_looks = Most, asked = Asked}) -> Asked =/= none andalso Asked >= Most.
+
+asked(#beat{asked = none, silent = Silent, looks = Looks} = Beat) when Silent >= ?PING_LOOKS; Looks >= ?CHECK_LOOKS ->
     {[ping], Beat#beat{asked = 0}};
-silent(#beat{asked = Asked, answer_looks = Most} = Beat) when Asked + 1 < Most ->
-    {[], Beat#beat{asked = Asked + 1}};
-silent(Beat) ->
-    {[{kill, not_answering}], Beat}.
+asked(Beat) ->
+    {[], Beat}.
+
+grown(true, InUse, #beat{workers = Workers, workers_max = Most} = Beat) when InUse > Workers, Workers < Most ->
+    {[grow], Beat#beat{workers = Workers + 1}};
+grown(_StandsStill, _InUse, Beat) ->
+    {[], Beat}.
 
 %% The host answered a ping.
 -spec pong(state()) -> state().
 pong(Beat) ->
-    Beat#beat{silent = 0, asked = none}.
+    Beat#beat{looks = 0, silent = 0, asked = none}.

@@ -5,7 +5,7 @@ defmodule Tame.HostileScenarios do
   alias Tame.Test.{HostileAttacks, HostileHost}
 
   # How long an attack goes on that has no end, and how long one may take whose parts are counted.
-  @enough_ms 3000
+  @enough_ms 1500
   @most_ms 60_000
   # The longest that an answer of tame's may take before it counts as none.
   @stuck_ms 10_000
@@ -64,6 +64,7 @@ defmodule Tame.HostileScenarios do
       wait_ms: 1000,
       deadline_ms: 1000,
       grace_ms: 200,
+      answer_ms: 500,
       intensity: :infinity,
       backoff_ms: {0, 0}
     }
