@@ -114,11 +114,13 @@ static ERL_NIF_TERM submit(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_
                            uint32_t index, uint64_t id, uint32_t function, size_t size,
                            struct extent region)
 {
+    ring->slots[index].region = region;
+    ring_vm_submit(&ring->vm, index, use_of(id), 0, function, id, size, region);
+
+    /* Behind the submission: to wake the host may take as long as the caller would spin. */
     const uint64_t now_ns = ring_now_ns();
 
-    ring->slots[index].region = region;
     __atomic_store_n(&ring->slots[index].submitted_ns, now_ns, __ATOMIC_RELAXED);
-    ring_vm_submit(&ring->vm, index, use_of(id), 0, function, id, size, region);
     return await(env, ring, ring_term, index, id, function, size, now_ns);
 }
 

@@ -133,6 +133,8 @@ static inline void leases_used(struct ring *ring, const uint8_t *ids, size_t len
 {
     struct proxy *proxies[LEASES_STEP];
 
+    if (len == 0)
+        return;
     enif_mutex_lock(ring->lock);
     for (size_t i = 0; i < len; i++) {
         uint64_t id;
