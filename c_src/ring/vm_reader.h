@@ -202,10 +202,13 @@ static inline void reader_end(struct ring *ring)
     (void)leases_take_over(ring, 1);
     leases_drop(ring);
     /* The host is gone, and nobody reads what it left: the pages go back although somebody may
-     * still hold the ring. A NIF that is reading just now reads zeros, and knows it. */
-    __atomic_store_n(&ring->removed, 1, __ATOMIC_SEQ_CST);
-    (void)madvise(ring->vm.base + RING_HEADER_BYTES, ring->vm.bytes - RING_HEADER_BYTES,
-                  MADV_REMOVE);
+     * still hold the ring. A NIF that is reading just now reads zeros, and knows it. When the
+     * owner has died the host is about to be ended, but may still read: its pages stay. */
+    if (ring->reason_env == NULL || ring->reason != ring->library->am_owner_down) {
+        __atomic_store_n(&ring->removed, 1, __ATOMIC_SEQ_CST);
+        (void)madvise(ring->vm.base + RING_HEADER_BYTES, ring->vm.bytes - RING_HEADER_BYTES,
+                      MADV_REMOVE);
+    }
     __atomic_store_n(&ring->reader_done, 1, __ATOMIC_RELEASE);
 }
 
