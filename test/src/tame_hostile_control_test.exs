@@ -23,6 +23,7 @@ defmodule Tame.HostileControlTest do
       name = unquote(name)
       folder = CLibrary.tmp_dir!()
       peer = PeerVm.start_alone()
+      on_exit(fn -> if Process.alive?(peer), do: :peer.stop(peer) end)
       seen = attack(peer, name, program, folder)
 
       assert seen.wrong == [], "another library, or tame:info/0: #{inspect(seen)}"
@@ -47,7 +48,8 @@ defmodule Tame.HostileControlTest do
   end
 
   defp attack(peer, name, program, folder) do
-    Process.flag(:trap_exit, true)
+    # It is stopped at the test's end, also of one that fails.
+    Process.unlink(peer)
     :peer.call(peer, HostileScenarios, :attack, [name, program, folder], 140_000)
   catch
     kind, reason -> flunk("the VM has ended, or answers no more: #{inspect({kind, reason})}")

@@ -19,8 +19,6 @@ defmodule Tame.Test.PeerVm do
       raise "unshare made no namespace of OS processes"
     end
 
-    # A test that fails leaves it unlinked.
-    ExUnit.Callbacks.on_exit(fn -> if Process.alive?(peer), do: :peer.stop(peer) end)
     peer
   end
 
