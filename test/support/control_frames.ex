@@ -234,7 +234,7 @@ defmodule Tame.Test.ControlFrames do
     <<131, 80, said::32, :zlib.compress(body)::binary>>
   end
 
-  # The frames of right/1 with mistakes in them, so many, as an endless run would have them: repeated, out
+  # The frames of right/1 with mistakes in them, this many, as an endless run would have them: repeated, out
   # of order, cut, with bits turned, put into each other. A list of binaries; what the seed says.
   def mutated(seed, count, corpus) do
     frames = List.to_tuple(corpus)

@@ -211,7 +211,7 @@ defmodule Tame.Test.SizeClasses do
     term
   end
 
-  # A term of at most so many bytes, about, and the state after it.
+  # A term of about this many bytes at most, and the state after it.
   defp term(budget, depth, state) when budget < 24 or depth == 0, do: leaf(budget, state)
 
   defp term(budget, depth, state) do
