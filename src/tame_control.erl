@@ -8,6 +8,7 @@
 -module(tame_control).
 
 -export([new/0]).
+-export([loaded/1]).
 -export([feed/2]).
 -export([check/1]).
 -export([encode/1]).
@@ -18,8 +19,11 @@
 -export_type([query/0]).
 -export_type([reader/0]).
 
-%% No frame is longer. A list of empty lists takes 16 bytes of heap for each byte, so this bounds the heap at 1 GiB.
+%% No frame is longer, and none takes more memory as a term: a list of empty lists has 16 bytes for each of its own.
 -define(FRAME_BYTES_MAX, 1 bsl 26).
+-define(FRAME_MEMORY_MAX, 1 bsl 28).
+%% Before its library is loaded a host has little to say.
+-define(EARLY_BYTES_MAX, 1 bsl 20).
 %% The most that a library can have: enif's function table is written by hand.
 -define(FUNCTIONS_MAX, 10000).
 -define(NAME_BYTES_MAX, 1020).
@@ -61,69 +65,74 @@
     | {pong, non_neg_integer()}
     | {ended, map()}.
 
-%% What was read of frames that are not whole yet.
--opaque reader() :: {non_neg_integer(), [binary()]}.
+%% The longest frame that may come, and what was read of one that is not whole yet: how much, latest part first.
+-opaque reader() :: {pos_integer(), non_neg_integer(), [binary()]}.
 
 -spec new() -> reader().
 new() ->
-    {0, []}.
+    {?EARLY_BYTES_MAX, 0, []}.
+
+%% From now on frames may be as long as messages are.
+-spec loaded(reader()) -> reader().
+loaded({_, Have, Parts}) ->
+    {?FRAME_BYTES_MAX, Have, Parts}.
 
 %% More bytes from the port: the frames that they complete, in order. What is bad ends the stream; the frames
 %% before it count.
 -spec feed(binary(), reader()) -> {ok, [frame()], reader()} | {bad, [frame()], string()}.
-feed(Data, {Have, Parts}) ->
-    case needed(Have, Parts, Data) of
-        {bad, Sentence} ->
-            {bad, [], Sentence};
-        Needed when Have + byte_size(Data) < Needed ->
-            {ok, [], {Have + byte_size(Data), [Data | Parts]}};
+feed(Data, {Most, Have, Parts}) ->
+    case needed(Parts, Data) of
+        Size when Size > Most ->
+            {bad, [], too_long(Size, Most)};
+        Size when Have + byte_size(Data) < 4 + Size ->
+            {ok, [], {Most, Have + byte_size(Data), [Data | Parts]}};
         _ ->
-            frames(iolist_to_binary(lists:reverse(Parts, [Data])), [])
+            frames(iolist_to_binary(lists:reverse(Parts, [Data])), Most, [])
     end.
 
-%% How many bytes are needed before it is worth looking. A long frame comes in many parts, which are joined once.
-needed(0, [], Data) ->
-    needed(Data);
-needed(_Have, Parts, _Data) ->
-    First = lists:last(Parts),
-    case byte_size(First) >= 4 of
-        true -> needed(First);
-        false -> 4
-    end.
+%% How long the frame is that is being read. A long one comes in many parts, which are joined once.
+needed([], Data) -> size_of(Data);
+needed(Parts, _Data) -> size_of(lists:last(Parts)).
 
-needed(<<Size:32, _/binary>>) when Size > ?FRAME_BYTES_MAX -> too_long(Size);
-needed(<<Size:32, _/binary>>) -> 4 + Size;
-needed(_) -> 4.
+%% 0 where not even its length is there in one part: then it is worth looking at each time.
+size_of(<<Size:32, _/binary>>) -> Size;
+size_of(_) -> 0.
 
-frames(<<Size:32, _/binary>>, Frames) when Size > ?FRAME_BYTES_MAX ->
-    {bad, Sentence} = too_long(Size),
-    {bad, lists:reverse(Frames), Sentence};
-frames(<<Size:32, Bytes:Size/binary, Rest/binary>>, Frames) ->
+frames(<<Size:32, _/binary>>, Most, Frames) when Size > Most ->
+    {bad, lists:reverse(Frames), too_long(Size, Most)};
+frames(<<Size:32, Bytes:Size/binary, Rest/binary>>, Most, Frames) ->
     case decode(Bytes) of
-        {ok, Frame} -> frames(Rest, [Frame | Frames]);
+        {ok, Frame} -> frames(Rest, Most, [Frame | Frames]);
         {bad, Sentence} -> {bad, lists:reverse(Frames), Sentence}
     end;
-frames(<<>>, Frames) ->
-    {ok, lists:reverse(Frames), new()};
-frames(Rest, Frames) ->
+frames(<<>>, Most, Frames) ->
+    {ok, lists:reverse(Frames), {Most, 0, []}};
+frames(Rest, Most, Frames) ->
     %% A copy: the rest must not hold what was read before it.
-    {ok, lists:reverse(Frames), {byte_size(Rest), [binary:copy(Rest)]}}.
+    {ok, lists:reverse(Frames), {Most, byte_size(Rest), [binary:copy(Rest)]}}.
 
-too_long(Size) ->
-    {bad, text("a frame of ~b bytes, and ~b are the most", [Size, ?FRAME_BYTES_MAX])}.
+too_long(Size, Most) ->
+    text("a frame of ~b bytes, and ~b are the most", [Size, Most]).
 
 decode(<<131, 80, _/binary>> = Bytes) ->
     {bad, text("a compressed frame of ~b bytes", [byte_size(Bytes)])};
-decode(<<131, _/binary>> = Bytes) ->
+decode(<<131, _, _/binary>> = Bytes) ->
+    case tame_ring:scan(Bytes) of
+        {ok, Memory} when Memory =< ?FRAME_MEMORY_MAX -> decoded(Bytes);
+        {ok, Memory} -> {bad, text("a frame that takes ~b bytes of memory, and ~b are the most", [Memory, ?FRAME_MEMORY_MAX])};
+        {error, What} -> {bad, text("a frame of ~b bytes that is no term: ~p", [byte_size(Bytes), What])}
+    end;
+decode(Bytes) ->
+    {bad, text("a frame of ~b bytes that is no term", [byte_size(Bytes)])}.
+
+decoded(Bytes) ->
     %% Safe: it makes no atom, and no fun of a module that is not there.
     try erlang:binary_to_term(Bytes, [safe, used]) of
         {Term, Used} when Used =:= byte_size(Bytes) -> check(Term);
         {_, Used} -> {bad, text("a frame of ~b bytes with a term of ~b", [byte_size(Bytes), Used])}
     catch
         error:_ -> {bad, text("a frame of ~b bytes that is no term, or names an unknown atom", [byte_size(Bytes)])}
-    end;
-decode(Bytes) ->
-    {bad, text("a frame of ~b bytes that is no term", [byte_size(Bytes)])}.
+    end.
 
 %% The frame that a term is. Details that are of no use here are dropped.
 -spec check(term()) -> {ok, frame()} | {bad, string()}.

@@ -77,10 +77,12 @@
 -define(STEADY_MS, 1000).
 %% Frames that the host has not taken yet: for how long, and how many bytes.
 -define(OUTBOX_MS, 5000).
--define(OUTBOX_BYTES, 1 bsl 26).
+-define(OUTBOX_BYTES, 1 bsl 24).
 -define(OUTBOX_LOOK_MS, 1).
-%% Messages of the port that wait here, of up to 64 KiB each.
+%% What the port has brought and nobody has read yet: messages, of up to 64 KiB each, and about how many bytes, if
+%% they are like the one that is being read.
 -define(FLOOD_LEN, 20000).
+-define(FLOOD_BYTES, 1 bsl 27).
 -define(MONITORS_MAX, 100000).
 %% Lines of a host's log, in each second.
 -define(LOGS_MAX, 10).
@@ -223,9 +225,10 @@ handle_event(state_timeout, late, starting, Host) ->
 %% ---- the port -----------------------------------------------------------------------------------
 
 handle_event(info, {Port, {data, Data}}, State, #host{port = Port, reader = Reader} = Host) ->
-    case process_info(self(), message_queue_len) of
-        {message_queue_len, Len} when Len > ?FLOOD_LEN -> kill(flood, State, Host);
-        _ ->
+    case is_flood(Data) of
+        true ->
+            kill(flood, State, Host);
+        false ->
             case tame_control:feed(Data, Reader) of
                 {ok, Frames, More} -> frames(Frames, State, Host#host{reader = More});
                 {bad, Frames, Sentence} -> frames(Frames ++ [{bad, Sentence}], State, Host)
@@ -338,6 +341,10 @@ handle_event(info, {Change, _, _}, State, Host) when Change =:= nodeup; Change =
     kept(State, named(Host));
 handle_event(info, _Late, _State, _Host) ->
     keep_state_and_data.
+
+is_flood(Data) ->
+    {message_queue_len, Len} = process_info(self(), message_queue_len),
+    Len > ?FLOOD_LEN orelse Len * byte_size(Data) > ?FLOOD_BYTES.
 
 status(up, #host{ring = Ring, loaded = Loaded}) -> {up, Ring, Loaded};
 status(failed, _Host) -> failed;
@@ -634,7 +641,7 @@ frame({loaded, Rows, Loaded}, starting, #host{ring = Ring, spec = #{functions :=
 ->
     case Rows =:= [{atom_to_binary(Name), Arity} || {Name, Arity} <- Functions] of
         true ->
-            {up, Host#host{loaded = Loaded}};
+            {up, Host#host{loaded = Loaded, reader = tame_control:loaded(Host#host.reader)}};
         false ->
             {refused, changed,
                 "its functions are not those that it had when the module was isolated: restore it and isolate it anew"}

@@ -23,6 +23,7 @@
 -export([hold/2]).
 -export([abandoned/2]).
 -export([info/1]).
+-export([scan/1]).
 
 -export_type([ring/0]).
 -export_type([options/0]).
@@ -207,6 +208,15 @@ hold(Ring, Refs) ->
 -spec abandoned(ring(), non_neg_integer()) -> {Taken :: non_neg_integer(), Untouched :: non_neg_integer()}.
 abandoned(Ring, Ms) ->
     tame_ring_nif:abandoned(Ring, Ms).
+
+%% How many bytes of memory a term in external format takes at most, without making it. {error, What}: it is no
+%% term, not a whole one, compressed, or one that no VM may decode (c_src/ring/etf_scan.h).
+-spec scan(binary()) -> {ok, Memory :: non_neg_integer()} | {error, atom()}.
+scan(Bytes) ->
+    case tame_ring_nif:scan(Bytes) of
+        {Memory, _Pairs, _KeyBytes} -> {ok, Memory};
+        What -> {error, What}
+    end.
 
 %% Counters: calls, spins, spins_paid, looks_paid (after spinning, in turns with other processes), waits (calls
 %% that waited in receive), lined (that stood in line), busy,

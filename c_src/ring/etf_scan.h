@@ -9,6 +9,12 @@
  * pairs and compares them below. So what counts is the number of pairs in the whole term, and the
  * bytes of all keys. A term with many belongs on a dirty scheduler.
  *
+ * And one thing that binary_to_term must never see. A map of more than 32 pairs is a tree by the
+ * hash of its keys, and the emulator's hash of a reference takes its first three words only (seen
+ * on OTP 25): two references of a node that differ behind those, or in length, send it down without
+ * end, until the VM dies. `make_ref` makes references of three words, aliases have five. So a term
+ * with such a map is "references" when it holds one of more than three words and any other besides.
+ *
  * What is not checked here, binary_to_term checks: that an atom exists, that a key is there once.
  */
 #ifndef TAME_RING_ETF_SCAN_H
@@ -16,6 +22,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Terms nested deeper are refused: each level costs 8 bytes while it is walked. */
 #define ETF_SCAN_DEPTH_MAX (1u << 20)
@@ -24,7 +31,9 @@ struct etf_scan {
     uint64_t at;    /* the next byte */
     uint64_t heap;  /* bytes that the term takes at most, binaries outside of the heap included */
     uint64_t pairs; /* of all maps */
-    uint64_t key_bytes; /* of all keys, encoded */
+    uint64_t key_bytes;                   /* of all keys, encoded */
+    uint64_t references, long_references; /* those of more than three words */
+    int has_tree;                         /* a map of more than 32 pairs */
     uint64_t *open; /* one word for each term that lacks elements; owned, etf_scan_close frees it */
     uint32_t depth, open_max;
     const char *wrong; /* once set, it stays */
@@ -124,6 +133,16 @@ static inline uint64_t etf_scan_words(uint64_t bytes)
     return (bytes + ETF_SCAN_WORD - 1) / ETF_SCAN_WORD * ETF_SCAN_WORD;
 }
 
+/* Above this a map is a tree. */
+#define ETF_TREE_PAIRS 32
+
+static inline void etf_scan_reference(struct etf_scan *scan, uint64_t words)
+{
+    scan->heap += 10 * ETF_SCAN_WORD;
+    scan->references++;
+    scan->long_references += words > 3;
+}
+
 /* One item, without its elements. `key` is ETF_OPEN_KEY within a key. */
 static inline void etf_scan_item(struct etf_scan *scan, const uint8_t *data, uint64_t size,
                                  uint64_t key)
@@ -199,6 +218,7 @@ static inline void etf_scan_item(struct etf_scan *scan, const uint8_t *data, uin
         n = etf_scan_number(scan, data, size, 4);
         scan->heap += (n > 32 ? 8 + 6 * n : 5 + 2 * n) * ETF_SCAN_WORD;
         scan->pairs += n;
+        scan->has_tree |= n > ETF_TREE_PAIRS;
         etf_scan_elements(scan, size, 2 * n, ETF_OPEN_MAP | key);
         break;
     case 88:  /* NEW_PID_EXT */
@@ -218,6 +238,10 @@ static inline void etf_scan_item(struct etf_scan *scan, const uint8_t *data, uin
         scan->heap += 8 * ETF_SCAN_WORD;
         break;
     case 101: /* REFERENCE_EXT */
+        etf_scan_atom(scan, data, size);
+        (void)etf_scan_take(scan, data, size, 5);
+        etf_scan_reference(scan, 1);
+        break;
     case 102: /* PORT_EXT */
         etf_scan_atom(scan, data, size);
         (void)etf_scan_take(scan, data, size, 5);
@@ -227,13 +251,13 @@ static inline void etf_scan_item(struct etf_scan *scan, const uint8_t *data, uin
         n = etf_scan_number(scan, data, size, 2);
         etf_scan_atom(scan, data, size);
         (void)etf_scan_take(scan, data, size, 1 + 4 * n);
-        scan->heap += 10 * ETF_SCAN_WORD;
+        etf_scan_reference(scan, n);
         break;
     case 90: /* NEWER_REFERENCE_EXT */
         n = etf_scan_number(scan, data, size, 2);
         etf_scan_atom(scan, data, size);
         (void)etf_scan_take(scan, data, size, 4 + 4 * n);
-        scan->heap += 10 * ETF_SCAN_WORD;
+        etf_scan_reference(scan, n);
         break;
     case 113: /* EXPORT_EXT: module, function, arity as a term */
         etf_scan_atom(scan, data, size);
@@ -274,7 +298,30 @@ static inline enum etf_scan_end etf_scan_some(struct etf_scan *scan, const uint8
     }
     if (scan->wrong == NULL && scan->depth == 0 && scan->at != size)
         scan->wrong = "payload";
+    if (scan->wrong == NULL && scan->has_tree && scan->long_references > 0 && scan->references > 1)
+        scan->wrong = "references";
     return scan->wrong != NULL ? ETF_SCAN_WRONG : scan->depth == 0 ? ETF_SCAN_DONE : ETF_SCAN_MORE;
+}
+
+/* Whether a term might hold a map of more than 32 pairs: the tag, and a count that is one. Without
+ * it there is nothing that binary_to_term must not see. */
+static inline int etf_scan_may_have_tree(const uint8_t *data, uint64_t size)
+{
+    const uint8_t *at = data, *const end = data + size;
+
+    while ((at = (const uint8_t *)memchr(at, 116, (size_t)(end - at))) != NULL) {
+        const uint64_t left = (uint64_t)(end - ++at);
+
+        if (left < 4)
+            return 0;
+
+        const uint64_t count =
+            (uint64_t)at[0] << 24 | (uint64_t)at[1] << 16 | (uint64_t)at[2] << 8 | at[3];
+
+        if (count > ETF_TREE_PAIRS && count <= left / 2)
+            return 1;
+    }
+    return 0;
 }
 
 #endif

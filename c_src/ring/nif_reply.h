@@ -140,6 +140,22 @@ static int is_small(struct ring *ring, uint64_t size)
     return size <= (ring->reply_bytes_max - 1) / MEMORY_PER_BYTE;
 }
 
+/* Whether a small copy of a reply holds what ends the emulator (etf_scan.h). */
+static int is_deadly(const uint8_t *data, size_t size)
+{
+    struct etf_scan scan;
+    int wrong;
+
+    if (!etf_scan_may_have_tree(data, size))
+        return 0;
+    etf_scan_open(&scan);
+    while (etf_scan_some(&scan, data, size, SCAN_STEP) == ETF_SCAN_MORE) {
+    }
+    wrong = scan.wrong != NULL;
+    etf_scan_close(&scan);
+    return wrong;
+}
+
 /* Returns 0 when it is too much, or wrong; then nothing has happened. */
 static int read_at_once(ErlNifEnv *env, struct ring *ring, const struct ring_reply *reply,
                         ERL_NIF_TERM *term)
@@ -164,7 +180,7 @@ static int read_at_once(ErlNifEnv *env, struct ring *ring, const struct ring_rep
         return 0;
     ring_copy(copy, reply->data, reply->size);
     /* 80: compressed. A host has no reason to; its few bytes could become gigabytes. */
-    read = copy[0] == 131 && copy[1] != 80 &&
+    read = copy[0] == 131 && copy[1] != 80 && !is_deadly(copy, reply->size) &&
            enif_binary_to_term(env, copy, reply->size, term, ERL_NIF_BIN2TERM_SAFE) == reply->size;
     if (copy != near)
         enif_free(copy);

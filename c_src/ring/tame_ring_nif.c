@@ -355,9 +355,9 @@ static ERL_NIF_TERM encode(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return enif_make_binary(env, &binary);
 }
 
-static ERL_NIF_TERM scan(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+static ERL_NIF_TERM scan_bytes(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    /* (Bytes) -> {Memory, Pairs, KeyBytes} | What; for tests: what the scan of a reply finds */
+    /* (Bytes) -> {Memory, Pairs, KeyBytes} | What: what the scan of a reply finds */
     struct etf_scan scan;
     ErlNifBinary bytes;
     ERL_NIF_TERM result;
@@ -365,6 +365,8 @@ static ERL_NIF_TERM scan(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     (void)argc;
     if (!enif_inspect_binary(env, argv[0], &bytes) || bytes.size < 2)
         return enif_make_badarg(env);
+    if (bytes.size > INLINE_REPLY_BYTES && enif_thread_type() == ERL_NIF_THR_NORMAL_SCHEDULER)
+        return enif_schedule_nif(env, "scan", ERL_NIF_DIRTY_JOB_CPU_BOUND, scan_bytes, 1, argv);
     etf_scan_open(&scan);
     while (etf_scan_some(&scan, bytes.data, bytes.size, SCAN_STEP) == ETF_SCAN_MORE) {
     }
@@ -397,7 +399,7 @@ static ErlNifFunc functions[] = {
     {"abandoned", 2, abandoned, 0},
     {"info", 1, info, 0},
     {"encode", 1, encode, 0},
-    {"scan", 1, scan, ERL_NIF_DIRTY_JOB_CPU_BOUND},
+    {"scan", 1, scan_bytes, 0},
 };
 
 ERL_NIF_INIT(tame_ring_nif, functions, load, NULL, upgrade, unload)

@@ -281,8 +281,8 @@ defmodule Tame.Test.ControlFrames do
   defp mutant(9, frame, _, _, _), do: framed_bytes(frame)
   defp mutant(10, frame, _, _, _), do: framed_bytes(frame) <> framed_bytes(frame)
 
-  # A long stream of such, against whatever reads one: new.() is its state, and feed.(data, state) comes to
-  # {frames, state}, or to a tuple that begins with :bad and a sentence. The stream comes in pieces that
+  # A long stream of such, against whatever reads one as tame_control does: new.() is its state, and feed.(data, state)
+  # comes to {:ok, frames, state} or {:bad, frames, sentence}. The stream comes in pieces that
   # begin and end anywhere; after bad a new state goes on with the next frame, as a new host would.
   # %{frames: how many were let through, bad: how often it was bad, sentences: some of them}
   def play(new, feed, seed, count, corpus) do
@@ -312,16 +312,17 @@ defmodule Tame.Test.ControlFrames do
 
   defp feed_pieces([piece | pieces], new, feed, {state, seen}) do
     case feed.(piece, state) do
-      {frames, state} when is_list(frames) ->
+      {:ok, frames, state} ->
         feed_pieces(pieces, new, feed, {state, %{seen | frames: seen.frames + length(frames)}})
 
-      bad when elem(bad, 0) == :bad ->
+      {:bad, frames, sentence} ->
         sentences =
           if MapSet.size(seen.sentences) < 1000,
-            do: MapSet.put(seen.sentences, to_string(elem(bad, 1))),
+            do: MapSet.put(seen.sentences, to_string(sentence)),
             else: seen.sentences
 
-        {new.(), %{seen | bad: seen.bad + 1, sentences: sentences}}
+        {new.(),
+         %{seen | frames: seen.frames + length(frames), bad: seen.bad + 1, sentences: sentences}}
     end
   end
 end

@@ -1,0 +1,162 @@
+defmodule Tame.ControlTest do
+  # The frames of a host's control port: what is right is read, cut anywhere; what is not is one sentence, and leaves
+  # nothing in this VM.
+  use ExUnit.Case, async: true
+
+  alias Tame.Test.{ControlFrames, ExternalForms, SizeClasses}
+
+  defp read(data), do: :tame_control.feed(data, :tame_control.new())
+
+  test "each right frame is read, whole and in two pieces cut anywhere" do
+    for term <- ControlFrames.right(2) do
+      bytes = ControlFrames.framed(term)
+      assert {:ok, [frame], _} = read(bytes)
+
+      for at <- 0..byte_size(bytes) do
+        <<first::binary-size(at), rest::binary>> = bytes
+        {:ok, early, reader} = :tame_control.feed(first, :tame_control.new())
+        {:ok, late, _} = :tame_control.feed(rest, reader)
+        assert early ++ late == [frame]
+      end
+    end
+  end
+
+  test "a stream of many, one byte at a time" do
+    terms = ControlFrames.right(2)
+    bytes = terms |> Enum.map(&ControlFrames.framed/1) |> IO.iodata_to_binary()
+
+    {frames, _} =
+      for <<byte <- bytes>>, reduce: {[], :tame_control.new()} do
+        {frames, reader} ->
+          {:ok, more, reader} = :tame_control.feed(<<byte>>, reader)
+          {frames ++ more, reader}
+      end
+
+    assert length(frames) == length(terms)
+  end
+
+  test "wrong shapes, sizes and counts are refused in a sentence of one line" do
+    wrong = ControlFrames.wrong(2)
+
+    {accepted, refused} =
+      Enum.split_with(wrong, fn term ->
+        case read(ControlFrames.framed(term)) do
+          {:bad, [], sentence} ->
+            assert length(sentence) < 200 and ?\n not in sentence
+            false
+
+          {:ok, [_], _} ->
+            true
+        end
+      end)
+
+    # The rest have the right shape, and say what tame_host does not believe: other functions than the library has, a
+    # descriptor that is no ring, a lease that is none. Text is made printable where it is printed.
+    kinds = accepted |> Enum.map(&elem(&1, 0)) |> Enum.uniq() |> Enum.sort()
+
+    assert kinds --
+             [:ended, :hello, :loaded, :log, :pong, :query, :refused, :ring, :ring_refused, :send] ==
+             []
+
+    assert length(accepted) <= 25 and length(refused) > 100
+  end
+
+  test "what is right before what is bad counts" do
+    data = ControlFrames.framed({:pong, 1}) <> ControlFrames.framed({:pong, -1}) <> "rest"
+    assert {:bad, [{:pong, 1}], _} = read(data)
+  end
+
+  test "long frames are refused by their length, before they are read; longer ones may come when it is up" do
+    assert {:bad, [], sentence} = read(<<0xFFFF_FFFF::32>>)
+    assert to_string(sentence) == "a frame of 4294967295 bytes, and 1048576 are the most"
+    assert {:ok, [], _} = read(<<1_048_576::32>>)
+    assert {:bad, [], _} = read(<<1_048_577::32>>)
+    up = :tame_control.loaded(:tame_control.new())
+    message = ControlFrames.framed({:send, self(), :binary.copy("x", 10_000_000), []})
+    assert {:ok, [{:send, _, _, []}], _} = :tame_control.feed(message, up)
+    assert {:bad, [], _} = :tame_control.feed(<<67_108_865::32>>, up)
+    # 60 MiB of empty lists would be 1 GiB of heap.
+    empty = [
+      <<131, 104, 4, 119, 4, "send">>,
+      binary_part(:erlang.term_to_binary(self()), 1, byte_size(:erlang.term_to_binary(self())) - 1)
+    ]
+
+    count = 60 * 1_048_576
+    nils = IO.iodata_to_binary([empty, <<108, count::32>>, :binary.copy(<<106>>, count + 1), 106])
+    assert {:bad, [], sentence} = :tame_control.feed(ControlFrames.framed_bytes(nils), up)
+    assert to_string(sentence) =~ "bytes of memory"
+  end
+
+  test "forms that no VM may decode are refused without decoding" do
+    for {name, bytes} <- ExternalForms.deadly() do
+      assert {:error, :references} == :tame_ring.scan(bytes), inspect(name)
+      assert {:bad, [], _} = read(ControlFrames.framed_bytes(bytes)), inspect(name)
+    end
+
+    # References as they are, also many in a large map, and one of five words alone.
+    long =
+      :erlang.binary_to_term(
+        <<131, 90, 5::16, 119, 8, "some@one", 1::32, 1::32, 2::32, 3::32, 4::32, 5::32>>
+      )
+
+    for map <- [
+          Map.new(1..100, &{make_ref(), &1}),
+          Map.new(1..40, &{&1, &1}) |> Map.put(long, 1),
+          %{long => make_ref()}
+        ] do
+      assert {:ok, _} = :tame_ring.scan(:erlang.term_to_binary(map))
+    end
+
+    both = Map.new(1..40, &{&1, &1}) |> Map.put(long, make_ref())
+    assert {:error, :references} = :tame_ring.scan(:erlang.term_to_binary(both))
+  end
+
+  test "hostile external forms of every kind are refused or harmless, and make no atom" do
+    forms = ExternalForms.hostile()
+    _ = Enum.map(forms, fn {_, bytes} -> read(ControlFrames.framed_bytes(bytes)) end)
+    atoms = :erlang.system_info(:atom_count)
+
+    for {name, bytes} <- forms do
+      assert elem(read(ControlFrames.framed_bytes(bytes)), 0) in [:bad, :ok], inspect(name)
+    end
+
+    for seed <- 1..5000 do
+      message = {:send, self(), SizeClasses.random(seed, 2000), []}
+      assert {:ok, [^message], _} = read(ControlFrames.framed(message))
+    end
+
+    assert :erlang.system_info(:atom_count) - atoms < 50
+  end
+
+  @tag timeout: 300_000
+  test "a million frames with mistakes: each stream goes on or is bad, and nothing is left" do
+    corpus = ControlFrames.corpus(2)
+    seed = ExUnit.configuration()[:seed]
+
+    play =
+      &ControlFrames.play(
+        fn -> :tame_control.new() end,
+        fn data, reader -> :tame_control.feed(data, reader) end,
+        &1,
+        &2,
+        corpus
+      )
+
+    _ = play.(seed, 10_000)
+    :erlang.garbage_collect()
+    before = {:erlang.system_info(:atom_count), :erlang.memory(:total)}
+    seen = play.(seed + 1, 1_000_000)
+    :erlang.garbage_collect()
+    later = {:erlang.system_info(:atom_count), :erlang.memory(:total)}
+    assert elem(later, 0) - elem(before, 0) < 100
+    assert elem(later, 1) - elem(before, 1) < 100_000_000
+    assert seen.frames > 50_000 and seen.bad > 50_000, inspect(seen)
+  end
+
+  test "what a host says as text is fit for a log" do
+    assert :tame_control.printable("plain\nlines", 100) == "plain\nlines"
+    assert :tame_control.printable(<<0, 27, "[31m", 200, 255>>, 100) == "..[31mÈÿ"
+    assert :tame_control.printable("日本", 4) == "日"
+    assert byte_size(:tame_control.printable(:binary.copy("x", 1_000_000), 1000)) == 1000
+  end
+end
