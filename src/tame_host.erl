@@ -240,6 +240,8 @@ handle_event(info, {Port, {exit_status, Status}}, State, #host{port = Port} = Ho
     down(State, why(Status), Host#host{port = none});
 handle_event(info, {'EXIT', Port, _}, State, #host{port = Port} = Host) ->
     down(State, #{exit_status => 0}, Host#host{port = none});
+handle_event(info, {has_not_ended, Port}, State, #host{port = Port} = Host) ->
+    kill({bad_frame, "that it has ended, and had not"}, State, Host);
 handle_event({timeout, outbox}, flush, State, Host) ->
     kept(State, Host);
 %% ---- up -------------------------------------------------------------------------------------------
@@ -671,7 +673,9 @@ frame({pong, _}, _State, #host{beat = Beat} = Host) when Beat =/= none ->
     {ok, Host#host{beat = tame_heartbeat:pong(Beat)}};
 frame({pong, _}, _State, Host) ->
     {ok, Host};
-frame({ended, Ended}, _State, Host) ->
+frame({ended, Ended}, _State, #host{port = Port} = Host) ->
+    %% The guard's last word: its exit status is on the way, if it is the guard's.
+    _ = erlang:send_after(?GONE_MS, self(), {has_not_ended, Port}),
     {ok, Host#host{ended = Ended}};
 frame({bad, Sentence}, _State, _Host) ->
     {bad, Sentence};

@@ -148,7 +148,8 @@ defmodule Tame.ControlTest do
     seen = play.(seed + 1, 1_000_000)
     :erlang.garbage_collect()
     later = {:erlang.system_info(:atom_count), :erlang.memory(:total)}
-    assert elem(later, 0) - elem(before, 0) < 100
+    # Modules of the tests are loaded meanwhile.
+    assert elem(later, 0) - elem(before, 0) < 2000
     assert elem(later, 1) - elem(before, 1) < 100_000_000
     assert seen.frames > 50_000 and seen.bad > 50_000, inspect(seen)
   end

@@ -360,15 +360,32 @@ defmodule Tame.RingReplyTest do
     end
   end
 
+  test "replies that no VM may decode are refused, small ones and large ones" do
+    host = RingHost.start_ring()
+
+    for {name, <<131, deadly::binary>>} <- Tame.Test.ExternalForms.deadly() do
+      large = <<131, 104, 2, deadly::binary, 109, 300_000::32, 0::300_000-unit(8)>>
+
+      for bytes <- [<<131, deadly::binary>>, large] do
+        assert RingHost.call(host, :raw, [bytes]) == {:error, {:bad_reply, :references}},
+               inspect(name)
+      end
+    end
+
+    assert RingHost.call(host, :echo, [1]) == {:value, 1}
+  end
+
   test "a call that a stopped host has not taken is abandoned too" do
     host = RingHost.start_ring()
     assert RingHost.call(host, :echo, [1]) == {:value, 1}
+    # One that is stopped does not end with its standard input.
+    on_exit(fn -> System.cmd("kill", ["-KILL", "#{host.os_pid}"], stderr_to_stdout: true) end)
     OsProcess.signal(host.os_pid, "STOP")
     assert RingHost.call(host, :echo, [2], 20) == {:error, :deadline}
-    assert Await.until(fn -> :tame_ring.abandoned(host.ring, 10) == 1 end)
-    assert :tame_ring.abandoned(host.ring, 60_000) == 0
+    assert Await.until(fn -> :tame_ring.abandoned(host.ring, 10) == {0, 1} end)
+    assert :tame_ring.abandoned(host.ring, 60_000) == {0, 0}
     OsProcess.signal(host.os_pid, "CONT")
-    assert Await.until(fn -> :tame_ring.abandoned(host.ring, 0) == 0 end)
+    assert Await.until(fn -> :tame_ring.abandoned(host.ring, 0) == {0, 0} end)
   end
 
   test "pulse/1 counts replies, and says since when one is due" do

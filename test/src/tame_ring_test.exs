@@ -170,7 +170,7 @@ defmodule Tame.RingTest do
       assert in_flight == {:error, {:host_down, :upgraded}}
       # Whether the old code is still there to say that the host has not heard of it, is chance.
       assert in_line in [{:error, {:host_down, :upgraded}}, {:error, :closed}]
-      assert rest == {{:error, :closed}, :ok, [], :ok, [], 0, 0, {0, 0, 0}, 1}
+      assert rest == {{:error, :closed}, :ok, [], :ok, [], {0, 0}, 0, {0, 0, 0}, 1}
       :peer.stop(peer)
     end
 
