@@ -154,7 +154,7 @@ isolate(Module) ->
     isolate(Module, #{}).
 
 %% As isolate/1, with options: tame_isolation:options() lists them.
--spec isolate(module(), tame_isolation:options()) -> ok | tame_isolation:refusal().
+-spec isolate(module(), tame_isolation:options() | [{atom(), term()}]) -> ok | tame_isolation:refusal().
 isolate(Module, Options) ->
     isolation(fun() -> tame_isolation:isolate(Module, Options) end, {?MODULE, isolate, 2, []}).
 

@@ -99,7 +99,8 @@ start_link() ->
 runs() ->
     whereis(tame_sup) =/= undefined.
 
--spec isolate(module(), options()) -> ok | refusal().
+%% Options as a map, or as a list of pairs.
+-spec isolate(module(), options() | [{atom(), term()}]) -> ok | refusal().
 isolate(Module, Options) when is_atom(Module) ->
     %% Names of processes are made of it.
     case {byte_size(atom_to_binary(Module)) =< ?NAME_BYTES_MAX, normal(Options)} of
