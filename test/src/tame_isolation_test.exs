@@ -116,14 +116,6 @@ defmodule Tame.IsolationTest do
     assert to_string(text) =~ ~r/sigbus/i
   end
 
-  test "a node that has a name already", %{peer: peer} do
-    assert scenario(peer, :named, []) == {true, true}
-  end
-
-  test "a node that gets a name keeps its pids, references and resources", %{peer: peer} do
-    assert scenario(peer, :rename, [%{}]) == {true, true, true}
-  end
-
   test "native resources go when the VM's references do", %{peer: peer} do
     {before, later} = scenario(peer, :resources, [20_000])
     assert later < before * 1.2
