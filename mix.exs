@@ -22,7 +22,11 @@ defmodule Tame.MixProject do
       test_paths: ["test"],
       deps: [],
       # What is isolated in the tests, where the system has it; nothing of it is a dependency.
-      xref: [exclude: [:jiffy, :fast_yaml, :fxml, :fxml_stream, :stringprep, :iconv, :mqtree]],
+      xref: [
+        exclude:
+          [:jiffy, :fast_yaml, :fxml, :fxml_stream, :stringprep, :iconv, :mqtree] ++
+            [:places, :places_app, :places_later]
+      ],
       package: package()
     ]
   end

@@ -47,7 +47,7 @@ run(Files) ->
 -define(PROBE_BYTES_MAX, 1 bsl 26).
 
 collect(Port, Parts, Bytes) when Bytes > ?PROBE_BYTES_MAX ->
-    given_up(Port, Parts, "printed more than a description of the libraries");
+    given_up(Port, "printed more than a description of the libraries");
 collect(Port, Parts, Bytes) ->
     receive
         {Port, {data, Part}} ->
@@ -57,11 +57,11 @@ collect(Port, Parts, Bytes) ->
         {Port, {exit_status, Status}} ->
             {error, text("tame_host --probe ended with status ~b", [Status])}
     after ?PROBE_MS ->
-        given_up(Port, Parts, text("said nothing for ~b ms", [?PROBE_MS]))
+        given_up(Port, text("said nothing for ~b ms", [?PROBE_MS]))
     end.
 
-given_up(Port, _Parts, Why) ->
-    _ = catch port_close(Port),
+given_up(Port, Why) ->
+    true = exit(Port, kill),
     {error, "tame_host --probe " ++ Why ++ " and was given up"}.
 
 entries([], Entries) ->

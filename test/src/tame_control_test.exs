@@ -13,7 +13,7 @@ defmodule Tame.ControlTest do
       assert {:ok, [frame], _} = read(bytes)
 
       for at <- 0..byte_size(bytes) do
-        <<first::binary-size(at), rest::binary>> = bytes
+        {first, rest} = :erlang.split_binary(bytes, at)
         {:ok, early, reader} = :tame_control.feed(first, :tame_control.new())
         {:ok, late, _} = :tame_control.feed(rest, reader)
         assert early ++ late == [frame]

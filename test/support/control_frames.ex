@@ -256,13 +256,13 @@ defmodule Tame.Test.ControlFrames do
 
   # One byte is another.
   defp mutant(how, frame, at, value, _) when how in 1..3 do
-    <<first::binary-size(at), _, rest::binary>> = frame
+    {first, <<_, rest::binary>>} = :erlang.split_binary(frame, at)
     framed_bytes(<<first::binary, value, rest::binary>>)
   end
 
   # A bit is turned.
   defp mutant(how, frame, at, value, _) when how in 4..5 do
-    <<first::binary-size(at), byte, rest::binary>> = frame
+    {first, <<byte, rest::binary>>} = :erlang.split_binary(frame, at)
     turned = Bitwise.bxor(byte, Bitwise.bsl(1, rem(value, 8)))
     framed_bytes(<<first::binary, turned, rest::binary>>)
   end

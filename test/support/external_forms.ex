@@ -229,7 +229,7 @@ defmodule Tame.Test.ExternalForms do
   defp random(_, at, byte, seed) do
     bytes = right(seed)
     at = place(bytes, at)
-    <<first::binary-size(at), _, rest::binary>> = bytes
+    {first, <<_, rest::binary>>} = :erlang.split_binary(bytes, at)
     <<first::binary, byte, rest::binary>>
   end
 

@@ -135,7 +135,7 @@ defmodule Tame.ProcessScenarios do
         "tame_away_#{System.pid()}_#{System.unique_integer([:positive])}"
       )
 
-    File.cp!(to_string(:tame_native.path('tame_host')), program)
+    File.cp!(to_string(:tame_native.path(~c"tame_host")), program)
 
     module =
       start(:places, %{host: program, wait_ms: 200, backoff_ms: {10, 50}, intensity: :infinity})
@@ -327,11 +327,11 @@ defmodule Tame.ProcessScenarios do
     module = start()
 
     answers =
-      for bad <- ["jiffy", 'jiffy', {:jiffy, 1}, 7],
+      for bad <- ["jiffy", ~c"jiffy", {:jiffy, 1}, 7],
           do: {bad, :tame.isolate(bad), :tame.restore(bad), :tame.restart(bad)}
 
     {answers, well?(module), outcome(fn -> module.load(:badarg, 0) end),
-     outcome(fn -> module.load('/x', 0) end)}
+     outcome(fn -> module.load(~c"/x", 0) end)}
   end
 
   @doc "What the log has of a host that dies of a signal, of several at once, and of one that exits."
@@ -373,7 +373,7 @@ defmodule Tame.ProcessScenarios do
         "tame_gone_#{System.pid()}_#{System.unique_integer([:positive])}"
       )
 
-    File.cp!(to_string(:tame_native.path('tame_host')), program)
+    File.cp!(to_string(:tame_native.path(~c"tame_host")), program)
 
     module =
       start(
