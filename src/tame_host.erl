@@ -75,6 +75,7 @@
 -define(GONE_MS, 1000).
 %% A host that was up for this long has shown that it can be.
 -define(STEADY_MS, 1000).
+-define(START_AGAIN_MS, 20).
 %% Frames that the host has not taken yet: for how long, and how many bytes.
 -define(OUTBOX_MS, 5000).
 -define(OUTBOX_BYTES, 1 bsl 24).
@@ -114,6 +115,7 @@
     %% When it crashed, in ms, newest first, no older than the intensity looks back; and in a row.
     crashes = [] :: [integer()],
     crashes_in_row = 0 :: non_neg_integer(),
+    crashed_in = up :: starting | up,
     starts = 0 :: non_neg_integer(),
     start_at = 0 :: integer(),
     up_since = never :: never | integer(),
@@ -383,7 +385,10 @@ program(Options) ->
 
 open(#{workers := Workers} = Options) ->
     Args = ["--workers", integer_to_list(Workers)],
-    try open_port({spawn_executable, program(Options)}, [nouse_stdio, binary, exit_status, {args, Args}]) of
+    Program = program(Options),
+    try tame_native:runnable(Program) andalso open_port({spawn_executable, Program}, [
+        nouse_stdio, binary, exit_status, {args, Args}
+    ]) of
         Port ->
             case erlang:port_info(Port, os_pid) of
                 {os_pid, GuardPid} -> {ok, Port, GuardPid};
@@ -581,15 +586,22 @@ counted(State, #host{spec = #{options := Options}, crashes_in_row = InRow, crash
             #{intensity := {_, Ms}} -> [At || At <- Crashes, Now - At < Ms];
             #{intensity := infinity} -> []
         end,
-    Host#host{crashes = [Now | Recent], crashes_in_row = if Steady -> 1; true -> InRow + 1 end}.
+    Host#host{
+        crashes = [Now | Recent],
+        crashes_in_row = if Steady -> 1; true -> InRow + 1 end,
+        crashed_in = State
+    }.
 
 is_failed(#host{spec = #{options := #{intensity := infinity}}}) -> false;
 is_failed(#host{spec = #{options := #{intensity := {Most, _}}}, crashes = Crashes}) ->
     length(Crashes) > Most.
 
-%% None after the first crash, then twice as long each time.
+%% None after the first crash, then twice as long each time. What does not even start is not tried in a loop, whatever
+%% the options say.
 back_off(#host{crashes_in_row = InRow}) when InRow =< 1 ->
     0;
+back_off(#host{crashed_in = starting} = Host) ->
+    max(?START_AGAIN_MS, back_off(Host#host{crashed_in = up}));
 back_off(#host{crashes_in_row = InRow, spec = #{options := #{backoff_ms := {First, Ceiling}}}}) ->
     min(Ceiling, First bsl min(InRow - 2, 20)).
 

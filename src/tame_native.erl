@@ -4,9 +4,12 @@
 %% library built with a newer OTP does not load in an older one.
 -module(tame_native).
 
+-include_lib("kernel/include/file.hrl").
+
 -export([dir/0]).
 -export([path/1]).
 -export([how_to_build/0]).
+-export([runnable/1]).
 
 %% The folder that c_src/Makefile fills for the running emulator. The environment variable
 %% TAME_NATIVE_DIR names another: natives built with sanitizers, for the tests.
@@ -27,6 +30,16 @@ how_to_build() ->
     case filelib:is_dir(Sources) of
         true -> "build it with `make -C " ++ Sources ++ "`";
         false -> "it is built with `make -C c_src` in tame's sources, for this Erlang/OTP, before the release is made"
+    end.
+
+%% Whether a file can be run as a program; raises enoent or eacces, as open_port/2 does. To be asked before that: a
+%% call of open_port/2 that raises loses a file descriptor of the VM (seen on OTP 25).
+-spec runnable(file:filename_all()) -> true.
+runnable(File) ->
+    case file:read_file_info(File, [raw]) of
+        {ok, #file_info{type = regular, mode = Mode}} when Mode band 8#111 =/= 0 -> true;
+        {ok, _} -> error(eacces);
+        {error, Reason} -> error(Reason)
     end.
 
 %% code:priv_dir/1 knows the application by the folder's name; in a checkout that is not

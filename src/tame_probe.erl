@@ -29,7 +29,7 @@ files(Files) ->
 run(Files) ->
     Program = tame_native:path("tame_host"),
     try
-        open_port({spawn_executable, Program}, [
+        tame_native:runnable(Program) andalso open_port({spawn_executable, Program}, [
             binary, exit_status, in, {args, ["--probe" | Files]}
         ])
     of
@@ -46,7 +46,7 @@ run(Files) ->
 %% It prints a line of some kilobytes for each library; what a library itself prints there is in them.
 -define(PROBE_BYTES_MAX, 1 bsl 26).
 
-collect(Port, Parts, Bytes) when Bytes > ?PROBE_BYTES_MAX ->
+collect(Port, _Parts, Bytes) when Bytes > ?PROBE_BYTES_MAX ->
     given_up(Port, "printed more than a description of the libraries");
 collect(Port, Parts, Bytes) ->
     receive

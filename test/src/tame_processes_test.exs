@@ -26,6 +26,27 @@ defmodule Tame.ProcessesTest do
     end
   end
 
+  for n <- 1..3 do
+    test "a walk over every state (#{n}): isolated and answering in the end, no lease left, nothing wrong on the way",
+         %{peer: peer} do
+      seed = ExUnit.configuration()[:seed] + unquote(n)
+      {taken, seen, well, resources?, restored} = scenario(peer, :walk, [seed, 25])
+      context = inspect({seed, taken, seen, well, restored}, limit: :infinity)
+      assert well == @well, context
+      assert resources?, context
+      assert restored == :ok, context
+
+      assert Map.keys(seen) -- [:right, :badarg, :crashed, :no_host, :deadline, :busy] == [],
+             context
+
+      assert seen.right > 0, context
+    end
+  end
+
+  test "a host that writes a bad reply is replaced", %{peer: peer} do
+    assert scenario(peer, :condemned) == {true, true, true}
+  end
+
   test "whoever waits for a host whose process is killed is told, and the next call is answered", %{
     peer: peer
   } do
@@ -55,7 +76,8 @@ defmodule Tame.ProcessesTest do
   end
 
   test "the host's program is away for a while", %{peer: peer} do
-    {away, well} = scenario(peer, :program_away, [300])
+    {away, well, descriptors} = scenario(peer, :program_away, [300])
+    assert descriptors < 100
     assert {:error, {:tame, {:no_host, %{library: :places, advice: advice}}}} = away
     assert to_string(advice) =~ "wait_ms"
     assert well == @well
