@@ -76,9 +76,6 @@
 %% A host that was up for this long has shown that it can be.
 -define(STEADY_MS, 1000).
 -define(START_AGAIN_MS, 20).
-%% Frames that the host has not taken yet: for how long, and how many bytes.
--define(OUTBOX_MS, 5000).
--define(OUTBOX_BYTES, 1 bsl 24).
 -define(OUTBOX_LOOK_MS, 1).
 %% What the port has brought and nobody has read yet: messages, of up to 64 KiB each, and about how many bytes, if
 %% they are like the one that is being read.
@@ -100,10 +97,7 @@
     %% The guard, as the VM knows it. 0: there is none.
     guard_pid = 0 :: non_neg_integer(),
     reader = tame_control:new() :: tame_control:reader(),
-    %% Oldest first; since when the port has taken nothing.
-    outbox = queue:new() :: queue:queue([binary()]),
-    outbox_bytes = 0 :: non_neg_integer(),
-    outbox_since = none :: none | integer(),
+    outbox = tame_outbox:new() :: tame_outbox:outbox(),
     %% As the host says; a child of the guard.
     os_pid = 0 :: non_neg_integer(),
     ring = none :: none | tame_ring:ring(),
@@ -406,66 +400,20 @@ cannot_start_text(Why, Program) ->
     io_lib:format("~ts does not start: ~ts", [Program, file:format_error(Why)]).
 
 %% Hands a frame to the port, or to the outbox while the port takes none: the host does not read. Nothing
-%% is done here about an outbox that is full; its time-out sees that.
+%% is done here about an outbox that is full; kept/3 sees that.
 send(_Frame, #host{port = none} = Host) ->
     Host;
-send(Frame, #host{port = Port, outbox = Outbox, outbox_bytes = Bytes} = Host) ->
-    Encoded = tame_control:encode(Frame),
-    case queue:is_empty(Outbox) andalso command(Port, Encoded) of
-        true ->
-            Host;
-        false ->
-            Since =
-                case Host#host.outbox_since of
-                    none -> now_ms();
-                    At -> At
-                end,
-            Host#host{
-                outbox = queue:in(Encoded, Outbox),
-                outbox_bytes = Bytes + iolist_size(Encoded),
-                outbox_since = Since
-            }
-    end.
-
-%% false: the port is busy.
-command(Port, Encoded) ->
-    try
-        port_command(Port, Encoded, [nosuspend])
-    catch
-        %% It has just ended; its exit status is on the way.
-        error:badarg -> true
-    end.
-
-flush(#host{outbox = Outbox, port = Port, outbox_bytes = Bytes, outbox_since = Since} = Host) ->
-    case queue:peek(Outbox) of
-        empty ->
-            {ok, Host#host{outbox_since = none}};
-        {value, Encoded} ->
-            case Port =:= none orelse command(Port, Encoded) of
-                true ->
-                    flush(Host#host{
-                        outbox = queue:drop(Outbox),
-                        outbox_bytes = Bytes - iolist_size(Encoded),
-                        outbox_since = now_ms()
-                    });
-                false ->
-                    case Bytes > ?OUTBOX_BYTES orelse now_ms() - Since > ?OUTBOX_MS of
-                        true -> full;
-                        false -> {ok, Host}
-                    end
-            end
-    end.
+send(Frame, #host{port = Port, outbox = Outbox} = Host) ->
+    Host#host{outbox = tame_outbox:send(tame_control:encode(Frame), Port, Outbox)}.
 
 %% How each event ends that may have sent something: what stands in the outbox is tried again now, and soon.
 kept(State, Host) ->
     kept(State, Host, []).
 
-kept(_State, #host{outbox_since = none} = Host, Actions) ->
-    {keep_state, Host, Actions};
-kept(State, Host, Actions) ->
-    case flush(Host) of
-        {ok, #host{outbox_since = none} = Flushed} -> {keep_state, Flushed, Actions};
-        {ok, Flushed} -> {keep_state, Flushed, [{{timeout, outbox}, ?OUTBOX_LOOK_MS, flush} | Actions]};
+kept(State, #host{port = Port, outbox = Outbox} = Host, Actions) ->
+    case tame_outbox:flush(Port, Outbox) of
+        {empty, Flushed} -> {keep_state, Host#host{outbox = Flushed}, Actions};
+        {waits, Flushed} -> {keep_state, Host#host{outbox = Flushed}, [{{timeout, outbox}, ?OUTBOX_LOOK_MS, flush} | Actions]};
         full -> kill(not_reading, State, Host)
     end.
 
@@ -573,9 +521,7 @@ ended(#host{ring = Ring, monitors = Monitors} = Host, Why) ->
         guard_pid = 0,
         monitors = #{},
         named = undefined,
-        outbox = queue:new(),
-        outbox_bytes = 0,
-        outbox_since = none
+        outbox = tame_outbox:new()
     }.
 
 counted(State, #host{spec = #{options := Options}, crashes_in_row = InRow, crashes = Crashes} = Host) ->
