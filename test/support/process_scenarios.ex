@@ -262,21 +262,22 @@ defmodule Tame.ProcessScenarios do
 
   @doc "An idle host of which the VM holds a resource, until it does not."
   def idle_with_resource do
-    module = start(:places, %{hosts: {1, 2}, idle_ms: 1000, workers: 1, slots: 1})
+    module = start(:places, %{hosts: {1, 2}, idle_ms: 2000, workers: 1, slots: 1})
     tasks = for _ <- 1..6, do: Task.async(fn -> module.pause_ms(300) end)
     Task.await_many(tasks, 20_000)
     2 = length(:tame.info()[module].hosts)
     [_, %{os_pid: newest}] = :tame.info()[module].hosts
     cell = cell_in(module, newest)
-    Process.sleep(3000)
+    Process.sleep(4000)
     kept = length(:tame.info()[module].hosts)
     {^newest, 7} = module.sum([cell])
     {kept, released(module)}
   end
 
-  # A cell that lives in this very host.
+  # A cell that lives in this very host: made while the other one has a call, if that is the other one.
   defp cell_in(module, os_pid) do
-    busy = Task.async(fn -> module.pause_ms(50) end)
+    busy = Task.async(fn -> module.pause_ms(100) end)
+    true = Tame.Await.until(fn -> in_use(module) == 1 end)
     cell = module.new_cell(7)
     Task.await(busy)
     if elem(module.sum([cell]), 0) == os_pid, do: cell, else: cell_in(module, os_pid)
