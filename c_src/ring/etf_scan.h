@@ -11,9 +11,11 @@
  *
  * And one thing that binary_to_term must never see. A map of more than 32 pairs is a tree by the
  * hash of its keys, and the emulator's hash of a reference takes its first three words only (seen
- * on OTP 25): two references of a node that differ behind those, or in length, send it down without
- * end, until the VM dies. `make_ref` makes references of three words, aliases have five. So a term
- * with such a map is "references" when it holds one of more than three words and any other besides.
+ * on OTP 25): two references that agree in these and differ behind them, or in length, send it down
+ * without end, until the VM dies. No VM makes such a pair: `make_ref` makes references of three
+ * words, aliases have five, and the first three never come twice. So a term with such a map and
+ * such a pair is "references"; also one with a reference of more than three words among more than
+ * 4096.
  *
  * What is not checked here, binary_to_term checks: that an atom exists, that a key is there once.
  */
@@ -27,13 +29,23 @@
 /* Terms nested deeper are refused: each level costs 8 bytes while it is walked. */
 #define ETF_SCAN_DEPTH_MAX (1u << 20)
 
+#define ETF_REFERENCES_MAX 4096u
+
+struct etf_reference {
+    uint32_t words[3];
+    uint32_t len;
+    const uint8_t *rest; /* the words behind the third */
+};
+
 struct etf_scan {
     uint64_t at;    /* the next byte */
     uint64_t heap;  /* bytes that the term takes at most, binaries outside of the heap included */
     uint64_t pairs; /* of all maps */
-    uint64_t key_bytes;                   /* of all keys, encoded */
-    uint64_t references, long_references; /* those of more than three words */
-    int has_tree;                         /* a map of more than 32 pairs */
+    uint64_t key_bytes;               /* of all keys, encoded */
+    struct etf_reference *references; /* the first ones; owned, etf_scan_close frees it */
+    uint32_t references_len, references_max;
+    int has_more;           /* references than have place there */
+    int has_long, has_tree; /* a reference of more than three words, a map of more than 32 pairs */
     uint64_t *open; /* one word for each term that lacks elements; owned, etf_scan_close frees it */
     uint32_t depth, open_max;
     const char *wrong; /* once set, it stays */
@@ -47,7 +59,9 @@ enum { ETF_OPEN_KEY = 1, ETF_OPEN_MAP = 2 };
 static inline void etf_scan_close(struct etf_scan *scan)
 {
     free(scan->open);
+    free(scan->references);
     scan->open = NULL;
+    scan->references = NULL;
 }
 
 static inline void etf_scan_push(struct etf_scan *scan, uint64_t elements, uint64_t bits)
@@ -136,17 +150,64 @@ static inline uint64_t etf_scan_words(uint64_t bytes)
 /* Above this a map is a tree. */
 #define ETF_TREE_PAIRS 32
 
-static inline void etf_scan_reference(struct etf_scan *scan, uint64_t words)
+/* `words` are as in the external format; NULL when they are not there. */
+static inline void etf_scan_reference(struct etf_scan *scan, const uint8_t *words, uint64_t len)
 {
+    struct etf_reference *reference;
+
     scan->heap += 10 * ETF_SCAN_WORD;
-    scan->references++;
-    scan->long_references += words > 3;
+    if (words == NULL)
+        return;
+    scan->has_long |= len > 3;
+    if (scan->references_len == scan->references_max) {
+        const uint32_t max = scan->references_max > 0 ? scan->references_max * 2 : 16;
+        struct etf_reference *more =
+            max > ETF_REFERENCES_MAX ? NULL
+                                     : realloc(scan->references, max * sizeof *scan->references);
+
+        if (more == NULL) {
+            scan->has_more = 1;
+            return;
+        }
+        scan->references = more;
+        scan->references_max = max;
+    }
+    reference = &scan->references[scan->references_len++];
+    *reference = (struct etf_reference){.len = (uint32_t)len, .rest = words + 12};
+    for (uint64_t i = 0; i < 3 && i < len; i++)
+        memcpy(&reference->words[i], words + 4 * i, 4);
+}
+
+static inline int etf_scan_order(const void *a, const void *b)
+{
+    const struct etf_reference *x = (const struct etf_reference *)a;
+    const struct etf_reference *y = (const struct etf_reference *)b;
+
+    return memcmp(x->words, y->words, sizeof x->words);
+}
+
+/* Whether two of them agree in three words and are not the same. At most 4096, in half a
+ * millisecond; for a term that has a long one and a large map at all. */
+static inline int etf_scan_has_pair(struct etf_scan *scan)
+{
+    if (scan->has_more)
+        return 1;
+    qsort(scan->references, scan->references_len, sizeof *scan->references, etf_scan_order);
+    for (uint32_t i = 1; i < scan->references_len; i++) {
+        const struct etf_reference *x = &scan->references[i - 1], *y = &scan->references[i];
+
+        if (memcmp(x->words, y->words, sizeof x->words) == 0 &&
+            (x->len != y->len || (x->len > 3 && memcmp(x->rest, y->rest, 4 * (x->len - 3)) != 0)))
+            return 1;
+    }
+    return 0;
 }
 
 /* One item, without its elements. `key` is ETF_OPEN_KEY within a key. */
 static inline void etf_scan_item(struct etf_scan *scan, const uint8_t *data, uint64_t size,
                                  uint64_t key)
 {
+    const uint8_t *words;
     uint64_t n;
 
     switch (etf_scan_number(scan, data, size, 1)) {
@@ -239,8 +300,7 @@ static inline void etf_scan_item(struct etf_scan *scan, const uint8_t *data, uin
         break;
     case 101: /* REFERENCE_EXT */
         etf_scan_atom(scan, data, size);
-        (void)etf_scan_take(scan, data, size, 5);
-        etf_scan_reference(scan, 1);
+        etf_scan_reference(scan, etf_scan_take(scan, data, size, 5), 1);
         break;
     case 102: /* PORT_EXT */
         etf_scan_atom(scan, data, size);
@@ -250,14 +310,14 @@ static inline void etf_scan_item(struct etf_scan *scan, const uint8_t *data, uin
     case 114: /* NEW_REFERENCE_EXT */
         n = etf_scan_number(scan, data, size, 2);
         etf_scan_atom(scan, data, size);
-        (void)etf_scan_take(scan, data, size, 1 + 4 * n);
-        etf_scan_reference(scan, n);
+        words = etf_scan_take(scan, data, size, 1 + 4 * n);
+        etf_scan_reference(scan, words == NULL ? NULL : words + 1, n);
         break;
     case 90: /* NEWER_REFERENCE_EXT */
         n = etf_scan_number(scan, data, size, 2);
         etf_scan_atom(scan, data, size);
-        (void)etf_scan_take(scan, data, size, 4 + 4 * n);
-        etf_scan_reference(scan, n);
+        words = etf_scan_take(scan, data, size, 4 + 4 * n);
+        etf_scan_reference(scan, words == NULL ? NULL : words + 4, n);
         break;
     case 113: /* EXPORT_EXT: module, function, arity as a term */
         etf_scan_atom(scan, data, size);
@@ -298,7 +358,8 @@ static inline enum etf_scan_end etf_scan_some(struct etf_scan *scan, const uint8
     }
     if (scan->wrong == NULL && scan->depth == 0 && scan->at != size)
         scan->wrong = "payload";
-    if (scan->wrong == NULL && scan->has_tree && scan->long_references > 0 && scan->references > 1)
+    if (scan->wrong == NULL && scan->depth == 0 && scan->has_tree && scan->has_long &&
+        etf_scan_has_pair(scan))
         scan->wrong = "references";
     return scan->wrong != NULL ? ETF_SCAN_WRONG : scan->depth == 0 ? ETF_SCAN_DONE : ETF_SCAN_MORE;
 }
