@@ -10,7 +10,7 @@ defmodule Tame.HostileControlTest do
   # max_atoms, may make some.
   @atoms 110_000
   @memory 256 * 1_048_576
-  @info_ms 1000
+  @info_ms 2000
   @logged 2000
 
   setup_all do

@@ -171,7 +171,8 @@ defmodule Tame.IsolationTest do
         vm = :peer.call(peer, :os, :getpid, [])
         Process.unlink(peer)
         System.cmd("kill", ["-#{unquote(signal)}", "#{vm}"])
-        Tame.Test.OsProcess.await_gone(os_pid)
+        # One that is told to end waits five seconds for the call, as it does for any.
+        Tame.Test.OsProcess.await_gone(os_pid, System.monotonic_time(:millisecond) + 20_000)
       end
     end
   end
