@@ -393,7 +393,8 @@ defmodule Tame.RingTest do
     tasks = for _ <- 1..4, do: Task.async(fn -> endure_until(host, until, 0) end)
     calls = tasks |> Task.await_many(120_000) |> Enum.sum()
 
-    assert calls > 10_000
+    # Half of them wait for nothing, a tenth of a second each; sanitizers are slower still.
+    assert calls > if(@sanitized, do: 200, else: 5_000)
     Enum.each(Process.list(), &:erlang.garbage_collect/1)
     assert memory() - memory < 30_000_000
     :ok = :tame_ring.close(host.ring, :hostile)
