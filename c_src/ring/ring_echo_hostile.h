@@ -97,7 +97,7 @@ static void out_number(struct hostile_out *out, uint64_t number, int bytes)
 {
     for (int i = bytes - 1; i >= 0; i--)
         if (out->size < out->room)
-            out->place[out->size++] = (uint8_t)(number >> 8 * i);
+            out->place[out->size++] = i < 8 ? (uint8_t)(number >> 8 * i) : 0;
 }
 
 static void out_tagged(struct hostile_out *out, int tag, uint64_t number, int bytes)
