@@ -81,6 +81,10 @@ defmodule Tame.JobScenarios do
       end
 
     Enum.each(neighbours, &Process.exit(&1, :kill))
+    # A caller that came back for its result may have had the module loaded once more.
+    :code.purge(JobProbe)
+    :code.delete(JobProbe)
+    :code.purge(JobProbe)
     wait_until(fn -> ended?(path) end)
     wait_until(fn -> thread_count() <= threads end)
     {ends |> List.flatten() |> Enum.frequencies(), JobProbe.counters(path)}
