@@ -249,7 +249,7 @@ words() ->
         wrong_architecture, tame, reply_too_large, returned_no_term, system_limit, undefined
     ].
 
-%% What a host wrote as text, fit for a log: at most so many bytes, valid UTF-8, no control characters but line ends.
+%% A host's text, made safe for a log: at most BytesMax bytes, valid UTF-8, no control characters but line ends.
 -spec printable(binary(), non_neg_integer()) -> binary().
 printable(Text, BytesMax) ->
     Cut = binary:part(Text, 0, min(byte_size(Text), BytesMax)),

@@ -398,7 +398,7 @@ reason(Reason) ->
         [] -> bad_library
     end.
 
-%% A library that is loaded now has to be loaded in the host as well, by whoever loads it.
+%% A library that is loaded in this VM must be loaded in the host as well. Where no -on_load does that, tame does.
 loader(Module, #{beam := Beam, so := So}) ->
     case tame_loader:is_loaded(Module) andalso not tame_loader:has_on_load(Beam) of
         false ->

@@ -323,7 +323,7 @@ state(#pool{hosts = Hosts}) ->
         {[], _} -> empty
     end.
 
-%% Starts up to so many hosts. What does not start now is tried again (reconcile).
+%% Starts Count hosts. Those that cannot be started now are tried again (reconcile).
 started(0, Pool) ->
     Pool;
 started(Count, #pool{module = Module, spec = Spec} = Pool) ->

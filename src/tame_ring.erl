@@ -52,7 +52,7 @@
         busy
         %% The arguments are larger than the request area, or the reply than the reply area.
         | too_large
-        %% The reply would take more than max_reply_bytes: at least so many.
+        %% The reply would take more than max_reply_bytes: at least this number of bytes.
         | {reply_too_large, Bytes :: pos_integer()}
         | deadline
         %% The ring was closed before the host could have heard of this call: it may be made again, elsewhere.

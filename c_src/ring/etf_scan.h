@@ -90,7 +90,7 @@ static inline void etf_scan_open(struct etf_scan *scan)
     etf_scan_push(scan, 1, 0);
 }
 
-/* Takes so many bytes; NULL when there are fewer. */
+/* Takes this number of bytes; NULL when there are fewer. */
 static inline const uint8_t *etf_scan_take(struct etf_scan *scan, const uint8_t *data,
                                            uint64_t size, uint64_t bytes)
 {
@@ -106,7 +106,7 @@ static inline const uint8_t *etf_scan_take(struct etf_scan *scan, const uint8_t 
     return place;
 }
 
-/* An unsigned number of so many bytes; 0 when they are not there. */
+/* An unsigned number of this length in bytes; 0 when they are not there. */
 static inline uint64_t etf_scan_number(struct etf_scan *scan, const uint8_t *data, uint64_t size,
                                        int bytes)
 {
@@ -338,7 +338,7 @@ static inline void etf_scan_item(struct etf_scan *scan, const uint8_t *data, uin
     }
 }
 
-/* At most so many items more. */
+/* Walks over at most this number of items. */
 static inline enum etf_scan_end etf_scan_some(struct etf_scan *scan, const uint8_t *data,
                                               uint64_t size, int items)
 {

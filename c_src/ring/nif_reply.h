@@ -14,7 +14,7 @@
 
 #include "etf_scan.h"
 
-/* A reply decoded in one go on the scheduler, whatever it is. The worst ones take 80 us (a list of
+/* Replies up to this size are decoded in one go on the scheduler. The worst ones take 80 us (a list of
  * empty lists), 200 us (a map of 2700 small integers), 400 us (32 long keys that differ in their
  * last bytes). */
 #define INLINE_REPLY_BYTES (16 * 1024)
@@ -134,7 +134,7 @@ static int is_for_dirty(const struct etf_scan *scan)
  * -------------------------------------------------------------------------------------------------------
  */
 
-/* Whether a reply of this size takes no more memory than is allowed, whatever it is. */
+/* Whether every reply of this size stays within the memory that a reply may take. */
 static int is_small(struct ring *ring, uint64_t size)
 {
     return size <= (ring->reply_bytes_max - 1) / MEMORY_PER_BYTE;

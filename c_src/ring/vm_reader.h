@@ -14,7 +14,7 @@
 
 #define READER_LOOK_MS 1000
 
-/* So many wake-ups in a row without anything to do and the reader takes a millisecond off. */
+/* After this number of wake-ups in a row without work the reader sleeps for a millisecond. */
 #define READER_FALSE_ALARMS 64
 
 /* When a ring is closed, callers whose replies are there may take them for so long. */

@@ -47,7 +47,7 @@ defmodule Tame.ProcessesTest do
     assert scenario(peer, :condemned) == {true, true, true}
   end
 
-  test "whoever waits for a host whose process is killed is told, and the next call is answered", %{
+  test "a caller whose host process is killed is told, and the next call is answered", %{
     peer: peer
   } do
     assert {{:error, {:tame, {:crashed, %{library: :places}}}}, @well} =

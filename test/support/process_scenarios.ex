@@ -129,13 +129,7 @@ defmodule Tame.ProcessScenarios do
 
   @doc "The host's program is away when its host is killed, and comes back."
   def program_away(ms) do
-    program =
-      Path.join(
-        System.tmp_dir!(),
-        "tame_away_#{System.pid()}_#{System.unique_integer([:positive])}"
-      )
-
-    File.cp!(to_string(:tame_native.path(~c"tame_host")), program)
+    program = program_of_its_own()
 
     module =
       start(:places, %{host: program, wait_ms: 200, backoff_ms: {0, 0}, intensity: :infinity})
@@ -148,6 +142,18 @@ defmodule Tame.ProcessScenarios do
     well = well?(module)
     File.rm!(program)
     {away, well, length(File.ls!("/proc/self/fd"))}
+  end
+
+  # A copy of tame_host, which a scenario may take away.
+  defp program_of_its_own do
+    program =
+      Path.join(
+        System.tmp_dir!(),
+        "tame_host_#{System.pid()}_#{System.unique_integer([:positive])}"
+      )
+
+    File.cp!(to_string(:tame_native.path(~c"tame_host")), program)
+    program
   end
 
   def kill_hosts(module, signal \\ "KILL") do
@@ -260,7 +266,7 @@ defmodule Tame.ProcessScenarios do
      :tame.info()[module].atoms}
   end
 
-  @doc "An idle host of which the VM holds a resource, until it does not."
+  @doc "An idle host is kept while the VM holds one of its resources, and stopped afterwards."
   def idle_with_resource do
     module = start(:places, %{hosts: {1, 2}, idle_ms: 2000, workers: 1, slots: 1})
     tasks = for _ <- 1..6, do: Task.async(fn -> module.pause_ms(300) end)
@@ -390,13 +396,12 @@ defmodule Tame.ProcessScenarios do
   defp rings(module), do: :ets.lookup(:tame_isolated, module) |> hd() |> elem(2) |> Tuple.to_list()
 
   @doc """
-  Ends, stops, starves and replaces at random, so many steps of it, at whatever state each thing is in just then, beside
+  Ends, stops, starves and replaces processes at random, `steps` times, whatever state each is in just then, beside
   callers that go on all the time. What the callers got, by kind, and how it is in the end.
   """
   def walk(seed, steps) do
     :rand.seed(:exsss, seed)
-    program = Path.join(System.tmp_dir!(), "tame_walk_#{System.pid()}_#{seed}")
-    File.cp!(to_string(:tame_native.path(~c"tame_host")), program)
+    program = program_of_its_own()
 
     module =
       start(:places, %{
@@ -508,13 +513,7 @@ defmodule Tame.ProcessScenarios do
 
   @doc "No host comes up: what a call raises without a deadline, and with one that is shorter than wait_ms."
   def no_host(options) do
-    program =
-      Path.join(
-        System.tmp_dir!(),
-        "tame_gone_#{System.pid()}_#{System.unique_integer([:positive])}"
-      )
-
-    File.cp!(to_string(:tame_native.path(~c"tame_host")), program)
+    program = program_of_its_own()
 
     module =
       start(
