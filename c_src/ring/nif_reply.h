@@ -14,8 +14,8 @@
 
 #include "etf_scan.h"
 
-/* Replies up to this size are decoded in one go on the scheduler. The worst ones take 80 us (a list of
- * empty lists), 200 us (a map of 2700 small integers), 400 us (32 long keys that differ in their
+/* Replies up to this size are decoded in one go on the scheduler. The worst ones take 80 us (a list
+ * of empty lists), 200 us (a map of 2700 small integers), 400 us (32 long keys that differ in their
  * last bytes). */
 #define INLINE_REPLY_BYTES (16 * 1024)
 
