@@ -36,7 +36,7 @@ build: natives assets
 	cd labs && $(MIX) compile --warnings-as-errors
 
 natives:
-	@$(MAKE) --no-print-directory -s -C c_src
+	@$(MAKE) --no-print-directory -s -C c_src all programs
 	@$(MAKE) --no-print-directory -s -C labs/c_src
 
 # The page's script and style, bundled from npm packages; rebuilt when a source is newer.
@@ -65,10 +65,10 @@ test-beam:
 # emulator itself keeps memory to its end.
 SANITIZED := $(CURDIR)/c_src/build/sanitized
 test-sanitized:
-	@for part in c_src labs/c_src; do $(MAKE) --no-print-directory -s -C $$part OUT=$(SANITIZED) \
+	@for part in "c_src all programs" "labs/c_src all"; do $(MAKE) --no-print-directory -s -C $$part OUT=$(SANITIZED) \
 	    CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer" || exit 1; done
-	cd test && TAME_NATIVE_DIR=$(SANITIZED) TAME_LABS_NATIVE_DIR=$(SANITIZED) ASAN_OPTIONS=detect_leaks=0 \
-	ERL_FLAGS="+Mea min" \
+	cd test && TAME_NATIVE_DIR=$(SANITIZED) TAME_LABS_NATIVE_DIR=$(SANITIZED) \
+	TAME_TEST_RING_ECHO=$(SANITIZED)/tame_ring_echo ASAN_OPTIONS=detect_leaks=0 ERL_FLAGS="+Mea min" \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 	    $(MIX) test --only isolation:shared
 	@$(MAKE) --no-print-directory -s -C c_src host-sanitized

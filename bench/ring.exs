@@ -167,9 +167,15 @@ defmodule Bench.Ring do
     }
   end
 
+  # Built by `make natives`, which `make bench` runs.
+  defp echo_host do
+    built = Path.join(["c_src/build", "erts-#{:erlang.system_info(:version)}", "tame_ring_echo"])
+    Path.join(:tame.source_dir(), built)
+  end
+
   defp start(args) do
     port =
-      Port.open({:spawn_executable, :tame_native.path(~c"tame_ring_echo")}, [
+      Port.open({:spawn_executable, echo_host()}, [
         :binary,
         line: 100,
         args: args

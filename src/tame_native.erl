@@ -1,4 +1,4 @@
-%% Where tame's built natives lie: libraries, drivers and programs.
+%% Where tame's two built natives lie, tame_host and the ring's NIF.
 %%
 %% They are built by c_src/Makefile into one folder per emulator version, because a
 %% library built with a newer OTP does not load in an older one.
@@ -18,7 +18,7 @@ dir() ->
     Default = filename:join(priv_dir(), "erts-" ++ erlang:system_info(version)),
     os:getenv("TAME_NATIVE_DIR", Default).
 
-%% The path of one built file by its name, for example "tame_echo_nif.so". It need not exist.
+%% The path of one built file by its name, for example "tame_ring_nif.so". It need not exist.
 -spec path(string()) -> file:filename().
 path(Name) ->
     filename:join(dir(), Name).
@@ -26,10 +26,11 @@ path(Name) ->
 %% What to do where a built file is missing, for error messages.
 -spec how_to_build() -> string().
 how_to_build() ->
-    Sources = filename:join(tame:source_dir(), "c_src"),
-    case filelib:is_dir(Sources) of
-        true -> "build it with `make -C " ++ Sources ++ "`";
-        false -> "it is built with `make -C c_src` in tame's sources, for this Erlang/OTP, before the release is made"
+    Commands = "`mix deps.compile tame` or `rebar3 compile`",
+    Script = filename:join([tame:source_dir(), "c_src", "build.sh"]),
+    case filelib:is_regular(Script) of
+        true -> "build it with " ++ Commands ++ " in your project, or with `sh " ++ Script ++ "`";
+        false -> Commands ++ " builds it, with the Erlang/OTP that runs here, before the release is made"
     end.
 
 %% Whether a file can be run as a program; raises enoent or eacces, as open_port/2 does. To be asked before that: a

@@ -5,13 +5,14 @@ RING := $(HERE)ring/
 RING_H := $(wildcard $(RING)*.h)
 
 PEERS := $(HERE)../labs/c_src/peers/
-TARGETS += $(OUT)/tame_ring_nif.so $(OUT)/tame_ring_echo
+TARGETS += $(OUT)/tame_ring_nif.so
+PROGRAMS += $(BUILD)/tame_ring_echo
 
 $(OUT)/tame_ring_nif.so: $(RING)tame_ring_nif.c $(RING_H)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<
 
-$(OUT)/tame_ring_echo: $(RING)ring_echo.c $(RING)ring_host.c $(RING_H) $(PEERS)watch.h
+$(BUILD)/tame_ring_echo: $(RING)ring_echo.c $(RING)ring_host.c $(RING_H) $(PEERS)watch.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) -pthread -I$(PEERS) -o $@ $(RING)ring_echo.c $(RING)ring_host.c
 
@@ -26,4 +27,4 @@ $(TEST_BUILD)/ring_test: $(RING_TEST) $(HERE)../test/c/check.h $(RING_H)
 
 $(TEST_BUILD)/ring_test_threads: $(RING_TEST) $(HERE)../test/c/check.h $(RING_H)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(C) -fsanitize=thread $(RING_TEST_FLAGS) -o $@ $(RING_TEST)
+	$(Q)$(C) -g -fsanitize=thread $(RING_TEST_FLAGS) -o $@ $(RING_TEST)

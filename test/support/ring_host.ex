@@ -24,9 +24,15 @@ defmodule Tame.Test.RingHost do
     slow_leases: 17
   }
 
+  # Built by `make natives`. TAME_TEST_RING_ECHO names another: one built with sanitizers.
+  defp program do
+    built = Path.join(["c_src/build", "erts-#{:erlang.system_info(:version)}", "tame_ring_echo"])
+    System.get_env("TAME_TEST_RING_ECHO", Path.join(:tame.source_dir(), built))
+  end
+
   def start(args \\ []) do
     port =
-      Port.open({:spawn_executable, :tame_native.path(~c"tame_ring_echo")}, [
+      Port.open({:spawn_executable, program()}, [
         :binary,
         :exit_status,
         line: 100,
