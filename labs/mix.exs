@@ -19,7 +19,7 @@ defmodule Tame.Labs.MixProject do
       erlc_paths: @folders,
       erlc_options: [:debug_info, :warn_missing_spec, :warn_export_vars, :warn_shadow_vars],
       # They load once their natives are built, which the first lab does.
-      xref: [exclude: [:tame_echo, :tame_echo_nif]],
+      xref: [exclude: [:tame_echo, :tame_echo_nif, :tame_echo_isolated]],
       # The tests of both applications are one project: ../test/mix.exs.
       test_paths: [],
       deps: [{:tame, path: "..", env: Mix.env()}],
