@@ -85,10 +85,11 @@ test-fuzz:
 soak: natives
 	cd test && MIX_ENV=test $(MIX) run ../soak/soak.exs
 
-# The package as a rebar3 user gets it: src/ alone, compiled by rebar3, checked by Dialyzer.
+# The package as a rebar3 user gets it: src/ alone, compiled by rebar3, checked by Dialyzer. Then with the labs' Erlang.
 test-rebar3:
 	rebar3 compile
 	rebar3 dialyzer
+	rebar3 as labs dialyzer
 
 # Strangers' projects, each built and run from its own folder as its README says.
 test-examples:

@@ -58,6 +58,28 @@ defmodule Tame.PackageTest do
     assert version == to_string(:tame.version())
   end
 
+  test "the lines that the README says to copy are those of the examples" do
+    [_, install] = String.split(File.read!("../README.md"), "## Install\n")
+    [install, _] = String.split(install, "\n## ", parts: 2)
+
+    lines =
+      Regex.scan(~r/^```(?:elixir|erlang)\n(.*?)\n```$/ms, install, capture: :all_but_first)
+      |> List.flatten()
+
+    files =
+      ~w(isolated_app/mix.exs isolated_app/config/config.exs) ++
+        ~w(isolated_app_rebar3/rebar.config isolated_app_rebar3/config/sys.config)
+
+    for {line, file} <- Enum.zip(lines, files) do
+      text = File.read!(Path.join("../examples", file))
+
+      assert String.contains?(String.replace(text, "../..", "../tame"), line),
+             "#{line} is not in #{file}"
+    end
+
+    assert length(lines) == length(files)
+  end
+
   @tag needs: :jiffy
   @tag skip: @no_root
   test "a Mix release from the package isolates jiffy, and holds two natives and our modules, also alone in a root" do
