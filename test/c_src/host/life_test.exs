@@ -600,10 +600,11 @@ defmodule Tame.Host.LifeTest do
     assert text =~ mark
     added = "ERL_NIF_API_FUNC_DECL(int,enif_of_tomorrow,(ErlNifEnv*));\n"
     File.write!(header, String.replace(text, mark, added <> mark))
-    source = Path.join(:tame.source_dir(), "c_src/host/api.c")
+    host = Path.join(:tame.source_dir(), "c_src/host")
+    source = Path.join(host, "life/api.c")
 
     build = fn folder ->
-      System.cmd("cc", ~w(-std=gnu11 -Wall -fsyntax-only -isystem #{folder} #{source}),
+      System.cmd("cc", ~w(-std=gnu11 -Wall -fsyntax-only -iquote #{host} -isystem #{folder} #{source}),
         stderr_to_stdout: true
       )
     end

@@ -1,0 +1,330 @@
+/* The functions of the API on threads, locks and thread-specific data, on POSIX threads. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "life/crash.h"
+#include "memory/alloc.h"
+#include "memory/nif.h"
+
+/* The header only names these types; what they are is ours. */
+struct ErlDrvMutex_ {
+    pthread_mutex_t lock;
+    char *name;
+};
+
+struct ErlDrvCond_ {
+    pthread_cond_t cond;
+    char *name;
+};
+
+struct ErlDrvRWLock_ {
+    pthread_rwlock_t lock;
+    char *name;
+};
+
+struct nif_thread {
+    pthread_t thread;
+    char *name;
+    void *(*main)(void *);
+    void *arg;
+    void *result;
+};
+
+static char *copy_name(const char *name)
+{
+    return name == NULL ? NULL : strdup(name);
+}
+
+/* ---- mutexes -------------------------------------------------------------------------- */
+
+ErlNifMutex *enif_mutex_create(char *name)
+{
+    ErlNifMutex *mutex = malloc(sizeof *mutex);
+
+    if (mutex == NULL)
+        return NULL;
+    pthread_mutex_init(&mutex->lock, NULL);
+    mutex->name = copy_name(name);
+    return mutex;
+}
+
+void enif_mutex_destroy(ErlNifMutex *mutex)
+{
+    pthread_mutex_destroy(&mutex->lock);
+    free(mutex->name);
+    free(mutex);
+}
+
+int enif_mutex_trylock(ErlNifMutex *mutex)
+{
+    return pthread_mutex_trylock(&mutex->lock);
+}
+
+void enif_mutex_lock(ErlNifMutex *mutex)
+{
+    pthread_mutex_lock(&mutex->lock);
+}
+
+void enif_mutex_unlock(ErlNifMutex *mutex)
+{
+    pthread_mutex_unlock(&mutex->lock);
+}
+
+char *enif_mutex_name(ErlNifMutex *mutex)
+{
+    return mutex == NULL ? NULL : mutex->name;
+}
+
+/* ---- conditions ----------------------------------------------------------------------- */
+
+ErlNifCond *enif_cond_create(char *name)
+{
+    ErlNifCond *cond = malloc(sizeof *cond);
+
+    if (cond == NULL)
+        return NULL;
+    pthread_cond_init(&cond->cond, NULL);
+    cond->name = copy_name(name);
+    return cond;
+}
+
+void enif_cond_destroy(ErlNifCond *cond)
+{
+    pthread_cond_destroy(&cond->cond);
+    free(cond->name);
+    free(cond);
+}
+
+void enif_cond_signal(ErlNifCond *cond)
+{
+    pthread_cond_signal(&cond->cond);
+}
+
+void enif_cond_broadcast(ErlNifCond *cond)
+{
+    pthread_cond_broadcast(&cond->cond);
+}
+
+void enif_cond_wait(ErlNifCond *cond, ErlNifMutex *mutex)
+{
+    pthread_cond_wait(&cond->cond, &mutex->lock);
+}
+
+char *enif_cond_name(ErlNifCond *cond)
+{
+    return cond == NULL ? NULL : cond->name;
+}
+
+/* ---- read-write locks ----------------------------------------------------------------- */
+
+ErlNifRWLock *enif_rwlock_create(char *name)
+{
+    ErlNifRWLock *lock = malloc(sizeof *lock);
+
+    if (lock == NULL)
+        return NULL;
+    pthread_rwlock_init(&lock->lock, NULL);
+    lock->name = copy_name(name);
+    return lock;
+}
+
+void enif_rwlock_destroy(ErlNifRWLock *lock)
+{
+    pthread_rwlock_destroy(&lock->lock);
+    free(lock->name);
+    free(lock);
+}
+
+int enif_rwlock_tryrlock(ErlNifRWLock *lock)
+{
+    return pthread_rwlock_tryrdlock(&lock->lock);
+}
+
+void enif_rwlock_rlock(ErlNifRWLock *lock)
+{
+    pthread_rwlock_rdlock(&lock->lock);
+}
+
+void enif_rwlock_runlock(ErlNifRWLock *lock)
+{
+    pthread_rwlock_unlock(&lock->lock);
+}
+
+int enif_rwlock_tryrwlock(ErlNifRWLock *lock)
+{
+    return pthread_rwlock_trywrlock(&lock->lock);
+}
+
+void enif_rwlock_rwlock(ErlNifRWLock *lock)
+{
+    pthread_rwlock_wrlock(&lock->lock);
+}
+
+void enif_rwlock_rwunlock(ErlNifRWLock *lock)
+{
+    pthread_rwlock_unlock(&lock->lock);
+}
+
+char *enif_rwlock_name(ErlNifRWLock *lock)
+{
+    return lock == NULL ? NULL : lock->name;
+}
+
+/* ---- thread-specific data ------------------------------------------------------------- */
+
+#define KEYS_MAX 1024
+
+static struct {
+    pthread_mutex_t lock;
+    struct {
+        char *name;   /* NULL: free */
+        unsigned use; /* counts up when the key is made anew, so that old values are not seen */
+    } of[KEYS_MAX];
+} keys = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* KEYS_MAX of them, or NULL. */
+static _Thread_local struct {
+    void *data;
+    unsigned use;
+} * own_data;
+
+int enif_tsd_key_create(char *name, ErlNifTSDKey *key)
+{
+    int found = -1;
+
+    pthread_mutex_lock(&keys.lock);
+    for (int i = 0; i < KEYS_MAX && found < 0; i++) {
+        if (keys.of[i].name == NULL)
+            found = i;
+    }
+    if (found >= 0) {
+        keys.of[found].name = strdup(name == NULL ? "" : name);
+        keys.of[found].use++;
+        *key = found;
+    }
+    pthread_mutex_unlock(&keys.lock);
+    return found < 0 ? ENOMEM : 0;
+}
+
+void enif_tsd_key_destroy(ErlNifTSDKey key)
+{
+    pthread_mutex_lock(&keys.lock);
+    free(keys.of[key].name);
+    keys.of[key].name = NULL;
+    pthread_mutex_unlock(&keys.lock);
+}
+
+void enif_tsd_set(ErlNifTSDKey key, void *data)
+{
+    if (own_data == NULL)
+        own_data = host_calloc(KEYS_MAX * sizeof *own_data);
+    own_data[key].data = data;
+    own_data[key].use = keys.of[key].use;
+}
+
+void *enif_tsd_get(ErlNifTSDKey key)
+{
+    if (own_data == NULL || own_data[key].use != keys.of[key].use)
+        return NULL;
+    return own_data[key].data;
+}
+
+/* ---- threads -------------------------------------------------------------------------- */
+
+/* Of enif_thread_create, or made when it is asked for. */
+static _Thread_local struct nif_thread *own_thread;
+
+ErlNifThreadOpts *enif_thread_opts_create(char *name)
+{
+    ErlNifThreadOpts *options = malloc(sizeof *options);
+
+    (void)name;
+    if (options != NULL)
+        options->suggested_stack_size = -1;
+    return options;
+}
+
+void enif_thread_opts_destroy(ErlNifThreadOpts *options)
+{
+    free(options);
+}
+
+static void *thread_main(void *arg)
+{
+    struct nif_thread *self = arg;
+
+    own_thread = self;
+    crash_watch_thread();
+    self->result = self->main(self->arg);
+    free(own_data);
+    return self->result;
+}
+
+int enif_thread_create(char *name, ErlNifTid *tid, void *(*function)(void *), void *arg,
+                       ErlNifThreadOpts *options)
+{
+    struct nif_thread *thread = host_calloc(sizeof *thread);
+    pthread_attr_t attributes;
+    int error;
+
+    *thread = (struct nif_thread){.name = copy_name(name), .main = function, .arg = arg};
+    pthread_attr_init(&attributes);
+    if (options != NULL && options->suggested_stack_size > 0) {
+        size_t bytes = (size_t)options->suggested_stack_size * 1024 * sizeof(void *);
+        pthread_attr_setstacksize(&attributes, bytes < 65536 ? 65536 : bytes);
+    }
+    error = pthread_create(&thread->thread, &attributes, thread_main, thread);
+    pthread_attr_destroy(&attributes);
+    if (error != 0) {
+        free(thread->name);
+        free(thread);
+        return error;
+    }
+    *tid = (ErlNifTid)thread;
+    return 0;
+}
+
+/* A thread that is not of enif_thread_create gets its identity when it first asks, for good. */
+ErlNifTid enif_thread_self(void)
+{
+    if (own_thread == NULL) {
+        own_thread = host_calloc(sizeof *own_thread);
+        own_thread->thread = pthread_self();
+    }
+    return (ErlNifTid)own_thread;
+}
+
+int enif_equal_tids(ErlNifTid a, ErlNifTid b)
+{
+    return a == b;
+}
+
+void enif_thread_exit(void *result)
+{
+    if (own_thread != NULL)
+        own_thread->result = result;
+    free(own_data);
+    pthread_exit(result);
+}
+
+int enif_thread_join(ErlNifTid tid, void **result)
+{
+    struct nif_thread *thread = (struct nif_thread *)tid;
+    void *value;
+    int error = pthread_join(thread->thread, &value);
+
+    if (error != 0)
+        return error;
+    if (result != NULL)
+        *result = value;
+    free(thread->name);
+    free(thread);
+    return 0;
+}
+
+char *enif_thread_name(ErlNifTid tid)
+{
+    return tid == NULL ? NULL : ((struct nif_thread *)tid)->name;
+}
