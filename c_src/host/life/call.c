@@ -158,7 +158,7 @@ void host_cancel(uint64_t id)
 {
     pthread_mutex_lock(&calls.lock);
     for (struct call *call = calls.first; call != NULL; call = call->next) {
-        if (call->id == id)
+        if (call->env.call_id == id)
             call->cancelled = 1;
     }
     pthread_mutex_unlock(&calls.lock);
@@ -208,15 +208,14 @@ int host_call(int index, uint64_t id, const unsigned char *args, size_t size,
 
     if (function == NULL)
         return -1;
-    call = (struct call){
-        .id = id, .number = ++last_number, .function = function->name, .writer = writer};
+    call = (struct call){.function = function->name, .writer = writer};
     env_init(&call.env, ENV_CALL);
     call.env.chunks = host_thread.spare_chunk;
     host_thread.spare_chunk = NULL;
     env_reset(&call.env);
     call.env.call = &call;
-    call.env.call_id = call.id;
-    call.env.call_number = call.number;
+    call.env.call_id = id;
+    call.env.call_number = ++last_number;
 
     term *argv = read_args(&call, function->arity, args, size);
     if (argv == NULL) {

@@ -31,8 +31,6 @@ struct call_writer {
 /* A call that runs. */
 struct call {
     struct call *next;
-    uint64_t id;     /* the VM's */
-    uint64_t number; /* ours: never used twice */
     _Atomic int cancelled;
     struct call_writer *writer;
     term caller; /* a pid, or TERM_NONE: the library never asks */

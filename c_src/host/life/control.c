@@ -7,6 +7,7 @@
 #include "life/control.h"
 #include "life/load.h"
 #include "life/monitor.h"
+#include "life/port_call.h"
 #include "life/ring_door.h"
 #include "life/worker.h"
 #include "memory/alloc.h"
@@ -18,7 +19,6 @@
 #include "term/map.h"
 #include "wire/etf.h"
 #include "wire/node.h"
-#include "wire/prepare.h"
 #include "wire/query.h"
 #include "wire/tell.h"
 
@@ -38,88 +38,7 @@ void control_hello(void)
     env_destroy(&env);
 }
 
-/* ---- replies -------------------------------------------------------------------------- */
-
-/* {reply, Id, {value | raise, Term} | badarg, Leases} */
-struct control_writer {
-    struct call_writer writer;
-    uint64_t id;
-    unsigned char *frame; /* freed by done */
-    size_t room_at, size;
-};
-
-/* All of the frame but the term, which room_at leaves space for. */
-static void build_frame(struct control_writer *writer, const struct reply *reply)
-{
-    ErlNifEnv env;
-    struct etf_out out;
-    size_t tail_size;
-
-    env_init(&env, ENV_INDEPENDENT);
-    /* The term's place is held by nil, the last byte of the first three elements. */
-    term kind = reply->kind == REPLY_VALUE ? ATOM_LITERAL("value") : ATOM_LITERAL("raise");
-    term result =
-        reply->kind == REPLY_BADARG ? ATOM(badarg) : term_tuple(&env, 2, (term[]){kind, TERM_NIL});
-    term leases = prepare_lease_list(&env, reply->leases, reply->leases_len);
-    term frame = query_term(&env, "reply", 3, term_unsigned(&env, writer->id), result, leases);
-
-    etf_out_init(&out);
-    etf_size(leases, ETF_COMPARABLE, &out);
-    tail_size = out.size;
-    out.size = 0;
-    etf_size(frame, ETF_COMPARABLE, &out);
-    size_t size = 5 + out.size, extra = reply->kind == REPLY_BADARG ? 0 : reply->size - 1;
-    writer->frame = host_realloc(writer->frame, size + extra);
-    writer->size = size + extra;
-    writer->room_at = size - tail_size - 1;
-    writer->frame[4] = ETF_VERSION;
-    etf_write(frame, writer->frame + 5);
-    if (extra > 0)
-        etf_write(leases, writer->frame + writer->size - tail_size);
-    etf_out_free(&out);
-    env_destroy(&env);
-}
-
-static unsigned char *room(struct call_writer *call_writer, const struct reply *reply)
-{
-    struct control_writer *writer = (struct control_writer *)call_writer;
-
-    /* What a frame's length can say, and the external format's own bound. */
-    if (reply->size > UINT32_MAX - 4096)
-        return NULL;
-    build_frame(writer, reply);
-    return writer->frame + writer->room_at;
-}
-
-static void done(struct call_writer *call_writer, const struct reply *reply)
-{
-    struct control_writer *writer = (struct control_writer *)call_writer;
-
-    if (reply->kind == REPLY_BADARG)
-        build_frame(writer, reply);
-    port_write(writer->frame, writer->size);
-    free(writer->frame);
-}
-
-struct call_task {
-    struct task task;
-    int function;
-    uint64_t id;
-    const unsigned char *args; /* in frame */
-    size_t size;
-    unsigned char frame[];
-};
-
-static void run_call(struct task *task)
-{
-    struct call_task *call = (struct call_task *)task;
-    struct control_writer writer = {.writer = {.room = room, .done = done, .in_order = 1},
-                                    .id = call->id};
-
-    if (host_call(call->function, call->id, call->args, call->size, &writer.writer) < 0)
-        host_die("the VM calls function %d with arguments that it does not take", call->function);
-    free(task);
-}
+/* ---- what workers do ------------------------------------------------------------------ */
 
 struct frame_task {
     struct task task;
@@ -197,19 +116,6 @@ static void take_gone(struct etf_cursor *cursor)
     env_destroy(&env);
 }
 
-static void take_call(const unsigned char *frame, size_t size, struct etf_cursor *cursor)
-{
-    struct call_task *call = host_malloc(sizeof *call + size);
-
-    call->task.run = run_call;
-    call->id = (uint64_t)etf_integer(cursor);
-    call->function = (int)etf_integer(cursor);
-    memcpy(call->frame, frame, size);
-    call->args = call->frame + (cursor->at - frame);
-    call->size = (size_t)(cursor->end - cursor->at);
-    worker_do(&call->task);
-}
-
 static void take_frame_task(void (*run)(struct task *), const unsigned char *frame, size_t size)
 {
     struct frame_task *task = host_malloc(sizeof *task + size);
@@ -250,7 +156,7 @@ static void take_frame(const unsigned char *frame, size_t size)
     name = etf_atom(&cursor, buffer, &name_size);
 
     if (is_name(name, name_size, "call")) {
-        take_call(frame, size, &cursor);
+        port_call(&cursor);
     } else if (is_name(name, name_size, "answer")) {
         uint64_t id = (uint64_t)etf_integer(&cursor);
         ask_answered(id, cursor.at, (size_t)(cursor.end - cursor.at));

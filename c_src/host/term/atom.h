@@ -51,7 +51,7 @@ void atom_init(void);
 term atom_make(const unsigned char *utf8, size_t size, int declared);
 term atom_make_latin1(const unsigned char *latin1, size_t size, int declared);
 
-/* An atom that the VM has, or that the VM is never shown. */
+/* An atom that the VM has. */
 #define ATOM_LITERAL(name) atom_make((const unsigned char *)"" name, sizeof name - 1, 1)
 term atom_named(const char *utf8);
 

@@ -1,6 +1,5 @@
 defmodule Tame.Host.LifeTest do
-  # How a host begins and ends: refusals, crashes, hangs, orphans. c_src/host/load.c, guard.c,
-  # control.c, worker.c.
+  # How a host begins and ends: refusals, crashes, hangs, orphans. c_src/host/life.
   use ExUnit.Case, async: true
 
   alias Tame.Await
@@ -604,7 +603,9 @@ defmodule Tame.Host.LifeTest do
     source = Path.join(host, "life/api.c")
 
     build = fn folder ->
-      System.cmd("cc", ~w(-std=gnu11 -Wall -fsyntax-only -iquote #{host} -isystem #{folder} #{source}),
+      System.cmd(
+        "cc",
+        ~w(-std=gnu11 -Wall -fsyntax-only -iquote #{host} -isystem #{folder} #{source}),
         stderr_to_stdout: true
       )
     end
