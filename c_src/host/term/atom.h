@@ -20,19 +20,17 @@ struct atom {
     unsigned char name[];       /* UTF-8, then a zero byte */
 };
 
-/* The atoms that we name ourselves: X(word of C, name). The first two are 0 and 1 in the VM too. */
-#define ATOMS(X)               \
-    X(false, "false")          \
-    X(true, "true")            \
-    X(undefined, "undefined")  \
-    X(badarg, "badarg")        \
-    X(error, "error")          \
-    X(ok, "ok")                \
-    X(positive, "positive")    \
-    X(monotonic, "monotonic")  \
-    X(nonode, "nonode@nohost") \
-    X(tame, "tame")            \
-    X(empty, "")
+/* The atoms that we name ourselves, or most libraries do: X(word of C, name). The first two are 0
+ * and 1 in the VM too. */
+#define ATOMS(X)              \
+    X(false, "false")         \
+    X(true, "true")           \
+    X(undefined, "undefined") \
+    X(badarg, "badarg")       \
+    X(error, "error")         \
+    X(ok, "ok")               \
+    X(positive, "positive")   \
+    X(monotonic, "monotonic")
 
 enum atom_known {
 #define X(id, name) ATOM_##id,

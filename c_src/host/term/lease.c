@@ -139,7 +139,8 @@ struct lease_use lease_use(struct resource *resource, int announce)
     return use;
 }
 
-struct resource *lease_find(const uint32_t *words, size_t len)
+/* The resource that a reference names, counted once more for the caller; NULL: none. */
+static struct resource *find(const uint32_t *words, size_t len)
 {
     struct resource *resource = NULL;
 
@@ -219,7 +220,7 @@ void lease_forget(struct resource *resource, uint64_t id)
 
 term lease_term_or_ref(ErlNifEnv *env, const uint32_t *words, size_t len)
 {
-    struct resource *resource = lease_find(words, len);
+    struct resource *resource = find(words, len);
 
     if (resource == NULL)
         return term_ref(env, words, len);

@@ -26,9 +26,6 @@ struct lease_use {
 /* The resource's lease; it gets one now if it has none. announce: it is about to go out. */
 struct lease_use lease_use(struct resource *resource, int announce);
 
-/* The resource that a reference names, counted once more for the caller; NULL: none. */
-struct resource *lease_find(const uint32_t *words, size_t len);
-
 /* The VM lends one. */
 void lease_add(uint64_t id, const uint32_t *words, size_t len);
 
