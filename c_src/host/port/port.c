@@ -122,10 +122,10 @@ static int read_more(size_t size)
 const unsigned char *port_read(size_t *size)
 {
     for (;;) {
-        const unsigned char *frame = input.bytes + input.done;
         size_t left = input.have - input.done, needed = PORT_LENGTH_BYTES;
 
         if (left >= PORT_LENGTH_BYTES) {
+            const unsigned char *frame = input.bytes + input.done;
             *size =
                 (size_t)frame[0] << 24 | (size_t)frame[1] << 16 | (size_t)frame[2] << 8 | frame[3];
             needed += *size;

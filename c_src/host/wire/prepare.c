@@ -45,6 +45,9 @@ static int is_member(term id, term list)
     return 0;
 }
 
+/* Asks the VM to hold what out sends again, until it has read the reply of call_id (0: no call);
+ * call_number is our number of that call. Returns 1 when all are held; 0: some need a new lease, so
+ * that out must be sized anew. */
 static int hold_leases(struct etf_out *out, uint64_t call_id, uint64_t call_number)
 {
     struct resource **resources = out->resent.items;

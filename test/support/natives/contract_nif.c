@@ -1731,7 +1731,7 @@ CASE(crash_of_child)
     return enif_make_int(env, WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }
 
-/* The memory that host and guard share, filled with what no host would write; c_src/host/life/crash.h
+/* The memory that host and guard share, filled with what no host would write; life/crash.h
  * has its layout: signal, address, writing_frame. */
 CASE(forge_record)
 {
