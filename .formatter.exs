@@ -1,7 +1,9 @@
 [
   inputs: [
     "{mix,.formatter}.exs",
+    "{labs,test}/mix.exs",
     "{lib,test,bench,soak}/**/*.{ex,exs}",
+    "labs/{latency,reductions,contention,audit,watch,calibrate,report,shared,jobs,tasks}/**/*.ex",
     "examples/*/mix.exs",
     "examples/*/{config,lib,test}/**/*.{ex,exs}"
   ],

@@ -21,7 +21,7 @@ MIX := mix
 .DEFAULT_GOAL := build
 
 report: deps-report build
-	$(MIX) tame.report $(REPORT_FLAGS)
+	cd labs && $(MIX) tame.report --output ../report/index.html $(REPORT_FLAGS)
 
 test: deps-test build check test-c test-beam test-sanitized test-fuzz test-rebar3 test-examples
 
@@ -33,19 +33,21 @@ deps-test:
 
 build: natives assets
 	$(MIX) compile --warnings-as-errors
+	cd labs && $(MIX) compile --warnings-as-errors
 
 natives:
 	@$(MAKE) --no-print-directory -s -C c_src
+	@$(MAKE) --no-print-directory -s -C labs/c_src
 
 # The page's script and style, bundled from npm packages; rebuilt when a source is newer.
-ASSETS := priv/report/page.js
+ASSETS := labs/priv/report/page.js
 assets: $(ASSETS)
 
-assets/node_modules/.package-lock.json: assets/package.json assets/package-lock.json
-	cd assets && npm ci --no-audit --no-fund --loglevel=error
+labs/assets/node_modules/.package-lock.json: labs/assets/package.json labs/assets/package-lock.json
+	cd labs/assets && npm ci --no-audit --no-fund --loglevel=error
 
-$(ASSETS): assets/node_modules/.package-lock.json assets/page.js assets/page.css assets/build.mjs
-	cd assets && npm run --silent build
+$(ASSETS): labs/assets/node_modules/.package-lock.json labs/assets/page.js labs/assets/page.css labs/assets/build.mjs
+	cd labs/assets && npm run --silent build
 
 check:
 	$(MIX) format --check-formatted
@@ -54,24 +56,26 @@ check:
 
 test-c:
 	@$(MAKE) --no-print-directory -s -C c_src test
+	@$(MAKE) --no-print-directory -s -C labs/c_src test
 
 test-beam:
-	$(MIX) test --warnings-as-errors
+	cd test && $(MIX) test --warnings-as-errors
 
 # The natives that live in the VM, built with sanitizers, in the real VM. With +Mea min the emulator
 # takes its memory from malloc, where the address sanitizer sees it. Leaks are not looked for: the
 # emulator itself keeps memory to its end.
 SANITIZED := $(CURDIR)/c_src/build/sanitized
 test-sanitized:
-	@$(MAKE) --no-print-directory -s -C c_src OUT=$(SANITIZED) \
-	    CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
-	TAME_NATIVE_DIR=$(SANITIZED) ASAN_OPTIONS=detect_leaks=0 ERL_FLAGS="+Mea min" \
+	@for part in c_src labs/c_src; do $(MAKE) --no-print-directory -s -C $$part OUT=$(SANITIZED) \
+	    CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer" || exit 1; done
+	cd test && TAME_NATIVE_DIR=$(SANITIZED) TAME_LABS_NATIVE_DIR=$(SANITIZED) ASAN_OPTIONS=detect_leaks=0 \
+	ERL_FLAGS="+Mea min" \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 	    $(MIX) test --only isolation:shared
 	@$(MAKE) --no-print-directory -s -C c_src host-sanitized
-	TAME_TEST_HOST=$(CURDIR)/c_src/build/test/tame_host_sanitized \
+	cd test && TAME_TEST_HOST=$(CURDIR)/c_src/build/test/tame_host_sanitized \
 	ASAN_OPTIONS=detect_leaks=0:handle_segv=0:handle_sigfpe=0:handle_abort=0:use_sigaltstack=0:allocator_may_return_null=1 \
-	    $(MIX) test test/c_src/host
+	    $(MIX) test host
 
 # The parsers of the host on random input, for a bounded time (FUZZ_SECONDS each, default 20).
 test-fuzz:
@@ -80,7 +84,7 @@ test-fuzz:
 # Isolated libraries under load while hosts crash, are stopped and lie, and our own processes are killed:
 # SOAK_SECONDS (default 1800). In the environment of the tests, whose natives and helpers it uses.
 soak: natives
-	MIX_ENV=test $(MIX) run soak/soak.exs
+	cd test && MIX_ENV=test $(MIX) run ../soak/soak.exs
 
 # The package as a rebar3 user gets it: src/ alone, compiled by rebar3, checked by Dialyzer.
 test-rebar3:
@@ -94,10 +98,10 @@ test-examples:
 
 # What `make matrix` runs in each root: all but what needs a browser, a JDK or the report's bundler, which
 # do not differ by version.
-test-version: natives
+test-version: natives test-c
 	$(MIX) compile --warnings-as-errors
-	@$(MAKE) --no-print-directory -s -C c_src test
-	$(MIX) test --warnings-as-errors --exclude browser
+	cd labs && $(MIX) compile --warnings-as-errors
+	cd test && $(MIX) test --warnings-as-errors --exclude browser
 	rebar3 dialyzer
 
 matrix: test matrix-27 matrix-29
@@ -111,21 +115,22 @@ docs:
 
 DOCS := tmp/docs
 docs-here: natives
-	$(MIX) compile
+	cd labs && $(MIX) compile
 	rm -rf $(DOCS) doc && mkdir -p $(DOCS)/ebin
-	cp _build/mix/dev/lib/tame/ebin/* $(DOCS)/ebin/ && ln -s ../../priv $(DOCS)/priv
-	tools/erldoc src $(DOCS)/src
-	erlc +debug_info -I src -pa $(DOCS)/ebin -o $(DOCS)/ebin $(DOCS)/src/*.erl
+	cp _build/mix/dev/lib/tame/ebin/* _build/mix/dev/lib/tame_labs/ebin/* $(DOCS)/ebin/
+	tools/erldoc $(DOCS)/src src labs
+	erlc +debug_info -I src/isolate -pa $(DOCS)/ebin -o $(DOCS)/ebin $(DOCS)/src/*.erl
 	ex_doc Tame $$(erl -noinput -eval '{ok,[{_,_,A}]}=file:consult("src/tame.app.src"), \
 	    io:put_chars(proplists:get_value(vsn, A)), halt().') $(DOCS)/ebin \
 	    --config docs/ex_doc.exs --proglang erlang --warnings-as-errors --formatter html --output doc
 
 bench: build
-	@for script in bench/*.exs; do echo "== $$script"; $(MIX) run $$script; done
+	@cd labs && for script in ../bench/*.exs; do echo "== $$script"; $(MIX) run $$script; done
 
 clean:
 	$(MAKE) -C c_src clean
-	rm -rf _build priv/report report tmp assets/node_modules
+	$(MAKE) -C labs/c_src clean
+	rm -rf _build labs/priv/report report tmp labs/assets/node_modules
 	for example in examples/*/; do $(MAKE) -C $$example clean; done
 
 .PHONY: report test deps-report deps-test build natives assets check test-c test-beam test-sanitized test-fuzz soak \

@@ -124,17 +124,16 @@ with(Options, Fun) ->
         Refused -> checked(Refused, {?MODULE, with, [Options, Fun]})
     end.
 
-%% What this machine's ways out of a scheduler cost, from what length of work on each is cheaper than
-%% yielding, and the rate of each job that has run here. Measures for 0.2 s; the rates are told by the
-%% job libraries while their jobs run, so a job that has not run is not there. `mix tame.calibrate' runs
-%% the jobs and prints it. Raises {tame, not_started} unless the application tame runs.
+%% The rate of each job that has run in this VM, and what fits into a slice by it. Job libraries tell the rates while
+%% their jobs run. Raises {tame, not_started} unless the application tame runs. `mix tame.calibrate' of the labs runs
+%% jobs first, and measures what each placement costs on this machine.
 %%
 %%     1> tame_exor:exor(A, B), maps:get(jobs, tame:calibration()).
 %%     #{{tame_exor,exor_nif,2} => #{units_per_ms => 7816511.2, slice_units => 781651, ...}}
--spec calibration() -> tame_calibration:calibration().
+-spec calibration() -> tame_job_rates:calibration().
 calibration() ->
-    case tame_reports:runs() of
-        true -> tame_calibration:measure();
+    case tame_job_rates:runs() of
+        true -> tame_job_rates:calibration();
         false -> raise({tame, not_started}, {?MODULE, calibration, 0, []})
     end.
 

@@ -32,7 +32,7 @@ init([]) ->
     ok = tame_isolated:new(),
     ok = tame_given:new(),
     Children = [
-        #{id => tame_reports, start => {tame_reports, start_link, []}},
+        #{id => tame_job_rates, start => {tame_job_rates, start_link, []}},
         #{
             id => tame_isolation_sup,
             start => {tame_isolation_sup, start_link, []},

@@ -1,6 +1,6 @@
 /* tame/tell.h - what a job library tells of its jobs: how far one is, how fast they are.
  *
- * Part of tame.h. Both go by message to the process tame_reports of the application tame, and
+ * Part of tame.h. Both go by message to the process tame_job_rates of the application tame, and
  * nowhere when that does not run: a library needs nobody to work. A job's progress and a row's rate
  * are told each 100 ms at most, so that it costs nothing that could be measured. */
 #ifndef TAME_TELL_H
@@ -11,14 +11,14 @@
 
 #define TAME_IMPL_TELL_NS UINT64_C(100000000)
 
-/* An environment for a message to tame_reports, whose pid it gives; NULL when nobody listens, or
+/* An environment for a message to tame_job_rates, whose pid it gives; NULL when nobody listens, or
  * without memory. Owned by the caller, until tame_impl_tell. `env` is NULL on a thread of ours. */
 static inline ErlNifEnv *tame_impl_tell_env(ErlNifEnv *env, ErlNifPid *reports)
 {
     ErlNifEnv *message = enif_alloc_env();
 
     if (message != NULL &&
-        !enif_whereis_pid(env, enif_make_atom(message, "tame_reports"), reports)) {
+        !enif_whereis_pid(env, enif_make_atom(message, "tame_job_rates"), reports)) {
         enif_free_env(message);
         message = NULL;
     }

@@ -4,10 +4,10 @@ defmodule Tame.TameHTest do
 
   import Tame.Test.CLibrary
 
-  @headers ["c_include/tame.h" | Path.wildcard("c_include/tame/*.h")]
+  @headers ["../c_include/tame.h" | Path.wildcard("../c_include/tame/*.h")]
            |> Enum.map(&{&1, File.read!(&1)})
-  @manual File.read!("c_include/tame.h")
-  @reference File.read!("docs/reference/tame_h.md")
+  @manual File.read!("../c_include/tame.h")
+  @reference File.read!("../docs/reference/tame_h.md")
 
   defp without_comments(text) do
     text |> String.replace(~r{/\*.*?\*/}s, " ") |> String.replace(~r{"[^"\n]*"}, "\"\"")
@@ -27,8 +27,8 @@ defmodule Tame.TameHTest do
   describe "TAME_VERSION" do
     test "is the version of the application and of the changelog's newest entry" do
       [_, version] = Regex.run(~r/^#define TAME_VERSION "(.*)"$/m, @manual)
-      {:ok, [{:application, :tame, app}]} = :file.consult("src/tame.app.src")
-      [_, newest] = Regex.run(~r/^## (\d\S*)/m, File.read!("CHANGELOG.md"))
+      {:ok, [{:application, :tame, app}]} = :file.consult("../src/tame.app.src")
+      [_, newest] = Regex.run(~r/^## (\d\S*)/m, File.read!("../CHANGELOG.md"))
 
       assert version == to_string(app[:vsn])
       assert version == newest

@@ -212,7 +212,7 @@ defmodule Tame.Test.HostileAttacks do
   defp send_to(name, message), do: frame({:send, Process.whereis(name), message, []})
 
   defp ours do
-    for name <- [:tame_sup, :tame_isolation, :tame_reports, :application_controller, :kernel_sup],
+    for name <- [:tame_sup, :tame_isolation, :tame_job_rates, :application_controller, :kernel_sup],
         Process.whereis(name) != nil,
         do: name
   end

@@ -6,7 +6,7 @@ defmodule Tame.ThreadsTable do
   To write the table into the document: `MIX_ENV=test mix run --no-start -e "Tame.ThreadsTable.write()"`.
   """
 
-  @document "docs/reference/threads.md"
+  @document "../docs/reference/threads.md"
 
   # A row: functions, the uses of Tame.Threads that show it, where the source says so, and where it does not just work:
   # `ends` (the VM does), `error` (what the manual calls one), `nothing` (it does nothing), by kind of thread.

@@ -1,3 +1,3 @@
 import Config
 
-config :tame, latency_methods: [Copycat.Method]
+config :tame_labs, latency_methods: [Copycat.Method]

@@ -1,0 +1,42 @@
+defmodule Tame.Labs.MixProject do
+  use Mix.Project
+
+  # The version is that of the runtime, which is measured with these tools.
+  {:ok, [{:application, :tame, app}]} =
+    :file.consult(to_charlist(Path.expand("../src/tame.app.src", __DIR__)))
+
+  @version to_string(app[:vsn])
+
+  # One folder for each lab, and what they share: Elixir, and Erlang modules that are also sent into a watched VM.
+  @folders ~w(latency reductions contention audit watch calibrate report shared jobs tasks)
+
+  def project do
+    [
+      app: :tame_labs,
+      version: @version,
+      description: "What native code does to everybody else on the BEAM: labs, audits, a watch",
+      elixir: "~> 1.14",
+      build_path: "../_build/mix",
+      elixirc_paths: @folders,
+      erlc_paths: @folders,
+      erlc_options: [:debug_info, :warn_missing_spec, :warn_export_vars, :warn_shadow_vars],
+      # The tests of both applications are one project: ../test/mix.exs.
+      test_paths: [],
+      deps: [{:tame, path: "..", env: Mix.env()}],
+      package: package()
+    ]
+  end
+
+  # mix: the tasks raise through it.
+  def application do
+    [extra_applications: [:mix]]
+  end
+
+  defp package do
+    [
+      licenses: ["Apache-2.0"],
+      links: %{},
+      files: @folders ++ ~w(c_src java priv/README.md priv/report mix.exs README.md)
+    ]
+  end
+end

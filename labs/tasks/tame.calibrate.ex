@@ -1,0 +1,61 @@
+defmodule Mix.Tasks.Tame.Calibrate do
+  use Mix.Task
+
+  @shortdoc "Measures what placements cost here, and how fast jobs are"
+
+  @moduledoc """
+  Measures what placements cost on this machine, and how fast the jobs on `tame.h` are.
+
+      $ mix tame.calibrate
+      $ mix tame.calibrate --json calibration.json
+
+  Calls tame's own jobs, and those that the project lists by
+
+      config :tame_labs, calibrate: [{MyModule, :my_function, [argument]}]
+
+  for 0.3 s each, and prints the machine and two tables. The first has what one hop costs, and the way to a
+  dirty CPU scheduler, to the pool and to a thread of its own and back, each with its break-even point: work
+  that takes longer is cheaper there than yielding, if only its own time counts. The second has each job's rate
+  as its library last measured it, and how much of it fits into a slice of 100 µs, into the 1 ms that
+  an inline call may take, and into the 100 ms beyond which `auto` moves off the regular schedulers. `auto`
+  decides by these rates while it runs; nothing here needs to be written into a program.
+
+  A running system has the rates by `tame:calibration()`, without the labs.
+
+  ## Command line options
+
+    * `--json FILE` - write the result as JSON too
+
+  ## Exit status
+
+  `0`; `1` when the command line is wrong or a listed call raises.
+  """
+
+  alias Tame.{Calibrate, Native, Options, Output}
+
+  @switches [json: :string]
+
+  @impl Mix.Task
+  def run(argv) do
+    Mix.Task.run("app.config")
+
+    with {:ok, options} <- Options.parse(argv, @switches),
+         :ok <- check(options[:json]),
+         :ok <- Native.build(),
+         {:ok, _} <- Application.ensure_all_started(:tame),
+         {:ok, result} <- Calibrate.measure(Calibrate.targets(), command(argv)),
+         :ok <- write_json(options[:json], result) do
+      result |> Calibrate.text() |> IO.write()
+    else
+      {:error, message} -> Mix.raise(message)
+    end
+  end
+
+  defp command(argv), do: Enum.join(["mix tame.calibrate" | argv], " ")
+
+  defp check(nil), do: :ok
+  defp check(path), do: Output.check(path)
+
+  defp write_json(nil, _result), do: :ok
+  defp write_json(path, result), do: Output.write(path, Calibrate.json(result))
+end

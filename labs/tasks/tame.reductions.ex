@@ -1,0 +1,87 @@
+defmodule Mix.Tasks.Tame.Reductions do
+  use Mix.Task
+
+  @shortdoc "Measures what native work does to its scheduler and its neighbour there"
+
+  @moduledoc """
+  Measures what native work does to its scheduler and its neighbour there, by every way of running it.
+
+      $ mix tame.reductions
+      $ mix tame.reductions --bytes 2000000000
+      $ mix tame.reductions --only exor_yielding,exor_classic --json reductions.json
+
+  The work is the exclusive or of two large binaries. Prints the machine and a table of the variants:
+  how long they took, their slices, the reductions they were charged, and how late a neighbour on
+  the same scheduler woke. See `Tame.Reductions` for how it measures and what it cannot see.
+
+  ## Command line options
+
+    * `--bytes N` - the size of each of the two inputs (default: 268435456, which is 256 MiB); it must
+      fit in free memory five times over
+    * `--rounds N` - runs of each variant, in turns (default: 3)
+    * `--only ID,ID` - measure these variants only (default: all, see below)
+    * `--json FILE` - write the result as JSON too
+
+  Variants: #{Enum.map_join(Tame.Reductions.Variants.builtin(), ", ", &"`#{&1.id}`")}, and those that the
+  project adds by `config :tame_labs, reductions_variants: [...]`.
+
+  ## Exit status
+
+  `0` when every variant that is there ended well, `1` when one failed or returned something wrong,
+  or the command line is wrong. A variant that is not there is `skipped`, with its reason, and is no
+  failure.
+  """
+
+  alias Tame.{Options, Output, Progress, Reductions}
+
+  @switches [bytes: :pos_integer, rounds: :pos_integer, only: :list, json: :string]
+
+  @impl Mix.Task
+  def run(argv) do
+    Mix.Task.run("app.config")
+
+    result =
+      with {:ok, options} <- Options.parse(argv, @switches),
+           {:ok, variants} <- variants(options[:only]),
+           bytes = options[:bytes] || Reductions.default_bytes(),
+           :ok <- fits(bytes),
+           :ok <- check(options[:json]) do
+        command = Enum.join(["mix tame.reductions" | argv], " ")
+        {:ok, measure(bytes, variants, options, command), options}
+      end
+
+    with {:ok, result, options} <- result,
+         :ok <- write_json(options[:json], result) do
+      if not Reductions.ok?(result), do: exit({:shutdown, 1})
+    else
+      {:error, message} -> Mix.raise(message)
+    end
+  end
+
+  defp measure(bytes, variants, options, command) do
+    result =
+      Reductions.measure(bytes,
+        variants: variants,
+        rounds: options[:rounds] || Reductions.default_rounds(),
+        command: command,
+        progress: Progress.printer()
+      )
+
+    Progress.clear()
+    result |> Reductions.Format.text() |> IO.write()
+    result
+  end
+
+  defp variants(nil), do: {:ok, Reductions.Variants.all()}
+  defp variants(ids), do: Reductions.Variants.fetch(ids)
+
+  defp fits(bytes) do
+    with {:error, why} <- Reductions.Input.fits(bytes), do: {:error, "--bytes #{bytes}: #{why}"}
+  end
+
+  defp check(nil), do: :ok
+  defp check(path), do: Output.check(path)
+
+  defp write_json(nil, _result), do: :ok
+  defp write_json(path, result), do: Output.write(path, Reductions.Format.json(result))
+end

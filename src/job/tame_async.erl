@@ -1,0 +1,192 @@
+%% Calls whose value comes by message, that can be cancelled and have a deadline. The doors are tame:async/2,3,
+%% tame:cancel/1 and tame:with/2, which say what each does.
+%%
+%% Two processes per call and nothing else: a worker makes the call, and a guard, which spawns it, ends it
+%% when the caller dies, cancels, or the deadline passes. To end a call is to kill its worker: the
+%% job library then ends the job at its next step, wherever it runs.
+%%
+%% The answer goes to an alias of the caller that takes one message and no more. So whoever answers first
+%% (the worker; the guard, at the deadline or when the worker was killed) is the only one, and what
+%% comes after a cancel reaches nobody.
+%%
+%% With `progress' the answer passes through the guard, as all progress does, so that none comes after it.
+-module(tame_async).
+
+-export([start/3]).
+-export([cancel/1]).
+-export([call/2]).
+
+%% Internal.
+-export([guard/2]).
+-export([work/3]).
+
+-export_type([options/0]).
+-export_type([ref/0]).
+
+-type options() :: #{deadline_ms => non_neg_integer() | infinity, progress => boolean()}.
+
+-opaque ref() :: {?MODULE, pid(), reference()}.
+
+%% The longest time that a receive can wait for: 49 days.
+-define(MAX_DEADLINE_MS, 16#FFFFFFFF).
+
+-type refusal() :: {'$tame', badarg, {pos_integer(), string()}} | {'$tame', error, term()}.
+
+%% What the guard of a call knows. `deadline' is monotonic time in ms.
+-type call() :: #{
+    caller := pid(), alias := reference(), deadline := integer() | infinity, progress := boolean()
+}.
+
+-spec start(function(), [term()], options()) -> {ok, ref()} | refusal().
+start(Fun, Args, Options) when is_function(Fun, length(Args)) ->
+    case refused(Options) of
+        [] -> start_guard(Fun, Args, Options);
+        [Sentence | _] -> badarg(3, Sentence)
+    end;
+start(Fun, _, _) when is_function(Fun) ->
+    badarg(2, "must be a list of as many arguments as the fun takes");
+start(_, _, _) ->
+    badarg(1, "must be a fun").
+
+start_guard(Fun, Args, Options) ->
+    Progress = maps:get(progress, Options, false),
+    case Progress andalso not tame_job_rates:runs() of
+        true ->
+            {'$tame', error, {tame, not_started}};
+        false ->
+            Alias = alias([reply]),
+            Call = #{
+                caller => self(),
+                alias => Alias,
+                deadline => deadline(maps:get(deadline_ms, Options, infinity)),
+                progress => Progress
+            },
+            {ok, {?MODULE, spawn(?MODULE, guard, [Call, {Fun, Args}]), Alias}}
+    end.
+
+-spec cancel(ref()) -> ok | refusal().
+cancel({?MODULE, Guard, Alias} = Ref) when is_pid(Guard), is_reference(Alias) ->
+    _ = unalias(Alias),
+    %% It does nothing but receive, and sends nothing once it has ended.
+    Monitor = monitor(process, Guard),
+    Guard ! {?MODULE, cancel},
+    receive
+        {'DOWN', Monitor, process, Guard, _} -> flush(Ref)
+    end;
+cancel(_) ->
+    badarg(1, "must be what tame:async returned").
+
+flush(Ref) ->
+    receive
+        {Ref, _} -> flush(Ref)
+    after 0 -> ok
+    end.
+
+%% Makes the call and waits for it. What the fun raises is raised here as well, with the fun's stack.
+-spec call(options(), fun(() -> Value)) -> {ok, Value} | refusal().
+call(#{progress := _}, _Fun) ->
+    badarg(1, "progress: no such option here; there is deadline_ms");
+call(Options, Fun) when is_function(Fun, 0) ->
+    case start(fun caught/1, [Fun], Options) of
+        {ok, Ref} ->
+            receive
+                {Ref, {ok, {ok, Value}}} -> {ok, Value};
+                {Ref, {ok, {Class, Reason, Stack}}} -> erlang:raise(Class, Reason, Stack);
+                {Ref, {error, {exit, Reason}}} -> exit(Reason);
+                {Ref, {error, Reason}} -> erlang:error(Reason)
+            end;
+        {'$tame', badarg, {_, Sentence}} ->
+            badarg(1, Sentence)
+    end;
+call(_, _) ->
+    badarg(2, "must be a fun without arguments").
+
+caught(Fun) ->
+    try
+        {ok, Fun()}
+    catch
+        Class:Reason:Stack -> {Class, Reason, Stack}
+    end.
+
+badarg(Number, Sentence) ->
+    {'$tame', badarg, {Number, Sentence}}.
+
+%% What is wrong with the options, in sentences that go on after "argument N: ".
+refused(Options) when is_map(Options) ->
+    [
+        lists:flatten(io_lib:format("~0tp => ~0tP: ~ts", [Key, Value, 9, expected(Key)]))
+     || {Key, Value} <- maps:to_list(Options), not valid(Key, Value)
+    ];
+refused(_) ->
+    ["must be a map of options"].
+
+valid(deadline_ms, infinity) -> true;
+valid(deadline_ms, Ms) -> is_integer(Ms) andalso Ms >= 0 andalso Ms =< ?MAX_DEADLINE_MS;
+valid(progress, Value) -> is_boolean(Value);
+valid(_, _) -> false.
+
+expected(deadline_ms) -> "must be infinity or milliseconds from 0 to 4294967295";
+expected(progress) -> "must be true or false";
+expected(_) -> "no such option; there are deadline_ms and progress".
+
+%% Counted from the call on, not from when the worker or the guard gets to run.
+deadline(infinity) -> infinity;
+deadline(Ms) -> erlang:monotonic_time(millisecond) + Ms.
+
+left_ms(infinity) -> infinity;
+left_ms(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).
+
+%% ---- the guard ----------------------------------------------------------------------------------
+
+%% Ends with the worker at the latest. A caller that is dead already is a 'DOWN' at once.
+-spec guard(call(), {function(), [term()]}) -> term().
+guard(#{caller := Caller, progress := Progress} = Call, Work) ->
+    _ = monitor(process, Caller),
+    %% Not linked: the fun may trap exits, and finds no process there that is not its own.
+    {Worker, _} = spawn_monitor(?MODULE, work, [self(), Call, Work]),
+    _ = Progress andalso tame_job_rates:watch(Worker),
+    watch(Call, Worker).
+
+watch(#{caller := Caller, deadline := Deadline} = Call, Worker) ->
+    receive
+        {?MODULE, answer, Answer} ->
+            answer(self(), Call, Answer);
+        {tame_job_rates, progress, Done, Total} ->
+            #{alias := Alias} = Call,
+            Caller ! {{?MODULE, self(), Alias}, {progress, Done, Total}},
+            watch(Call, Worker);
+        {'DOWN', _, process, Worker, normal} ->
+            ok;
+        {'DOWN', _, process, Worker, Reason} ->
+            answer(self(), Call, {error, {exit, Reason}});
+        {'DOWN', _, process, Caller, _} ->
+            exit(Worker, kill);
+        {?MODULE, cancel} ->
+            %% Reaches the caller only when another process cancelled.
+            answer(self(), Call, {error, {exit, killed}}),
+            exit(Worker, kill)
+    after left_ms(Deadline) ->
+        answer(self(), Call, {error, {tame, deadline}}),
+        exit(Worker, kill)
+    end.
+
+answer(Guard, #{alias := Alias}, Answer) ->
+    Alias ! {{?MODULE, Guard, Alias}, Answer},
+    ok.
+
+%% ---- the worker ---------------------------------------------------------------------------------
+
+-spec work(pid(), call(), {function(), [term()]}) -> term().
+work(Guard, #{progress := Progress} = Call, {Fun, Args}) ->
+    Answer =
+        try
+            {ok, apply(Fun, Args)}
+        catch
+            error:Reason -> {error, Reason};
+            exit:Reason -> {error, {exit, Reason}};
+            throw:Value -> {error, {nocatch, Value}}
+        end,
+    case Progress of
+        true -> Guard ! {?MODULE, answer, Answer};
+        false -> answer(Guard, Call, Answer)
+    end.

@@ -1,0 +1,103 @@
+%% What job libraries tell of their jobs (c_include/tame/tell.h): how far one is, and how fast they are.
+%%
+%% A library finds this process by its registered name and sends, each 100 ms at most,
+%%
+%%     {'$tame', progress, Caller, Done, Total}          of a call that takes longer than that
+%%     {'$tame', rate, {Module, Nif, Arity}, UnitsPerMs} of a row of its function table
+%%
+%% in the unit of the job. Rates are kept; progress goes to who watches the caller, or nowhere.
+-module(tame_job_rates).
+-behaviour(gen_server).
+
+-export([start_link/0]).
+-export([runs/0]).
+-export([watch/1]).
+-export([calibration/0]).
+-export([rates/0]).
+
+%% Internal.
+-export([init/1]).
+-export([handle_call/3]).
+-export([handle_cast/2]).
+-export([handle_info/2]).
+
+-export_type([rates/0]).
+-export_type([calibration/0]).
+-export_type([job/0]).
+
+%% Units per millisecond.
+-type rates() :: #{{module(), atom(), arity()} => float()}.
+
+%% The jobs that have run in this VM; what measures puts more beside them (the labs' mix tame.calibrate).
+-type calibration() :: #{jobs := #{{module(), atom(), arity()} => job()}}.
+
+%% Units per millisecond as measured last, and how many units fit into the default slice (100 us), into the budget of
+%% an inline call (1 ms), and into what `auto' still does on the caller's scheduler (100 ms).
+-type job() :: #{
+    units_per_ms := float(),
+    slice_units := non_neg_integer(),
+    inline_units := non_neg_integer(),
+    yielding_units := non_neg_integer()
+}.
+
+%% watched: by the process that makes the call, who watches it.
+-type state() :: #{rates := rates(), watched := #{pid() => pid()}}.
+
+-spec start_link() -> gen_server:start_ret().
+start_link() ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+%% Whether there is such a process: the application tame has been started.
+-spec runs() -> boolean().
+runs() ->
+    whereis(?MODULE) =/= undefined.
+
+%% From now on the calling process gets {tame_job_rates, progress, Done, Total} of jobs that `Caller' calls,
+%% until one of the two ends.
+-spec watch(pid()) -> ok.
+watch(Caller) ->
+    gen_server:cast(?MODULE, {watch, self(), Caller}).
+
+%% The rates told so far.
+-spec rates() -> rates().
+rates() ->
+    gen_server:call(?MODULE, rates).
+
+%% The rates, and what they come to.
+-spec calibration() -> calibration().
+calibration() ->
+    #{jobs => maps:map(fun(_Row, UnitsPerMs) -> job(UnitsPerMs) end, rates())}.
+
+job(UnitsPerMs) ->
+    #{
+        units_per_ms => UnitsPerMs,
+        slice_units => floor(UnitsPerMs / 10),
+        inline_units => floor(UnitsPerMs),
+        yielding_units => floor(UnitsPerMs * 100)
+    }.
+
+-spec init([]) -> {ok, state()}.
+init([]) ->
+    {ok, #{rates => #{}, watched => #{}}}.
+
+-spec handle_call(rates, gen_server:from(), state()) -> {reply, rates(), state()}.
+handle_call(rates, _From, #{rates := Rates} = State) ->
+    {reply, Rates, State}.
+
+-spec handle_cast({watch, pid(), pid()}, state()) -> {noreply, state()}.
+handle_cast({watch, Watcher, Caller}, #{watched := Watched} = State) ->
+    %% A caller's watcher ends shortly after the caller (tame_async), or dies itself: the caller's end is enough.
+    _ = monitor(process, Caller),
+    {noreply, State#{watched := Watched#{Caller => Watcher}}}.
+
+-spec handle_info(term(), state()) -> {noreply, state()}.
+handle_info({'$tame', progress, Caller, Done, Total}, #{watched := Watched} = State) ->
+    _ = case Watched of
+        #{Caller := Watcher} -> Watcher ! {?MODULE, progress, Done, Total};
+        #{} -> ok
+    end,
+    {noreply, State};
+handle_info({'$tame', rate, Row, UnitsPerMs}, #{rates := Rates} = State) ->
+    {noreply, State#{rates := Rates#{Row => UnitsPerMs}}};
+handle_info({'DOWN', _, process, Caller, _}, #{watched := Watched} = State) ->
+    {noreply, State#{watched := maps:remove(Caller, Watched)}}.

@@ -1,0 +1,248 @@
+// Opens a report in headless Chromium and checks what a reader would see.
+//
+//     node test/labs/browser/report.mjs REPORT.html SCREENSHOT_FOLDER
+//
+// One line a check, then "N passed, N failed"; the exit status is 1 when a check failed.
+
+import { mkdirSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const require = createRequire(new URL("../../../labs/assets/package.json", import.meta.url));
+const { chromium } = require("playwright-core");
+
+const CHROMIUM = "/usr/bin/chromium";
+const FLAGS = [
+  "--headless",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+const DESKTOP = { width: 1280, height: 900 };
+const PHONE = { width: 390, height: 844 };
+const DRAWN_MS = 30_000;
+
+const [report, folder] = process.argv.slice(2);
+if (!report || !folder) {
+  console.error("usage: node report.mjs REPORT.html SCREENSHOT_FOLDER");
+  process.exit(2);
+}
+const url = pathToFileURL(resolve(report)).href;
+mkdirSync(folder, { recursive: true });
+
+let passed = 0;
+let failed = 0;
+
+function check(what, holds, detail = "") {
+  holds ? passed++ : failed++;
+  console.log(`${holds ? "ok  " : "FAIL"} ${what}${holds || !detail ? "" : `: ${detail}`}`);
+}
+
+// A page that has drawn, and what went wrong on the way there and later.
+async function open(browser, { viewport, colorScheme, touch = false }) {
+  const context = await browser.newContext({
+    viewport,
+    colorScheme,
+    hasTouch: touch,
+    isMobile: touch,
+    deviceScaleFactor: touch ? 2 : 1,
+    offline: true,
+  });
+  const page = await context.newPage();
+  const trouble = [];
+  const requests = [];
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) trouble.push(message.text());
+  });
+  page.on("pageerror", (error) => trouble.push(error.message));
+  page.on("request", (request) => {
+    if (!/^(file|data|blob):/.test(request.url())) requests.push(request.url());
+  });
+  await page.goto(url);
+  await page.waitForSelector('html[data-charts="drawn"], html[data-charts="failed"]', {
+    state: "attached",
+    timeout: DRAWN_MS,
+  });
+  return { context, page, trouble, requests };
+}
+
+// Marks are what stands for data: not axes, legends, titles, or the invisible hover layer.
+const countMarks = (chart) => {
+  const marks = chart.querySelectorAll("svg .role-mark path, svg .role-mark text, svg .role-mark line");
+  return [...marks].filter((mark) => {
+    const box = mark.getBBox();
+    const style = getComputedStyle(mark);
+    const seen = style.opacity !== "0" && (style.fill !== "none" || style.stroke !== "none");
+    const clear = /transparent|rgba\(0, 0, 0, 0\)/;
+    const inked = !clear.test(style.fill) || (!clear.test(style.stroke) && style.stroke !== "none");
+    return seen && inked && box.width + box.height > 0;
+  }).length;
+};
+
+const inside = (chart) => {
+  const svg = chart.querySelector("svg");
+  return svg !== null && svg.getBoundingClientRect().right <= chart.getBoundingClientRect().right + 1;
+};
+
+// Letters that the drawing's edge cuts off are as lost as a chart that is not there.
+const cutOff = (chart) => {
+  const edge = chart.querySelector("svg")?.getBoundingClientRect();
+  if (!edge) return "everything";
+  const texts = [...chart.querySelectorAll("svg text")].filter((text) => getComputedStyle(text).opacity !== "0");
+  const outside = texts.filter((text) => {
+    const box = text.getBoundingClientRect();
+    return box.width > 0 && (box.left < edge.left - 1 || box.right > edge.right + 1);
+  });
+  return outside.map((text) => text.textContent).join(", ");
+};
+
+// The widths of the first chart on paper and afterwards. A real print lets pending promises run between
+// the event and the layout, an event sent by hand does not.
+const printWidths = async () => {
+  const width = () => Number(document.querySelector(".chart svg").getAttribute("width"));
+  const settled = () => new Promise((done) => setTimeout(done));
+  dispatchEvent(new Event("beforeprint"));
+  await settled();
+  const onPaper = width();
+  dispatchEvent(new Event("afterprint"));
+  await settled();
+  return { onPaper, onScreen: width() };
+};
+
+const overflow = () => document.documentElement.scrollWidth - document.documentElement.clientWidth;
+const paper = () => getComputedStyle(document.documentElement).backgroundColor;
+const labelInk = () => getComputedStyle(document.querySelector(".chart svg .role-axis-label text")).fill;
+
+async function checkCharts(name, page) {
+  const charts = await page.$$(".chart");
+  check(`${name}: the page has charts`, charts.length > 0);
+  for (const chart of charts) {
+    const id = await chart.getAttribute("data-spec");
+    const marks = await chart.evaluate(countMarks);
+    check(`${name}: ${id} has drawn marks (${marks})`, marks > 0, await chart.innerText());
+    check(`${name}: ${id} fits its place`, await chart.evaluate(inside));
+    const lost = await chart.evaluate(cutOff);
+    check(`${name}: ${id} shows all of its text`, lost === "", lost);
+  }
+}
+
+function checkQuiet(name, { trouble, requests }) {
+  check(`${name}: no error or warning in the console`, trouble.length === 0, trouble.join(" | "));
+  check(`${name}: the network was not asked`, requests.length === 0, requests.join(" "));
+}
+
+// Walks the pointer over the middle of each chart until something shows.
+async function checkHover(page) {
+  for (const chart of await page.$$(".chart")) {
+    const id = await chart.getAttribute("data-spec");
+    await page.mouse.move(0, 0);
+    await chart.scrollIntoViewIfNeeded();
+    const plot = await chart.$("svg .role-frame.root > g > path.background, svg .role-frame path.background");
+    const box = await plot?.boundingBox();
+    if (!box) {
+      check(`hover: ${id} has a plot to point at`, false);
+      continue;
+    }
+    await page.mouse.move(box.x + box.width * 0.48, box.y + box.height * 0.5);
+    await page.mouse.move(box.x + box.width * 0.5, box.y + box.height * 0.5);
+    const tooltip = page.locator("#vg-tooltip-element.visible");
+    const text = await tooltip.innerText({ timeout: 2000 }).catch(() => "nothing shown");
+    check(`hover: ${id} shows a name and a value`, /method|variant|placement|function/.test(text) && /(µs|ms)\W*\s*[\d.,]+/.test(text), text);
+  }
+}
+
+// A click on a name in the last chart's legend leaves that line alone at full strength.
+async function checkLegend(page) {
+  const chart = page.locator(".chart").last();
+  const faint = () =>
+    chart.evaluate((element) => {
+      const lines = [...element.querySelectorAll("svg .mark-line path")];
+      return lines.filter((line) => Number(getComputedStyle(line).opacity) < 0.5).length;
+    });
+  const lines = await chart.evaluate((element) => element.querySelectorAll("svg .mark-line path").length);
+  const name = chart.locator("svg .role-legend-label text").first();
+  // Redrawing takes a frame or more; ask until it is so, or two seconds are over.
+  const becomes = async (count) => {
+    for (const end = Date.now() + 2000; (await faint()) !== count && Date.now() < end; ) await page.waitForTimeout(20);
+    return faint();
+  };
+  await name.click();
+  let now = await becomes(lines - 1);
+  check("legend: a click brings out one line", now === lines - 1, `${now} of ${lines} are faint`);
+  await page.screenshot({ path: join(folder, "legend.png") });
+  await name.dblclick();
+  now = await becomes(0);
+  check("legend: a double click brings all back", now === 0, `${now} of ${lines} are faint`);
+}
+
+// A table with a filter shows the rows of one text, and sorts by a column, there and back.
+async function checkTable(page) {
+  const table = page.locator("table[data-filter]").first();
+  if ((await table.count()) === 0) return;
+  const rows = () => table.locator("tbody tr:visible").count();
+  const all = await rows();
+  const choice = page.locator("label.filter select").first();
+  await choice.selectOption({ index: 1 });
+  const some = await rows();
+  check("table: the filter leaves some rows out", some > 0 && some < all, `${some} of ${all}`);
+  await choice.selectOption({ index: 0 });
+  check("table: and brings them back", (await rows()) === all);
+  const first = () => table.locator("tbody tr td").first().innerText();
+  const button = table.locator("button.sort").nth(1);
+  await button.click();
+  const least = await first();
+  await button.click();
+  check("table: a column sorts both ways", least !== (await first()), least);
+}
+
+const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+try {
+  const light = await open(browser, { viewport: DESKTOP, colorScheme: "light" });
+  await light.page.screenshot({ path: join(folder, "desktop-light.png"), fullPage: true });
+  await checkCharts("desktop", light.page);
+  check("desktop: no horizontal scroll of the page", (await light.page.evaluate(overflow)) <= 0);
+  const lightPaper = await light.page.evaluate(paper);
+  const lightInk = await light.page.evaluate(labelInk);
+
+  await light.page.emulateMedia({ colorScheme: "dark" });
+  check("dark: the paper changes while the page is open", (await light.page.evaluate(paper)) !== lightPaper);
+  check("dark: the charts' text changes with it", (await light.page.evaluate(labelInk)) !== lightInk);
+
+  await light.page.emulateMedia({ media: "print", colorScheme: "dark" });
+  check("print: light paper, whatever the screen", (await light.page.evaluate(paper)) === lightPaper);
+  const { onPaper, onScreen } = await light.page.evaluate(printWidths);
+  check("print: charts are laid out for paper, and back", onPaper < 720 && onScreen > 1000, `${onPaper}, ${onScreen}`);
+  const pdf = join(folder, "print.pdf");
+  await light.page.pdf({ path: pdf, format: "A4", printBackground: true });
+  check("print: a PDF of some size", statSync(pdf).size > 10_000);
+
+  await light.page.emulateMedia({ media: "screen", colorScheme: "light" });
+  await checkHover(light.page);
+  await light.page.screenshot({ path: join(folder, "hover.png") });
+  await checkLegend(light.page);
+  await checkTable(light.page);
+  checkQuiet("desktop", light);
+
+  const dark = await open(browser, { viewport: DESKTOP, colorScheme: "dark" });
+  await dark.page.screenshot({ path: join(folder, "desktop-dark.png"), fullPage: true });
+  await checkCharts("dark", dark.page);
+  checkQuiet("dark", dark);
+
+  const phone = await open(browser, { viewport: PHONE, colorScheme: "light", touch: true });
+  await phone.page.screenshot({ path: join(folder, "phone.png"), fullPage: true });
+  await checkCharts("phone", phone.page);
+  check("phone: no horizontal scroll of the page", (await phone.page.evaluate(overflow)) <= 0);
+  checkQuiet("phone", phone);
+} catch (error) {
+  check("the run came to its end", false, error.message);
+} finally {
+  await browser.close();
+}
+
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(failed === 0 ? 0 : 1);

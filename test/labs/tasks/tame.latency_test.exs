@@ -1,0 +1,80 @@
+defmodule Mix.Tasks.Tame.LatencyTest do
+  use ExUnit.Case, async: true
+  import ExUnit.CaptureIO
+
+  alias Mix.Tasks.Tame.Latency
+
+  @quick ~w(--only beam_call,nif_normal --iterations 100 --bytes 16)
+
+  setup do
+    folder = Path.join(System.tmp_dir!(), "tame_latency_#{System.unique_integer([:positive])}")
+    File.mkdir_p!(folder)
+    on_exit(fn -> File.rm_rf!(folder) end)
+    %{folder: folder}
+  end
+
+  test "measures the methods asked for and prints them fastest first" do
+    text = capture_io(fn -> Latency.run(@quick) end)
+    assert text =~ ~r/^command +mix tame.latency --only beam_call,nif_normal --iterations 100/m
+    assert text =~ ~r/^beam_call .*\n?nif_normal|^nif_normal .*\n?beam_call/m
+    refute text =~ "driver_call"
+  end
+
+  test "writes JSON with the fields of the format", %{folder: folder} do
+    path = Path.join(folder, "out.json")
+    capture_io(fn -> Latency.run(@quick ++ ["--json", path]) end)
+
+    script = """
+    const r = JSON.parse(require("fs").readFileSync(#{inspect(path)}, "utf8"));
+    const m = r.methods[1];
+    console.log([r.tool, r.format, r.payload_bytes, r.iterations, r.methods.length, typeof r.system.otp,
+      m.id, m.status, m.reason, m.isolation, m.count, typeof m.p50_us, typeof m.p90_us, typeof m.p99_us,
+      typeof m.p999_us, typeof m.max_us, typeof m.mean_us, typeof m.gc_runs].join(" "));
+    """
+
+    assert {"tame.latency 1 16 100 2 string nif_normal ok  shared 100 number number number number " <>
+              "number number number\n", 0} = System.cmd("node", ["-e", script])
+  end
+
+  test "writes a percentile distribution for each method", %{folder: folder} do
+    capture_io(fn -> Latency.run(@quick ++ ["--hgrm", Path.join(folder, "new")]) end)
+    assert File.ls!(Path.join(folder, "new")) |> Enum.sort() == ~w(beam_call.hgrm nif_normal.hgrm)
+    assert File.read!(Path.join(folder, "new/nif_normal.hgrm")) =~ "Total count    =          100]"
+  end
+
+  describe "a wrong command line is one line that names the value:" do
+    for {argv, expected} <- [
+          {~w(--only nif_normal,nope), ~s(unknown method "nope", expected some of: beam_call, )},
+          {~w(--iteration 5), "unknown switch --iteration, expected one of: --bytes, "},
+          {~w(--iterations 0), "--iterations 0: expected a whole number of 1 or more"},
+          {~w(--iterations -5), "--iterations -5: expected a whole number of 1 or more"},
+          {~w(--rounds ten), "--rounds ten: expected a whole number of 1 or more"},
+          {~w(--bytes 99999999999999), "--bytes 99999999999999: does not fit in memory"},
+          {["--term", "{:a"], "--term \"{:a\": expected an Elixir expression"},
+          {~w(--term 1 --bytes 1), "--bytes and --term are two payloads"},
+          {~w(--json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
+          {~w(--hgrm /proc/none), ~s(cannot write "/proc/none/)},
+          {~w(more), ~s(unexpected word "more")}
+        ] do
+      test Enum.join(argv, " ") do
+        error = assert_raise Mix.Error, fn -> Latency.run(unquote(argv)) end
+        assert error.message =~ unquote(expected)
+        refute error.message =~ "\n"
+      end
+    end
+  end
+
+  test "a method that fails midway gives exit status 1 and the others' rows" do
+    Application.put_env(:tame_labs, :latency_methods, [Tame.FakeMethods.Raising])
+    on_exit(fn -> Application.delete_env(:tame_labs, :latency_methods) end)
+
+    text =
+      capture_io(fn ->
+        assert catch_exit(Latency.run(~w(--only raising,beam_call --iterations 1000))) ==
+                 {:shutdown, 1}
+      end)
+
+    assert text =~ ~r/^raising  failed: the other side is gone$/m
+    assert text =~ ~r/^beam_call +–/m
+  end
+end

@@ -1,0 +1,73 @@
+defmodule Mix.Tasks.Tame.ReductionsTest do
+  use ExUnit.Case, async: true
+  import ExUnit.CaptureIO
+
+  alias Mix.Tasks.Tame.Reductions
+
+  @quick ~w(--only crypto_exor,exor_classic --bytes 100000 --rounds 2)
+
+  setup do
+    folder = Path.join(System.tmp_dir!(), "tame_reductions_#{System.unique_integer([:positive])}")
+    File.mkdir_p!(folder)
+    on_exit(fn -> File.rm_rf!(folder) end)
+    %{folder: folder}
+  end
+
+  test "measures the variants asked for and prints them" do
+    text = capture_io(fn -> Reductions.run(@quick) end)
+    assert text =~ ~r/^command +mix tame.reductions --only crypto_exor,exor_classic --bytes/m
+    assert text =~ ~r/^crypto_exor +\d.*\nexor_classic +\d/m
+    refute text =~ "exor_loop"
+  end
+
+  test "writes JSON with the fields of the format", %{folder: folder} do
+    path = Path.join(folder, "out.json")
+    capture_io(fn -> Reductions.run(@quick ++ ["--json", path]) end)
+
+    script = """
+    const r = JSON.parse(require("fs").readFileSync(#{inspect(path)}, "utf8"));
+    const v = r.variants[1];
+    console.log([r.tool, r.format, r.bytes, r.rounds, r.variants.length, typeof r.system.otp, v.id, v.status, v.reason,
+      typeof v.elapsed_us, typeof v.gb_per_s, typeof v.slices, typeof v.longest_slice_us, typeof v.p999_slice_us,
+      typeof v.reductions, "charge_ratio" in v, "neighbour_p99_us" in v, "neighbour_max_us" in v].join(" "));
+    """
+
+    assert {"tame.reductions 1 100000 2 2 string exor_classic ok  number number number number number " <>
+              "number true true true\n", 0} = System.cmd("node", ["-e", script])
+  end
+
+  describe "a wrong command line is one line that names the value:" do
+    for {argv, expected} <- [
+          {~w(--only exor_loop,nope), ~s(unknown variant "nope", expected some of: crypto_exor, )},
+          {~w(--round 5), "unknown switch --round, expected one of: --bytes, "},
+          {~w(--rounds 0), "--rounds 0: expected a whole number of 1 or more"},
+          {~w(--rounds ten), "--rounds ten: expected a whole number of 1 or more"},
+          {~w(--bytes 0), "--bytes 0: expected a whole number of 1 or more"},
+          {~w(--bytes -1), "--bytes -1: expected a whole number of 1 or more"},
+          {~w(--bytes 99999999999999), "--bytes 99999999999999: does not fit in memory"},
+          {~w(--only ,), "--only ,: expected at least one word"},
+          {~w(--json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
+          {~w(more), ~s(unexpected word "more")}
+        ] do
+      test Enum.join(argv, " ") do
+        error = assert_raise Mix.Error, fn -> Reductions.run(unquote(argv)) end
+        assert error.message =~ unquote(expected)
+        refute error.message =~ "\n"
+      end
+    end
+  end
+
+  test "a variant that fails gives exit status 1 and the others' rows" do
+    Application.put_env(:tame_labs, :reductions_variants, [Tame.FakeExor.variant(:wrong)])
+    on_exit(fn -> Application.delete_env(:tame_labs, :reductions_variants) end)
+
+    text =
+      capture_io(fn ->
+        argv = ~w(--only wrong,crypto_exor --bytes 1000 --rounds 1)
+        assert catch_exit(Reductions.run(argv)) == {:shutdown, 1}
+      end)
+
+    assert text =~ ~r/^wrong  failed: what it returned is not the exclusive or of the two$/m
+    assert text =~ ~r/^crypto_exor +\d/m
+  end
+end

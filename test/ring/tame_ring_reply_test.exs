@@ -1,0 +1,441 @@
+defmodule Tame.RingReplyTest do
+  # Replies: who makes them, of what size, and what is left when nobody wants them; the ring's owner; proxies.
+  use ExUnit.Case, async: true
+
+  alias Tame.Await
+  alias Tame.Test.{OsProcess, RingHost, RingTerms}
+
+  @moduletag isolation: :shared
+  @moduletag timeout: 300_000
+
+  @sanitized System.get_env("TAME_NATIVE_DIR") != nil
+
+  describe "replies of every size class" do
+    test "come back equal, whether their callers spin, wait, or wait long" do
+      spins = RingHost.start_ring()
+      waits = RingHost.start_ring([], %{spin_us: 0})
+
+      for {name, term} <- RingTerms.all(), {host, function} <- [{spins, :echo}, {waits, :echo}] do
+        assert {name, RingHost.call(host, function, [term]) == {:value, term}} == {name, true}
+      end
+    end
+
+    test "that are maps, of up to 100,000 keys of every kind, leave the emulator alive" do
+      # The emulator sorts more than 128 keys with the data of a scheduler, which a thread of ours has not: a reader
+      # that decodes ends the emulator here. So in one of its own.
+      peer = start_peer()
+      assert :peer.call(peer, Tame.RingScenarios, :maps, [3], 280_000) == :alive
+      :peer.stop(peer)
+    end
+
+    test "are raised as well" do
+      host = RingHost.start_ring()
+
+      for term <- [
+            RingTerms.map(100_000, :binary),
+            Enum.to_list(1..100_000),
+            :binary.copy("x", 300_000)
+          ] do
+        assert RingHost.call(host, :raise, [term]) == {:raise, term}
+      end
+    end
+
+    test "hold no scheduler for long" do
+      peer = start_peer()
+
+      # What is promised is 1 ms; a map of 100,000 keys in one go is 12 and more.
+      [{:machine, noise_ms} | longest] =
+        :peer.call(peer, Tame.RingScenarios, :long_schedules, [], 200_000)
+
+      :peer.stop(peer)
+
+      unless @sanitized,
+        do: assert(for({name, ms} <- longest, ms > 8 + 2 * noise_ms, do: {name, ms}) == [])
+    end
+
+    test "are scanned for their memory: never less than they take" do
+      for {name, term} <- RingTerms.all(), options <- [[], [minor_version: 1]] do
+        {memory, _, _} = :tame_ring_nif.scan(:erlang.term_to_binary(term, options))
+        assert {name, memory >= :erts_debug.flat_size(term) * 8} == {name, true}
+      end
+
+      assert {_, 3, _} = :tame_ring_nif.scan(:erlang.term_to_binary([%{a: %{b: 1}}, %{c: 1}]))
+      key = :erlang.term_to_binary("0123456789")
+      {_, 1, bytes} = :tame_ring_nif.scan(:erlang.term_to_binary(%{["0123456789"] => "0123456789"}))
+      assert bytes == byte_size(key) - 1 + 5 + 1
+    end
+  end
+
+  describe "max_reply_bytes" do
+    test "refuses a reply that would take more, and says how much" do
+      host = RingHost.start_ring([], %{max_reply_bytes: 1_000_000})
+      nils = fn count -> <<131, 108, count::32, :binary.copy(<<106>>, count + 1)::binary>> end
+
+      assert {:value, list} = RingHost.call(host, :raw, [nils.(60_000)])
+      assert length(list) == 60_000
+      assert {:error, {:reply_too_large, bytes}} = RingHost.call(host, :raw, [nils.(70_000)])
+      assert bytes > 1_000_000
+      big = :binary.copy("x", 1_000_001)
+      assert {:error, {:reply_too_large, bytes}} = RingHost.call(host, :echo, [big])
+      assert bytes > 1_000_000
+
+      assert RingHost.call(host, :echo, [:binary.copy("x", 900_000)]) ==
+               {:value, :binary.copy("x", 900_000)}
+
+      assert RingHost.call(host, :echo, [:next]) == {:value, :next}
+    end
+
+    test "holds for small replies too, and is an option like others" do
+      host = RingHost.start_ring([], %{max_reply_bytes: 1000})
+      assert {:error, {:reply_too_large, _}} = RingHost.call(host, :echo, [Enum.to_list(1..200)])
+      assert RingHost.call(host, :echo, [Enum.to_list(1..20)]) == {:value, Enum.to_list(1..20)}
+
+      assert :tame_ring.open(host.os_pid, host.fd, %{max_reply_bytes: 0}) ==
+               {:error, {:bad_option, :max_reply_bytes, 0}}
+    end
+  end
+
+  describe "a reply that is malformed" do
+    test "is refused, wherever it is cut, and the ring goes on" do
+      host = RingHost.start_ring()
+
+      terms = [
+        RingTerms.map(40, :binary),
+        {self(), make_ref(), hd(Port.list()), &:lists.map/2, 1.5, <<1::3>>, 1 |> Bitwise.bsl(100)},
+        [fn x -> x end, :atom, -1, 300, ~c"string", [1 | 2]]
+      ]
+
+      for term <- terms, bytes = :erlang.term_to_binary(term), size <- 0..(byte_size(bytes) - 1) do
+        cut = binary_part(bytes, 0, size)
+        assert {size, RingHost.call(host, :raw, [cut])} == {size, {:error, {:bad_reply, :payload}}}
+      end
+
+      assert RingHost.call(host, :echo, [:next]) == {:value, :next}
+    end
+
+    test "is refused when it is large" do
+      host = RingHost.start_ring()
+      good = :erlang.term_to_binary(Enum.to_list(1..50_000))
+      map = :erlang.term_to_binary(RingTerms.map(5000, :integer))
+      # The last key is the first once more.
+      <<131, 116, _::32, first::binary-size(5), _::binary>> =
+        :erlang.term_to_binary(%{1_000_000 => 1})
+
+      twice =
+        <<131, 116, 5001::32, binary_part(map, 6, byte_size(map) - 6)::binary, first::binary, 97,
+          1>>
+
+      again =
+        <<131, 116, 5002::32, binary_part(twice, 6, byte_size(twice) - 6)::binary, first::binary,
+          97, 1>>
+
+      assert {:value, _} = RingHost.call(host, :raw, [twice])
+
+      for bytes <- [
+            binary_part(good, 0, 100_000),
+            good <> <<106>>,
+            :binary.copy(<<131>>, 100_000),
+            <<131, 80, 4_000_000_000::32, :binary.copy(<<0>>, 100_000)::binary>>,
+            <<131, 108, 0xFFFFFFFF::32, :binary.copy(<<106>>, 100_000)::binary>>,
+            <<131, 116, 0xFFFFFFFF::32, :binary.copy(<<106>>, 100_000)::binary>>,
+            <<131, 104, 2, 119, 17, "tame_not_an_atom!",
+              :erlang.term_to_binary(:binary.copy("x", 100_000))::binary>>,
+            again
+          ] do
+        assert RingHost.call(host, :raw, [bytes]) == {:error, {:bad_reply, :payload}}
+      end
+
+      deep = :binary.copy(<<104, 2>>, 1_100_000) <> :binary.copy(<<106>>, 1_100_001)
+      assert {:value, _} = RingHost.call(host, :raw, [<<131, deep::binary>>])
+
+      # With a map in it, it is scanned.
+      with_map = <<131, 104, 2, 116, 1::32, 97, 1, 97, 1, deep::binary>>
+      assert RingHost.call(host, :raw, [with_map]) == {:error, {:bad_reply, :depth}}
+    end
+  end
+
+  describe "leases behind a reply" do
+    # Each is told to be gone once: nobody holds the references.
+    defp assert_gone(host, count) do
+      Enum.each(Process.list(), &:erlang.garbage_collect/1)
+      gone = fn -> RingHost.call(host, :gone, []) end
+
+      assert {Await.until(fn -> gone.() == {:value, count} end, 20_000), gone.()} ==
+               {true, {:value, count}}
+
+      assert %{leases_unused: 0, resources: 0} = :tame_ring.info(host.ring)
+    end
+
+    defp lend(host, count) do
+      in_a_process(fn ->
+        for _ <- 1..div(count, 1000)//1, do: :tame_ring.leases(host.ring, 1000)
+        :tame_ring.leases(host.ring, rem(count, 1000))
+      end)
+    end
+
+    test "are used when the reply is read: few and many, small and large" do
+      for count <- [1, 64, 65, 1000, 4097, 20_000],
+          term <- [:small, Enum.to_list(1..50_000), :binary.copy("x", 400_000)] do
+        host = RingHost.start_ring()
+        lend(host, count)
+        assert {:value, ^term} = RingHost.call(host, :leases, [<<1::64, count::64>>, term])
+        assert_gone(host, count)
+        RingHost.stop(host)
+      end
+    end
+
+    test "are used when nobody waits for the reply: of 50 calls, 50" do
+      host = RingHost.start_ring(["workers=4"])
+      lend(host, 500)
+
+      for n <- 0..49 do
+        args = [<<n * 10 + 1::64, 10::64>>, :late]
+
+        if rem(n, 2) == 0 do
+          _ = RingHost.call(host, :slow_leases, args, 1)
+        else
+          pid = spawn(fn -> RingHost.call(host, :slow_leases, args) end)
+          Process.sleep(1)
+          Process.exit(pid, :kill)
+        end
+      end
+
+      # A call that was dropped before it was taken has not used its own.
+      assert Await.until(fn -> :tame_ring.info(host.ring).slots_in_use == 0 end)
+      {:value, dropped} = RingHost.call(host, :dropped, [])
+      assert Await.until(fn -> :tame_ring.info(host.ring).leases_unused == dropped * 10 end)
+      assert dropped < 50
+    end
+
+    test "are used when the reply is malformed or too large" do
+      host = RingHost.start_ring([], %{max_reply_bytes: 100_000})
+      lend(host, 300)
+      fun = fn from, term -> RingHost.call(host, :leases, [<<from::64, 100::64>>, term]) end
+      assert {:error, {:reply_too_large, _}} = fun.(1, Enum.to_list(1..100_000))
+      assert {:error, {:reply_too_large, _}} = fun.(101, :binary.copy("x", 200_000))
+
+      assert {:error, {:reply_too_large, _}} =
+               fun.(201, Enum.to_list(1..3000) ++ List.duplicate(1.5, 3000))
+
+      assert_gone(host, 300)
+    end
+
+    test "are used by and by when the reply area has no room for their list" do
+      host = RingHost.start_ring(~w(reply_bytes=65536))
+      lend(host, 20_000)
+      assert {:error, :too_large} = RingHost.call(host, :leases, [<<1::64, 20_000::64>>, :small])
+      # What was not listed behind that reply is listed behind the next ones.
+      for _ <- 1..20, do: {:value, :next} = RingHost.call(host, :echo, [:next])
+      assert_gone(host, 20_000)
+    end
+
+    test "that came another way, 30,000 at once, are dropped by used/2, and held by hold/2" do
+      host = RingHost.start_ring()
+      refs = for _ <- 1..30, {id, ref} <- :tame_ring.leases(host.ring, 1000), do: {id, ref}
+      ids = Enum.map(refs, &elem(&1, 0))
+      assert Enum.sort(:tame_ring.hold(host.ring, Enum.map(refs, &elem(&1, 1)))) == Enum.sort(ids)
+      assert :tame_ring.used(host.ring, ids) == :ok
+      assert %{leases_unused: 30_000, resources: 30_000} = :tame_ring.info(host.ring)
+      assert :tame_ring.used(host.ring, ids) == :ok
+      assert %{leases_unused: 0, resources: 30_000} = :tame_ring.info(host.ring)
+      assert length(refs) == 30_000
+    end
+
+    test "100,000 collected at once are told to an idle host soon" do
+      host = RingHost.start_ring()
+      lend(host, 100_000)
+
+      {us, _} =
+        :timer.tc(fn ->
+          :tame_ring.used(host.ring, Enum.to_list(1..100_000))
+          assert_gone_idle(host, 100_000)
+        end)
+
+      # 1024 a second, it would take 97 s.
+      assert us < 20_000_000
+    end
+
+    defp assert_gone_idle(host, count) do
+      # Looks seldom, so that calls do not move things along.
+      Process.sleep(500)
+      if RingHost.call(host, :gone, []) != {:value, count}, do: assert_gone_idle(host, count)
+    end
+  end
+
+  describe "a caller's mailbox" do
+    test "does not matter: the receive begins at the reference" do
+      source = Path.expand("../../src/ring/tame_ring.erl", __DIR__) |> String.to_charlist()
+      {:ok, :tame_ring, _, warnings} = :compile.file(source, [:recv_opt_info, :return, :binary])
+
+      texts =
+        for {_, list} <- warnings,
+            {_, module, what} <- list,
+            do: to_string(module.format_error(what))
+
+      assert Enum.count(texts, &String.starts_with?(&1, "OPTIMIZED: all clauses match reference")) ==
+               2
+
+      refute Enum.any?(texts, &(&1 =~ "NOT OPTIMIZED"))
+    end
+
+    defp waited(host, n) do
+      %{waits: before} = :tame_ring.info(host.ring)
+      {us, {:value, ^n}} = :timer.tc(fn -> RingHost.call(host, :echo, [n]) end)
+      if :tame_ring.info(host.ring).waits > before, do: us
+    end
+
+    test "with 200,000 messages makes a call that waits not much slower" do
+      host = RingHost.start_ring([], %{spin_us: 0})
+      parent = self()
+
+      times =
+        for messages <- [0, 200_000] do
+          {pid, monitor} =
+            spawn_monitor(fn ->
+              for n <- 1..messages//1, do: send(self(), {:message, n})
+
+              # Only those that did wait; and what the machine adds, it adds to some.
+              times = for n <- 1..3000, us = waited(host, n), do: us
+              send(parent, {self(), Enum.at(Enum.sort(times), div(length(times), 5))})
+            end)
+
+          assert_receive {^pid, us}, 60_000
+          assert_receive {:DOWN, ^monitor, :process, ^pid, _}, 60_000
+          us
+        end
+
+      # To look through the mailbox takes a millisecond and more; a wake-up some 30 us.
+      assert [empty, full] = times
+      assert full < 5 * max(empty, 80)
+    end
+  end
+
+  describe "the owner" do
+    test "is who opened the ring: when it dies, callers are told, and later ones" do
+      host = RingHost.start(~w(slots=2 workers=2))
+      parent = self()
+
+      owner =
+        spawn(fn ->
+          {:ok, ring} = :tame_ring.open(host.os_pid, host.fd, %{})
+          send(parent, ring)
+          Process.sleep(:infinity)
+        end)
+
+      assert_receive ring when is_reference(ring), 5000
+      host = Map.put(host, :ring, ring)
+
+      in_flight =
+        for _ <- 1..2,
+            do: Task.async(fn -> RingHost.call(host, :until_cancelled, [], :infinity) end)
+
+      assert Await.until(fn -> :tame_ring.info(ring).slots_in_use == 2 end)
+      in_line = Task.async(fn -> RingHost.call(host, :echo, [1], :infinity) end)
+      assert Await.until(fn -> :tame_ring.info(ring).in_line == 1 end)
+      Process.exit(owner, :kill)
+      for task <- in_flight, do: assert(Task.await(task) == {:error, {:host_down, :owner_down}})
+      assert Task.await(in_line) == {:error, :closed}
+      assert RingHost.call(host, :echo, [1]) == {:error, :closed}
+      assert_receive_nothing()
+    end
+
+    test "that was a caller too, leaves no slot behind" do
+      host = RingHost.start_ring(["workers=2"])
+      in_a_process(fn -> RingHost.call(host, :echo, [1]) end)
+      assert RingHost.call(host, :echo, [2]) == {:value, 2}
+    end
+  end
+
+  test "the memory is in no core dump, of neither side" do
+    host = RingHost.start_ring()
+
+    for os_pid <- [System.pid(), host.os_pid] do
+      flags =
+        File.read!("/proc/#{os_pid}/smaps")
+        |> String.split(~r/^(?=[0-9a-f]+-[0-9a-f]+ )/m)
+        |> Enum.filter(&(&1 =~ "memfd:tame_ring"))
+        |> Enum.map(&Regex.run(~r/VmFlags:.* dd\b/, &1))
+
+      assert flags != []
+      refute nil in flags
+    end
+  end
+
+  test "replies that no VM may decode are refused, small ones and large ones" do
+    host = RingHost.start_ring()
+
+    for {name, <<131, deadly::binary>>} <- Tame.Test.ExternalForms.deadly() do
+      large = <<131, 104, 2, deadly::binary, 109, 300_000::32, 0::300_000-unit(8)>>
+
+      for bytes <- [<<131, deadly::binary>>, large] do
+        assert RingHost.call(host, :raw, [bytes]) == {:error, {:bad_reply, :references}},
+               inspect(name)
+      end
+    end
+
+    assert RingHost.call(host, :echo, [1]) == {:value, 1}
+  end
+
+  test "a call that a stopped host has not taken is abandoned too" do
+    host = RingHost.start_ring()
+    assert RingHost.call(host, :echo, [1]) == {:value, 1}
+    # One that is stopped does not end with its standard input.
+    on_exit(fn -> System.cmd("kill", ["-KILL", "#{host.os_pid}"], stderr_to_stdout: true) end)
+    OsProcess.signal(host.os_pid, "STOP")
+    assert RingHost.call(host, :echo, [2], 20) == {:error, :deadline}
+    assert Await.until(fn -> :tame_ring.abandoned(host.ring, 10) == {0, 1} end)
+    assert :tame_ring.abandoned(host.ring, 60_000) == {0, 0}
+    OsProcess.signal(host.os_pid, "CONT")
+    assert Await.until(fn -> :tame_ring.abandoned(host.ring, 0) == {0, 0} end)
+  end
+
+  test "pulse/1 counts replies, and says since when one is due" do
+    host = RingHost.start_ring(["workers=2"])
+    assert {0, 0, 0} = :tame_ring.pulse(host.ring)
+    for n <- 1..10, do: RingHost.call(host, :echo, [n])
+    assert {10, 0, 0} = :tame_ring.pulse(host.ring)
+    task = Task.async(fn -> RingHost.call(host, :until_cancelled, [], 400) end)
+    assert Await.until(fn -> match?({10, 1, ms} when ms >= 100, :tame_ring.pulse(host.ring)) end)
+    assert Task.await(task) == {:error, :deadline}
+    assert Await.until(fn -> :tame_ring.pulse(host.ring) == {11, 0, 0} end)
+  end
+
+  test "choose/1 finds the ring with the fewest calls, home/2 a proxy's" do
+    hosts = for _ <- 1..3, do: RingHost.start_ring(["workers=2"])
+    [one, two, three] = Enum.map(hosts, & &1.ring)
+    rings = {one, two, three}
+
+    tasks =
+      for host <- Enum.take(hosts, 2),
+          do: Task.async(fn -> RingHost.call(host, :until_cancelled, [], 1000) end)
+
+    assert Await.until(fn -> Enum.all?([one, two], &(:tame_ring.info(&1).slots_in_use == 1)) end)
+    for _ <- 1..20, do: assert(:tame_ring.choose(rings) == 3)
+    :ok = :tame_ring.close(three, :test)
+    for _ <- 1..20, do: assert(:tame_ring.choose(rings) in [1, 2])
+    assert :tame_ring.choose({three}) == 1
+
+    [{_, ref}] = :tame_ring.leases(two, 1)
+    assert :tame_ring.home(rings, ref) == 2
+    assert :tame_ring.home({one, three}, ref) == :gone
+    assert :tame_ring.home({}, ref) == :gone
+    assert :tame_ring.home(rings, make_ref()) == :none
+    assert :tame_ring.home(rings, one) == :none
+    Enum.each(tasks, &Task.await/1)
+  end
+
+  defp assert_receive_nothing, do: refute_received(_)
+
+  # What a process held is collected with it.
+  defp in_a_process(function) do
+    {pid, monitor} = spawn_monitor(function)
+    assert_receive {:DOWN, ^monitor, :process, ^pid, :normal}, 60_000
+  end
+
+  defp start_peer do
+    paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
+    {:ok, peer, _} = :peer.start(%{connection: :standard_io, args: paths})
+    on_exit(fn -> if Process.alive?(peer), do: :peer.stop(peer) end)
+    peer
+  end
+end
