@@ -4,7 +4,7 @@
 HOST := $(HERE)host/
 HOST_SOURCES := $(wildcard $(HOST)*.c $(HOST)*/*.c)
 # The ring's end in the host.
-HOST_RING := $(HERE)ring/ring_host.c
+HOST_RING := $(wildcard $(HERE)ring/ring_host*.c)
 HOST_HEADERS := $(wildcard $(HOST)*/*.h) $(HOST)enif_api.def $(wildcard $(HERE)ring/*.h)
 # _GNU_SOURCE: ppoll, pipe2, sigabbrev_np. -Wmissing-prototypes: what another file may use is declared in
 # a header, which tools/floors reads.

@@ -1,5 +1,5 @@
 /* The contract of erl_nif, clause by clause: each function takes one term and returns what the API
- * said. It runs in the VM and in tame_host, and the results must be the same (test/c_src/host).
+ * said. It runs in the VM and in tame_host, and the results must be the same (test/host).
  *
  * Above each case stands the sentence of the erl_nif manual that it checks.
  */
