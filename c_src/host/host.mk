@@ -23,6 +23,7 @@ $(HOST_BUILD)%.o: $(HOST)%.c $(HOST_HEADERS)
 	$(Q)$(C) $(HOST_FLAGS) -c -o $@ $<
 
 $(OUT)/tame_host: $(HOST_OBJECTS) $(HOST_RING)
+	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(HOST_FLAGS) -o $@ $^ $(HOST_LIBRARIES)
 
 # The same under sanitizers, for the tests: TAME_NATIVE_DIR names its folder.
