@@ -62,9 +62,10 @@ test-beam:
 # emulator itself keeps memory to its end.
 SANITIZED := $(CURDIR)/c_src/build/sanitized
 test-sanitized:
-	@$(MAKE) --no-print-directory -s -C c_src OUT=$(SANITIZED) \
+	@$(MAKE) --no-print-directory -s -C c_src all ring-echo OUT=$(SANITIZED) TEST_BUILD=$(SANITIZED) \
 	    CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
-	TAME_NATIVE_DIR=$(SANITIZED) ASAN_OPTIONS=detect_leaks=0 ERL_FLAGS="+Mea min" \
+	TAME_NATIVE_DIR=$(SANITIZED) TAME_TEST_RING_ECHO=$(SANITIZED)/tame_ring_echo \
+	ASAN_OPTIONS=detect_leaks=0 ERL_FLAGS="+Mea min" \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 	    $(MIX) test --only isolation:shared
 	@$(MAKE) --no-print-directory -s -C c_src host-sanitized

@@ -218,7 +218,7 @@ scan(Bytes) ->
         What -> {error, What}
     end.
 
-%% Counters: calls, spins, spins_paid, looks_paid (after spinning, in turns with other processes), waits (calls
+%% Counters: calls, spins, spins_paid, polls_paid (after spinning, in turns with other processes), waits (calls
 %% that waited in receive), lined (that stood in line), busy,
 %% bad_replies; and what is now: slots_in_use, in_line, region_bytes (of requests), leases_unused, resources
 %% (proxies that the host has used and the VM has not collected yet); and the geometry.

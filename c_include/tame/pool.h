@@ -83,13 +83,6 @@ static inline void tame_impl_work(struct tame_impl_run *run)
  * thread costs 5 to 50 us. The VM's own dirty schedulers do the same (+sbwtdcpu). */
 #define TAME_IMPL_SPIN_NS 50000
 
-static inline void tame_impl_pause(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
-}
-
 /* Looks for work without the lock. Returns 0 when none came. */
 static inline int tame_impl_spin(struct tame_impl_pool *pool)
 {

@@ -13,15 +13,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 
-/* -std=c11 hides what POSIX adds to time.h; then it is declared here, as Linux has it. */
-#if !defined(CLOCK_MONOTONIC) && defined(__linux__)
-int clock_gettime(int, struct timespec *);
-#define TAME_IMPL_CLOCK 1
-#else
-#define TAME_IMPL_CLOCK CLOCK_MONOTONIC
-#endif
+#include "clock.h"
 
 /* What a step returns. */
 enum tame_status { TAME_MORE = 0, TAME_DONE = 1 };
@@ -35,18 +28,6 @@ typedef enum tame_status (*tame_step)(void *state, size_t units);
 
 /* Shorter than this, a measured time is mostly the clock's own and says nothing of the rate. */
 #define TAME_IMPL_NOISE_NS 500
-
-/* Monotonic time in ns. Not enif_monotonic_time, which costs three times as much, and not the
- * thread's CPU time, which costs ten times as much and does not see what a neighbour sees. */
-typedef uint64_t (*tame_clock)(void);
-
-static inline uint64_t tame_now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(TAME_IMPL_CLOCK, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 /* The rate after a step that did `units` in `took_ns`, where `known` was the rate before it. A step
  * too short to be measured still says that the job is no slower than that: without it one slow

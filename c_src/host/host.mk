@@ -4,7 +4,7 @@
 HOST := $(HERE)host/
 HOST_SOURCES := $(wildcard $(HOST)*.c)
 # The ring's end in the host, where it is there.
-HOST_RING := $(wildcard $(HERE)ring/ring_host.c)
+HOST_RING := $(wildcard $(HERE)ring/ring_host*.c)
 HOST_HEADERS := $(wildcard $(HOST)*.h) $(HOST)enif_api.def $(wildcard $(HERE)ring/*.h)
 # _GNU_SOURCE: ppoll, pipe2, sigabbrev_np.
 HOST_FLAGS := -D_GNU_SOURCE -fvisibility=hidden -iquote $(HOST) -isystem $(ERTS_INCLUDE) -pthread

@@ -1,463 +1,52 @@
-/* nif_reply.h - replies to terms, always on the process that called.
+/* nif_reply.h - replies to terms, always on the process that called. Four ways, by what a reply is:
  *
- * Private to tame_ring_nif.c, which includes it behind its helpers. Four ways, by what a reply is:
- *
- *     small                       copied, decoded, in one go on the scheduler
+ *     small                       copied and decoded in one go on the scheduler
  *     one binary, not too large   copied in one go
- *     large                       copied out and scanned in slices; then binary_to_term/1 in
- * Erlang, which yields by itself: {decode, Kind, Bytes[, Reading]} with many pairs in maps decoded
- * on a dirty scheduler, as the emulator builds maps in one go
+ *     large                       copied out and scanned in slices (nif_reading.c); then
+ *                                 {decode, Kind, Bytes[, Reading]}, for binary_to_term/2 in Erlang,
+ *                                 which yields by itself
+ *     with many pairs in maps     the same, but decoded on a dirty scheduler, as the emulator
+ * builds maps in one go
  *
  * What is decoded is always a copy: the host cannot change that. */
 #ifndef TAME_RING_NIF_REPLY_H
 #define TAME_RING_NIF_REPLY_H
 
-#include "etf_scan.h"
+#include "nif_ring.h"
+
+/* Copied between two readings of the clock, and at most in one slice. */
+#define COPY_STEP_BYTES (32 * 1024)
+#define COPY_SLICE_NS 100000
 
 /* Replies up to this size are decoded in one go on the scheduler. The worst ones take 80 us (a list
  * of empty lists), 200 us (a map of 2700 small integers), 400 us (32 long keys that differ in their
  * last bytes). */
 #define INLINE_REPLY_BYTES (16 * 1024)
 
-/* A large reply is looked through for maps first, in steps of this size: without one there is
- * nothing to scan it for. 10 to 30 us. */
-#define MAP_SEARCH_BYTES (64 * 1024)
-
-/* No term takes more than 16 bytes for each byte of its external format, version byte included (a
- * list of empty lists takes the most). */
-#define MEMORY_PER_BYTE 16
-
-/* A reply that is one binary only has to be copied. */
-#define INLINE_BINARY_BYTES (256 * 1024)
-
-/* Leases released by the caller; more are the reader's. */
-#define INLINE_LEASES LEASES_STEP
-
-/* Building maps takes 70 to 240 ns a pair for keys of a few bytes, and up to 25 ns more for each
- * byte of long ones. By this rule at most 1 ms on a scheduler (measured: 0.5). */
-#define DIRTY_NS 400000
-#define PAIR_NS 100
-#define KEY_BYTE_NS 12
-
-/* Items between two looks at the clock: 10 to 30 us. */
+/* Items of a scan between two readings of the clock: 10 to 30 us. */
 #define SCAN_STEP 2048
 
-/* A large reply on its way out of the shared memory. The resource is the calling process's alone;
- * it is destroyed when the process is done, or has died at any point of it. */
-struct reading {
-    struct ring *ring; /* counted */
-    uint64_t id;
-    uint32_t index;
-    int owns_slot; /* the slot is BUSY, and ours */
-    struct ring_reply reply;
-    ErlNifBinary bytes; /* ours while has_bytes */
-    int has_bytes;
-    int is_binary;             /* the reply is one binary: bytes is its content */
-    size_t done;               /* copied, of payload and ids together */
-    struct lease_list *leases; /* ours; NULL: none, or handed over */
-    uint64_t searched;         /* bytes from which no map begins */
-    int needs_scan;
-    struct etf_scan scan;
-};
-
-static ERL_NIF_TERM make_error(ErlNifEnv *env, struct library *library, ERL_NIF_TERM reason)
-{
-    return enif_make_tuple2(env, library->am_error, reason);
-}
-
-static ERL_NIF_TERM make_host_down(ErlNifEnv *env, struct ring *ring)
-{
-    struct library *library = ring->library;
-    ERL_NIF_TERM reason;
-
-    enif_mutex_lock(ring->lock);
-    reason = ring->reason_env == NULL ? library->am_closed : enif_make_copy(env, ring->reason);
-    enif_mutex_unlock(ring->lock);
-    return make_error(env, library, enif_make_tuple2(env, library->am_host_down, reason));
-}
-
-/* What a host wrote is wrong; or there is no host any more, and zeros were read. */
-static ERL_NIF_TERM make_bad_reply(ErlNifEnv *env, struct ring *ring, const char *what)
-{
-    if (is_removed(ring))
-        return make_host_down(env, ring);
-    counted(&ring->bad_replies);
-    return make_error(
-        env, ring->library,
-        enif_make_tuple2(env, ring->library->am_bad_reply, enif_make_atom(env, what)));
-}
-
-static ERL_NIF_TERM make_too_large(ErlNifEnv *env, struct ring *ring, uint64_t bytes)
-{
-    return make_error(
-        env, ring->library,
-        enif_make_tuple2(env, ring->library->am_reply_too_large, enif_make_uint64(env, bytes)));
-}
-
-static ERL_NIF_TERM kind_of(struct ring *ring, const struct ring_reply *reply)
-{
-    return reply->code == RING_VALUE ? ring->library->am_value : ring->library->am_raise;
-}
-
-/* The reply is not read any further. Its leases are used all the same, by the reader where they are
- * many. */
-static void drop_reply(struct ring *ring, uint32_t index, uint64_t id,
-                       const struct ring_reply *reply)
-{
-    if (reply->leases > INLINE_LEASES) {
-        abandon_slot(ring, index, id);
-        return;
-    }
-    leases_used(ring, reply->data + reply->size, reply->leases);
-    finish_slot(ring, index, id, reply);
-}
-
+/* The version byte, a binary's tag and its size. */
 #define BINARY_HEAD 6
 
+/* What a host wrote is wrong; or there is no host any more, and zeros were read. */
+ERL_NIF_TERM make_bad_reply(ErlNifEnv *env, struct ring *ring, const char *what);
+
+ERL_NIF_TERM make_too_large(ErlNifEnv *env, struct ring *ring, uint64_t bytes);
+
+ERL_NIF_TERM kind_of(struct ring *ring, const struct ring_reply *reply);
+
 /* Whether a reply is one binary and nothing else. */
-static int is_one_binary(const struct ring_reply *reply)
-{
-    uint8_t head[BINARY_HEAD];
-
-    if (reply->size < sizeof head)
-        return 0;
-    memcpy(head, reply->data, sizeof head);
-    return head[0] == 131 && head[1] == 109 &&
-           ((uint64_t)head[2] << 24 | (uint64_t)head[3] << 16 | (uint64_t)head[4] << 8 | head[5]) ==
-               reply->size - sizeof head;
-}
-
-static int is_for_dirty(const struct etf_scan *scan)
-{
-    return scan->pairs > 0 && scan->pairs * PAIR_NS + scan->key_bytes * KEY_BYTE_NS > DIRTY_NS;
-}
-
-/* ---- in one go
- * -------------------------------------------------------------------------------------------------------
- */
+int is_one_binary(const struct ring_reply *reply);
 
 /* Whether every reply of this size stays within the memory that a reply may take. */
-static int is_small(struct ring *ring, uint64_t size)
-{
-    return size <= (ring->reply_bytes_max - 1) / MEMORY_PER_BYTE;
-}
-
-/* Whether a small copy of a reply holds what ends the emulator (etf_scan.h). */
-static int is_deadly(const uint8_t *data, size_t size)
-{
-    struct etf_scan scan;
-    int wrong;
-
-    if (!etf_scan_may_have_tree(data, size))
-        return 0;
-    etf_scan_open(&scan);
-    while (etf_scan_some(&scan, data, size, SCAN_STEP) == ETF_SCAN_MORE) {
-    }
-    wrong = scan.wrong != NULL;
-    etf_scan_close(&scan);
-    return wrong;
-}
-
-/* Returns 0 when it is too much, or wrong; then nothing has happened. */
-static int read_at_once(ErlNifEnv *env, struct ring *ring, const struct ring_reply *reply,
-                        ERL_NIF_TERM *term)
-{
-    uint8_t near[2048];
-    uint8_t *copy = near;
-    int read = 0;
-
-    if (reply->leases > INLINE_LEASES || reply->size > ring->reply_bytes_max)
-        return 0;
-    if (reply->size <= INLINE_BINARY_BYTES && is_one_binary(reply)) {
-        const size_t bytes = reply->size - BINARY_HEAD;
-
-        ring_copy(enif_make_new_binary(env, bytes, term), reply->data + BINARY_HEAD, bytes);
-        return 1;
-    }
-    if (reply->size > INLINE_REPLY_BYTES || reply->size < 2 || !is_small(ring, reply->size))
-        return 0;
-    if (reply->size > sizeof near)
-        copy = enif_alloc(reply->size);
-    if (copy == NULL)
-        return 0;
-    ring_copy(copy, reply->data, reply->size);
-    /* 80: compressed. A host has no reason to; its few bytes could become gigabytes. */
-    read = copy[0] == 131 && copy[1] != 80 && !is_deadly(copy, reply->size) &&
-           enif_binary_to_term(env, copy, reply->size, term, ERL_NIF_BIN2TERM_SAFE) == reply->size;
-    if (copy != near)
-        enif_free(copy);
-    return read;
-}
-
-/* ---- in slices
- * -------------------------------------------------------------------------------------------------------
- */
-
-static void reading_hand_over(struct reading *reading)
-{
-    if (reading->leases != NULL)
-        leases_hand_over(reading->ring, reading->leases);
-    reading->leases = NULL;
-}
-
-static void reading_free_bytes(struct reading *reading)
-{
-    if (reading->has_bytes)
-        enif_release_binary(&reading->bytes);
-    reading->has_bytes = 0;
-    etf_scan_close(&reading->scan);
-}
-
-static void reading_destroy(ErlNifEnv *env, void *object)
-{
-    struct reading *reading = object;
-
-    (void)env;
-    reading_free_bytes(reading);
-    if (reading->owns_slot) { /* the leases are still listed in the slot */
-        free(reading->leases);
-        abandon_slot(reading->ring, reading->index, reading->id);
-    } else {
-        reading_hand_over(reading);
-    }
-    ring_drop(reading->ring);
-}
-
-/* Ends a reading without a term of its bytes. */
-static ERL_NIF_TERM reading_end(struct reading *reading, ERL_NIF_TERM result)
-{
-    reading_free_bytes(reading);
-    reading_hand_over(reading);
-    return result;
-}
-
-static ERL_NIF_TERM read_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    /* (Reading) -> Reply; on a dirty CPU scheduler */
-    struct reading *reading;
-    void *object;
-    ERL_NIF_TERM term;
-
-    (void)argc;
-    if (!enif_get_resource(env, argv[0], library_of(env)->reading_type, &object))
-        return enif_make_badarg(env);
-    reading = object;
-
-    const size_t size = reading->bytes.size;
-
-    if (enif_binary_to_term(env, reading->bytes.data, size, &term, ERL_NIF_BIN2TERM_SAFE) != size)
-        return reading_end(reading, make_bad_reply(env, reading->ring, "payload"));
-    return reading_end(reading,
-                       enif_make_tuple2(env, kind_of(reading->ring, &reading->reply), term));
-}
-
-/* Copies up to one step; returns 0 when all is copied. */
-static int reading_copy(struct reading *reading)
-{
-    const size_t head = reading->is_binary ? BINARY_HEAD : 0;
-    const size_t payload = reading->reply.size - head;
-    const size_t ids = reading->leases == NULL ? 0 : reading->leases->len * sizeof(uint64_t);
-    const uint8_t *from = reading->reply.data + head + reading->done;
-    size_t step;
-
-    if (reading->done < payload) {
-        step = payload - reading->done;
-        if (step > COPY_STEP_BYTES)
-            step = COPY_STEP_BYTES;
-        ring_copy(reading->bytes.data + reading->done, from, step);
-    } else {
-        step = payload + ids - reading->done;
-        if (step > COPY_STEP_BYTES)
-            step = COPY_STEP_BYTES;
-        if (step > 0)
-            memcpy((uint8_t *)reading->leases->ids + (reading->done - payload), from, step);
-    }
-    reading->done += step;
-    return reading->done < payload + ids;
-}
-
-static ERL_NIF_TERM reading_make(ErlNifEnv *env, struct reading *reading, ERL_NIF_TERM self)
-{
-    struct ring *ring = reading->ring;
-    const ERL_NIF_TERM kind = kind_of(ring, &reading->reply);
-    const ERL_NIF_TERM bytes = enif_make_binary(env, &reading->bytes);
-
-    reading->has_bytes = 0; /* the term's */
-    etf_scan_close(&reading->scan);
-    if (reading->is_binary)
-        return reading_end(reading, enif_make_tuple2(env, kind, bytes));
-    if (reading->leases == NULL)
-        return enif_make_tuple3(env, ring->library->am_decode, kind, bytes);
-    return enif_make_tuple4(env, ring->library->am_decode, kind, bytes, self);
-}
-
-/* One step of the copy's examination. A reply without maps needs no scan, if it is small enough:
- * binary_to_term/2 takes it in slices, and finds what is wrong. */
-static enum etf_scan_end reading_examine(struct reading *reading)
-{
-    const uint8_t *data = reading->bytes.data;
-    const uint64_t size = reading->bytes.size;
-
-    if (reading->is_binary)
-        return ETF_SCAN_DONE;
-    if (reading->searched == 0) {
-        if (size < 2 || data[0] != 131) {
-            reading->scan.wrong = "payload";
-            return ETF_SCAN_WRONG;
-        }
-        /* 80: compressed, which the scan refuses */
-        reading->needs_scan = !is_small(reading->ring, size) || data[1] == 80;
-    }
-    if (!reading->needs_scan) {
-        const uint64_t left = size - reading->searched;
-        const uint64_t end =
-            reading->searched + (left < MAP_SEARCH_BYTES ? left : MAP_SEARCH_BYTES);
-
-        reading->needs_scan = etf_scan_may_have_map(data, reading->searched, end, size, 0);
-        reading->searched = end;
-        return end == size && !reading->needs_scan ? ETF_SCAN_DONE : ETF_SCAN_MORE;
-    }
-    return etf_scan_some(&reading->scan, data, size, SCAN_STEP);
-}
-
-static ERL_NIF_TERM read_slice(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    /* (Reading) -> Reply | {decode, Kind, Bytes[, Reading]} */
-    struct reading *reading;
-    void *object;
-    const uint64_t start_ns = ring_now_ns();
-    enum etf_scan_end end = ETF_SCAN_MORE;
-
-    if (!enif_get_resource(env, argv[0], library_of(env)->reading_type, &object))
-        return enif_make_badarg(env);
-    reading = object;
-
-    struct ring *ring = reading->ring;
-
-    while (reading->owns_slot && ring_now_ns() - start_ns < COPY_SLICE_NS)
-        if (!reading_copy(reading)) {
-            reading->owns_slot = 0;
-            finish_slot(ring, reading->index, reading->id, &reading->reply);
-            if (is_removed(ring))
-                return reading_end(reading, make_host_down(env, ring));
-        }
-    while (!reading->owns_slot && end == ETF_SCAN_MORE &&
-           ring_now_ns() - start_ns < COPY_SLICE_NS) {
-        end = reading_examine(reading);
-        if (end == ETF_SCAN_WRONG)
-            return reading_end(reading, make_bad_reply(env, ring, reading->scan.wrong));
-        if (reading->scan.heap > ring->reply_bytes_max)
-            return reading_end(reading, make_too_large(env, ring, reading->scan.heap));
-    }
-    if (end == ETF_SCAN_MORE) {
-        (void)enif_consume_timeslice(env, 100);
-        return enif_schedule_nif(env, "read_slice", 0, read_slice, argc, argv);
-    }
-    charge(env, ring_now_ns() - start_ns);
-    if (is_for_dirty(&reading->scan))
-        return enif_schedule_nif(env, "read_dirty", ERL_NIF_DIRTY_JOB_CPU_BOUND, read_dirty, argc,
-                                 argv);
-    return reading_make(env, reading, argv[0]);
-}
-
-/* The slot's reply, which is ours, goes the long way. */
-static ERL_NIF_TERM read_in_slices(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id,
-                                   const struct ring_reply *reply)
-{
-    struct reading *reading = enif_alloc_resource(ring->library->reading_type, sizeof *reading);
-    const int is_binary = is_one_binary(reply);
-    ERL_NIF_TERM self;
-
-    memset(reading, 0, sizeof *reading);
-    ring_keep(ring);
-    reading->ring = ring;
-    reading->id = id;
-    reading->index = index;
-    reading->owns_slot = 1;
-    reading->reply = *reply;
-    reading->is_binary = is_binary;
-    etf_scan_open(&reading->scan);
-    if (reply->leases > 0) {
-        reading->leases = malloc(sizeof *reading->leases + reply->leases * sizeof(uint64_t));
-        if (reading->leases != NULL)
-            reading->leases->len = reply->leases;
-    }
-    reading->has_bytes =
-        enif_alloc_binary(reply->size - (is_binary ? BINARY_HEAD : 0), &reading->bytes);
-    self = enif_make_resource(env, reading);
-    if (!reading->has_bytes || (reply->leases > 0 && reading->leases == NULL) ||
-        reading->scan.wrong != NULL) {
-        enif_release_resource(reading); /* its end abandons the slot */
-        return raise_enomem(env);
-    }
-    enif_release_resource(reading); /* the term keeps it */
-    return read_slice(env, 1, &self);
-}
-
-/* A large reply has been made, or not: its leases are used. */
-static ERL_NIF_TERM made(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    /* (Reading) -> ok */
-    void *object;
-
-    (void)argc;
-    if (enif_get_resource(env, argv[0], library_of(env)->reading_type, &object))
-        reading_hand_over(object);
-    return library_of(env)->am_ok;
-}
-
-static ERL_NIF_TERM bad_reply(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    /* (Ring) -> Reply; binary_to_term/2 has refused the bytes of a reply */
-    struct ring *ring;
-
-    (void)argc;
-    if (!get_ring(env, argv[0], &ring))
-        return lost(env, argv[0]);
-    return make_bad_reply(env, ring, "payload");
-}
-
-/* ---- the way is chosen
- * --------------------------------------------------------------------------------------------- */
+int is_small(struct ring *ring, uint64_t size);
 
 /* The reply is in the slot, and the slot is ours; afterwards it is not. */
-static ERL_NIF_TERM take_reply(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id)
-{
-    struct library *library = ring->library;
-    struct ring_reply reply;
-    ERL_NIF_TERM result;
-    const char *wrong = ring_vm_reply(&ring->vm, index, &reply);
+ERL_NIF_TERM take_reply(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id);
 
-    if (wrong != NULL) {
-        result = make_bad_reply(env, ring, wrong);
-        finish_slot(ring, index, id, NULL);
-        return result;
-    }
-    switch (reply.code) {
-    case RING_VALUE:
-    case RING_RAISE:
-        if (reply.size > ring->reply_bytes_max) {
-            result = make_too_large(env, ring, reply.size);
-            break;
-        }
-        if (!read_at_once(env, ring, &reply, &result))
-            return read_in_slices(env, ring, index, id, &reply);
-        result = enif_make_tuple2(env, kind_of(ring, &reply), result);
-        if (is_removed(ring))
-            result = make_host_down(env, ring);
-        break;
-    case RING_BADARG:
-        result = library->am_badarg;
-        break;
-    case RING_TOO_LARGE:
-        result = make_error(env, library, library->am_too_large);
-        break;
-    default: /* RING_DROPPED, of a call that has a caller: a lie */
-        result = make_bad_reply(env, ring, "dropped");
-        break;
-    }
-    drop_reply(ring, index, id, &reply);
-    return result;
-}
+/* nif_reading.c: the reply of a slot that is ours, in slices; afterwards the slot is not. */
+ERL_NIF_TERM read_in_slices(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id,
+                            const struct ring_reply *reply);
 
 #endif
