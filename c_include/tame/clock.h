@@ -1,4 +1,4 @@
-/* tame/clock.h - the time, and a pause between two looks at something that is about to change.
+/* tame/clock.h - the time, and a pause between two readings of something that is about to change.
  *
  * Part of tame.h; usable alone. Plain C. */
 #ifndef TAME_CLOCK_H

@@ -1,12 +1,12 @@
-/* tame/slice.h - how much to do before looking at the clock again.
+/* tame/slice.h - how much to do before the clock is read again.
  *
  * Part of tame.h; usable alone. Plain C: no ErlNifEnv, no allocation, no state of its own.
  *
- * A job's step does at most so many units (bytes, rounds, rows: the author's own) and says
- * whether there is more. tame_slice_run calls it until the job is done or the slice's time is
+ * A job's step is given a number of units (bytes, rounds, rows: the author's own), does at most that
+ * much, and says whether there is more. tame_slice_run calls it until the job is done or the slice's time is
  * spent, with amounts that follow the measured rate: it starts with one unit when nothing is
- * known, grows at most fourfold from one step to the next, and aims at a look at the clock every
- * TAME_LOOK_NS. So a rate that suddenly falls (fresh memory that has to be paged in, a colder
+ * known, grows at most fourfold from one step to the next, and aims at reading the clock every
+ * TAME_CLOCK_CHECK_NS. So a rate that suddenly falls (fresh memory that has to be paged in, a colder
  * cache) costs one step of the wrong size and no more. */
 #ifndef TAME_SLICE_H
 #define TAME_SLICE_H
@@ -22,9 +22,9 @@ enum tame_status { TAME_MORE = 0, TAME_DONE = 1 };
 /* Does at most `units` (1 or more) of the job's work. */
 typedef enum tame_status (*tame_step)(void *state, size_t units);
 
-/* How long a step may run between two looks at the clock. A look costs about 30 ns, so this
- * is 0.3 % of it, and a tenth of the default slice. */
-#define TAME_LOOK_NS UINT64_C(10000)
+/* How long a step may run until the clock is read. To read it costs about 30 ns, 0.3 % of this;
+ * this is a tenth of the default slice. */
+#define TAME_CLOCK_CHECK_NS UINT64_C(10000)
 
 /* Shorter than this, a measured time is mostly the clock's own and says nothing of the rate. */
 #define TAME_IMPL_NOISE_NS 500
@@ -66,7 +66,8 @@ static inline struct tame_slice tame_slice_run(tame_step step, void *state, uint
         const uint64_t spent_ns = last - start_ns;
         const uint64_t left_ns = spent_ns < slice_ns ? slice_ns - spent_ns : 0;
         const double wanted =
-            slice.units_per_ns * (double)(left_ns < TAME_LOOK_NS ? left_ns : TAME_LOOK_NS);
+            slice.units_per_ns *
+            (double)(left_ns < TAME_CLOCK_CHECK_NS ? left_ns : TAME_CLOCK_CHECK_NS);
         size_t units = most;
         uint64_t now;
 
