@@ -34,7 +34,7 @@
 -type options() :: #{
     %% Callers that may stand in line for a slot; one more gets {error, busy}. Default 1024.
     max_waiting => non_neg_integer(),
-    %% How long a caller looks for its reply before it waits in receive. Default 20.
+    %% How long a caller spins for its reply before it waits in receive. Default 20.
     spin_us => 0..1000,
     %% The most that a host may ask for, all in all. Default 4 GiB.
     max_bytes => pos_integer(),

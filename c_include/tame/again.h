@@ -70,7 +70,7 @@ static inline void tame_impl_run_down(ErlNifEnv *env, void *object, ErlNifPid *p
 
     (void)pid;
     (void)monitor;
-    /* The thread makes it THERE and then reads stop; this writes stop and then looks whether it is
+    /* The thread makes it THERE and then reads stop; this writes stop and then reads whether it is
      * THERE. In one order for all, at least one of them sees what the other did. */
     __atomic_store_n(&run->stop, 1, __ATOMIC_SEQ_CST);
     tame_impl_gate_forget(run);

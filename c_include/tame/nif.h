@@ -30,8 +30,8 @@
      : (PLACEMENT) == TAME_DIRTY_IO ? ERL_NIF_DIRTY_JOB_IO_BOUND  \
                                     : 0},
 
-/* Whether the caller of a row may have to wait. Then the row needs an argument: by the first one the
- * second call differs from the first. */
+/* Whether the caller of a row may have to wait. Then the row needs an argument: the second call is
+ * told from the first by it. */
 static inline int tame_impl_may_wait(const struct tame_impl_row *row)
 {
     return row->job->max_running > 0 || row->placement == TAME_AUTO ||

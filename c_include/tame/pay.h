@@ -7,8 +7,8 @@
 #include "charge.h"
 #include "run.h"
 
-/* (Result, OwedNs, Hold) -> Result, after as many timeslices as it takes to pay for a call that took
- * longer than its own: the neighbours get theirs meanwhile. */
+/* (Result, OwedNs, Hold) -> Result, after as many timeslices as it takes to pay for a call
+ * that took longer than its own: the neighbours get theirs meanwhile. */
 static inline ERL_NIF_TERM tame_impl_settle(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     ErlNifUInt64 owed_ns;

@@ -45,7 +45,7 @@ static inline void etf_big_endian(uint8_t *place, uint64_t value, int bytes)
         place[i] = (uint8_t)value;
 }
 
-/* A tag and an unsigned number behind it, of so many bytes. */
+/* A tag and an unsigned number of `bytes` bytes behind it. */
 static inline void etf_tagged(struct etf *etf, int tag, uint64_t value, int bytes)
 {
     uint8_t *place = etf_take(etf, 1 + (size_t)bytes);

@@ -5,7 +5,7 @@
  */
 #include "etf_write.h"
 #include "nif_functions.h"
-#include "nif_reply.h"
+#include "nif_reading.h"
 #include "nif_slots.h"
 #include "nif_wait.h"
 

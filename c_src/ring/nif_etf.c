@@ -2,7 +2,9 @@
 #include "etf_scan.h"
 #include "etf_write.h"
 #include "nif_functions.h"
+#include "nif_reading.h"
 #include "nif_reply.h"
+#include "nif_ring.h"
 
 ERL_NIF_TERM nif_encode(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {

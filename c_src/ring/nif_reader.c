@@ -21,7 +21,7 @@ static void tell(struct ring *ring, uint32_t index, uint64_t id)
 
     slot->waiter.env = NULL; /* ours now: the slot may be the next call's as soon as it is TOLD */
     set_phase(slot, id, TOLD);
-    /* A caller that has died: caller_down may have passed by while the slot was EXCLUSIVE, or may
+    /* A caller that has died: process_down may have passed by while the slot was EXCLUSIVE, or may
      * be here just now. One of the two gets the slot. Its monitor is gone with the process. */
     if (!enif_send(NULL, &pid, env, message) && claim(slot, id, TOLD, EXCLUSIVE)) {
         slot->waiter.monitored = 0;
@@ -137,7 +137,7 @@ static void dismiss_all(struct ring *ring)
         entry = ring->line.first;
         if (entry != NULL) {
             leave_line(ring, entry);
-            line_add(&ring->dismissed, entry); /* its caller, or caller_down, takes it out */
+            line_add(&ring->dismissed, entry); /* its caller, or process_down, takes it out */
             waiter = entry->waiter;
             entry->waiter.env = NULL;
         }

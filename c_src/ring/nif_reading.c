@@ -1,12 +1,16 @@
-/* nif_reading.c - large replies: copied out of the shared memory and scanned in slices, decoded by
- * Erlang or on a dirty scheduler. */
-#include "etf_scan.h"
+/* nif_reading.c - large replies, in slices. */
+#include "nif_reading.h"
+
+#include "etf_search.h"
 #include "nif_functions.h"
 #include "nif_leases.h"
-#include "nif_reply.h"
 #include "nif_slots.h"
 
-/* A large reply is looked through for maps first, in steps of this size: without one there is
+/* No term takes more than 16 bytes for each byte of its external format, version byte included (a
+ * list of empty lists takes the most). */
+#define MEMORY_PER_BYTE 16
+
+/* A large reply is searched for maps first, in steps of this size: without one there is
  * nothing to scan it for. 10 to 30 us. */
 #define MAP_SEARCH_BYTES (64 * 1024)
 
@@ -33,6 +37,28 @@ struct reading {
     int needs_scan;
     struct etf_scan scan;
 };
+
+ERL_NIF_TERM kind_of(struct ring *ring, const struct ring_reply *reply)
+{
+    return reply->code == RING_VALUE ? ring->library->am_value : ring->library->am_raise;
+}
+
+int is_one_binary(const struct ring_reply *reply)
+{
+    uint8_t head[BINARY_HEAD];
+
+    if (reply->size < sizeof head)
+        return 0;
+    memcpy(head, reply->data, sizeof head);
+    return head[0] == ETF_VERSION && head[1] == ETF_BINARY &&
+           ((uint64_t)head[2] << 24 | (uint64_t)head[3] << 16 | (uint64_t)head[4] << 8 | head[5]) ==
+               reply->size - sizeof head;
+}
+
+int is_small(struct ring *ring, uint64_t size)
+{
+    return size <= (ring->reply_bytes_max - 1) / MEMORY_PER_BYTE;
+}
 
 static int is_for_dirty(const struct etf_scan *scan)
 {

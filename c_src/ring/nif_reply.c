@@ -1,41 +1,16 @@
 /* nif_reply.c - the reply in a slot: how it is read, and what is wrong with it. */
 #include "nif_reply.h"
 
-#include "etf_scan.h"
+#include "etf_search.h"
 #include "nif_leases.h"
+#include "nif_reading.h"
 #include "nif_slots.h"
-
-/* No term takes more than 16 bytes for each byte of its external format, version byte included (a
- * list of empty lists takes the most). */
-#define MEMORY_PER_BYTE 16
 
 /* A reply that is one binary only has to be copied. */
 #define INLINE_BINARY_BYTES (256 * 1024)
 
 /* Leases released by the caller; more are the reader's. */
 #define INLINE_LEASES LEASES_STEP
-
-ERL_NIF_TERM make_bad_reply(ErlNifEnv *env, struct ring *ring, const char *what)
-{
-    if (is_removed(ring))
-        return make_host_down(env, ring);
-    counted(&ring->bad_replies);
-    return make_error(
-        env, ring->library,
-        enif_make_tuple2(env, ring->library->am_bad_reply, enif_make_atom(env, what)));
-}
-
-ERL_NIF_TERM make_too_large(ErlNifEnv *env, struct ring *ring, uint64_t bytes)
-{
-    return make_error(
-        env, ring->library,
-        enif_make_tuple2(env, ring->library->am_reply_too_large, enif_make_uint64(env, bytes)));
-}
-
-ERL_NIF_TERM kind_of(struct ring *ring, const struct ring_reply *reply)
-{
-    return reply->code == RING_VALUE ? ring->library->am_value : ring->library->am_raise;
-}
 
 /* The reply is not read any further. Its leases are used all the same, by the reader where they are
  * many. */
@@ -48,23 +23,6 @@ static void drop_reply(struct ring *ring, uint32_t index, uint64_t id,
     }
     leases_used(ring, reply->data + reply->size, reply->leases);
     finish_slot(ring, index, id, reply);
-}
-
-int is_one_binary(const struct ring_reply *reply)
-{
-    uint8_t head[BINARY_HEAD];
-
-    if (reply->size < sizeof head)
-        return 0;
-    memcpy(head, reply->data, sizeof head);
-    return head[0] == ETF_VERSION && head[1] == ETF_BINARY &&
-           ((uint64_t)head[2] << 24 | (uint64_t)head[3] << 16 | (uint64_t)head[4] << 8 | head[5]) ==
-               reply->size - sizeof head;
-}
-
-int is_small(struct ring *ring, uint64_t size)
-{
-    return size <= (ring->reply_bytes_max - 1) / MEMORY_PER_BYTE;
 }
 
 /* Whether a small copy of a reply holds what ends the emulator (etf_scan.h). */

@@ -80,6 +80,23 @@ ERL_NIF_TERM make_host_down(ErlNifEnv *env, struct ring *ring)
     return make_error(env, library, enif_make_tuple2(env, library->am_host_down, reason));
 }
 
+ERL_NIF_TERM make_bad_reply(ErlNifEnv *env, struct ring *ring, const char *what)
+{
+    if (is_removed(ring))
+        return make_host_down(env, ring);
+    counted(&ring->bad_replies);
+    return make_error(
+        env, ring->library,
+        enif_make_tuple2(env, ring->library->am_bad_reply, enif_make_atom(env, what)));
+}
+
+ERL_NIF_TERM make_too_large(ErlNifEnv *env, struct ring *ring, uint64_t bytes)
+{
+    return make_error(
+        env, ring->library,
+        enif_make_tuple2(env, ring->library->am_reply_too_large, enif_make_uint64(env, bytes)));
+}
+
 ERL_NIF_TERM make_closed(ErlNifEnv *env, struct ring *ring)
 {
     return make_error(env, ring->library, ring->library->am_closed);

@@ -10,7 +10,7 @@
  *     PARKED -> BUSY        it did
  *     BUSY -> WAITING       it waits in receive, the message to it is made
  *     WAITING -> BUSY       the NIF took it back: the reply came just then
- *     WAITING -> EXCLUSIVE  the reader, cancel/2 or caller_down owns it
+ *     WAITING -> EXCLUSIVE  the reader, cancel/2 or process_down owns it
  *     EXCLUSIVE -> TOLD     the message is being sent: the caller takes the reply
  *     TOLD -> BUSY          it does
  *     ... -> ABANDONED      the caller died or stopped waiting; the reader frees it when the reply
@@ -225,6 +225,11 @@ ERL_NIF_TERM make_error(ErlNifEnv *env, struct library *library, ERL_NIF_TERM re
 
 /* The host is down, and may have had the call. */
 ERL_NIF_TERM make_host_down(ErlNifEnv *env, struct ring *ring);
+
+/* What a host wrote is wrong; or there is no host any more, and zeros were read. */
+ERL_NIF_TERM make_bad_reply(ErlNifEnv *env, struct ring *ring, const char *what);
+
+ERL_NIF_TERM make_too_large(ErlNifEnv *env, struct ring *ring, uint64_t bytes);
 
 /* The host was dead before it could have heard of the call: it may be made again, elsewhere. */
 ERL_NIF_TERM make_closed(ErlNifEnv *env, struct ring *ring);

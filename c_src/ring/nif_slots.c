@@ -198,7 +198,7 @@ void finish_slot(struct ring *ring, uint32_t index, uint64_t id, const struct ri
     free_slot(ring, index);
 }
 
-/* The reader is to look at a slot. */
+/* Has the reader see to a slot. */
 static void mark_ready(struct ring *ring, uint32_t index)
 {
     __atomic_fetch_or(&ring->ready[index / 64], UINT64_C(1) << index % 64, __ATOMIC_SEQ_CST);

@@ -32,10 +32,10 @@ static inline uint64_t new_id(struct ring *ring)
     return __atomic_add_fetch(&ring->next_id, 1, __ATOMIC_RELAXED);
 }
 
-/* The calling process is not lost if it dies from here on: caller_down finds its call. */
+/* The calling process is not lost if it dies from here on: process_down finds its call. */
 void waiter_park(ErlNifEnv *env, struct ring *ring, struct waiter *waiter);
 
-/* Makes the message, so that who sends it has nothing to make. The environment is a new one: the
+/* Makes the message, so that its sender has nothing to make. The environment is a new one: the
  * waiter's, until it is sent or closed. */
 ErlNifEnv *waiter_message(struct ring *ring, ERL_NIF_TERM ref, ERL_NIF_TERM *message);
 
@@ -46,7 +46,7 @@ struct extent take_request_region(struct ring *ring, size_t bytes);
 
 void give_request_region(struct ring *ring, struct extent region);
 
-/* As take_slot, for who has to stand in line. */
+/* A free slot, now BUSY with this call, or -1: also where others are in line before it. */
 int claim_slot(struct ring *ring, uint64_t id);
 
 /* Puts an entry behind the others. The lock is held. */
@@ -55,8 +55,8 @@ void line_add(struct line *line, struct line_entry *entry);
 /* The lock is held. */
 void line_remove(struct line *line, struct line_entry *entry);
 
-/* By id, or, with a pid, of that process; NULL when it is not there. Youngest first, as who looks
- * for its own has mostly just come. The lock is held. */
+/* By id, or, with a pid, of that process; NULL when it is not there. Youngest first, as a
+ * caller that asks for its own call has mostly just come. The lock is held. */
 struct line_entry *line_find(struct line *line, uint64_t id, const ErlNifPid *pid);
 
 /* Takes a call out of the line of those that wait for a slot. The lock is held. */

@@ -18,7 +18,8 @@
 
 ERL_NIF_TERM make_wait(ErlNifEnv *env, struct ring *ring, uint64_t id, uint32_t index);
 
-/* The slot that has a call; -1 when none has. A call in line is looked for there first. */
+/* The slot that has a call; -1 when none has. A call that may be in line is
+ * searched there first. */
 int find_slot(struct ring *ring, uint64_t token);
 
 /* A call that has been submitted at start_ns: its reply, or {wait, Token}. */

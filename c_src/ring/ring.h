@@ -31,9 +31,9 @@
  * reads every word once into a local and checks that (ring_vm_reply). The file is a memfd whose
  * size is sealed, so no access to the mapping can fail for a file that was cut.
  *
- * Doorbells. Who is about to sleep says so (host_sleepers, vm_sleeps), looks once more, and sleeps
- * on its bell; who has work for it publishes the work, then looks whether it sleeps. Both with
- * sequential consistency, so one of them sees the other. See bell.h. */
+ * Doorbells. A thread that is about to sleep says so (host_sleepers, vm_sleeps), checks once more
+ * for work, and sleeps on its bell; a thread that has work for it publishes the work, then reads
+ * whether it sleeps. Both with sequential consistency, so one of them sees the other. See bell.h. */
 #ifndef TAME_RING_H
 #define TAME_RING_H
 
@@ -138,7 +138,7 @@ struct ring_header {
     /* The host writes sleepers and spinning, the VM reads them. */
     RING_LINE uint32_t host_bell;
     uint32_t host_sleepers; /* workers that sleep */
-    /* A worker is looking for requests. */
+    /* A worker spins for requests. */
     RING_LINE uint32_t host_spinning;
 
     RING_LINE uint32_t vm_bell;

@@ -7,16 +7,19 @@ RING_HOST := $(wildcard $(RING)ring_host*.c)
 
 TARGETS += $(OUT)/tame_ring_nif.so
 
-# _GNU_SOURCE: memfd's seals, O_PATH.
+# Optimised across its units when it is linked, where the compiler can: a call of 0.6 us takes 4 % more
+# without. _GNU_SOURCE: memfd's seals, O_PATH.
+RING_LTO = $(eval RING_LTO := $(shell echo 'int ring;' | \
+    $(CC) -flto=auto -Werror -shared -fPIC -x c -o /dev/null - 2>/dev/null && echo -flto=auto))$(RING_LTO)
 RING_BUILD := $(OUT)/.ring/
 RING_OBJECTS := $(patsubst $(RING)%.c,$(RING_BUILD)%.o,$(RING)tame_ring_nif.c $(wildcard $(RING)nif_*.c))
 
 $(RING_BUILD)%.o: $(RING)%.c $(RING_H) $(HERE)../c_include/tame/charge.h
 	$(Q)mkdir -p $(@D)
-	$(Q)$(C) -fPIC -fvisibility=hidden -D_GNU_SOURCE -I$(ERTS_INCLUDE) -I$(HERE)../c_include -c -o $@ $<
+	$(Q)$(C) $(RING_LTO) -fPIC -fvisibility=hidden -D_GNU_SOURCE -I$(ERTS_INCLUDE) -I$(HERE)../c_include -c -o $@ $<
 
 $(OUT)/tame_ring_nif.so: $(RING_OBJECTS)
-	$(Q)$(C) $(SHARED) -o $@ $^
+	$(Q)$(C) $(RING_LTO) $(SHARED) -o $@ $^
 
 # For tests and benches: a host that only echoes, or lies.
 RING_ECHO := $(HERE)../test/support/c/

@@ -77,7 +77,7 @@ int ring_call_cancelled(const struct reply_writer *reply);
 /* What a test or a log may ask. */
 struct ring_host_info {
     uint64_t calls;
-    uint64_t spins;      /* times that a worker looked for requests without sleeping */
+    uint64_t spins;      /* times that a worker spun for requests before it slept */
     uint64_t spins_paid; /* and found one */
     uint64_t sleeps;
     uint64_t dropped;         /* requests cancelled before they were taken */

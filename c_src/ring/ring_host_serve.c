@@ -1,10 +1,10 @@
 /* ring_host_serve.c - the workers of a host: they take requests in order, and run them.
  *
- * Which worker sleeps. After a request a worker spins for a while, looking for the next one, before
- * it sleeps; one worker at a time (host_spinning), because to wake a thread costs more than most
- * calls. It does so only when the last request came soon enough after the one before that spinning
- * would have found it, and not while other processes want its core: that shows by the clock, which
- * jumps when the worker was not running. */
+ * Which worker sleeps. After a request a worker spins for the next one for a while before it
+ * sleeps; one worker at a time (host_spinning), because to wake a thread costs more than most calls.
+ * It does so only when the last request came soon enough after the one before that spinning would
+ * have found it, and not while other processes want its core: that shows by the clock, which jumps
+ * when the worker was not running. */
 #include "ring_host_private.h"
 
 #include <stdlib.h>
@@ -211,8 +211,8 @@ static void sleep_until_rung(struct ring_host *ring)
     __atomic_fetch_sub(&header->host_sleepers, 1, __ATOMIC_SEQ_CST);
 }
 
-/* A worker that stops looking because it has found something leaves others asleep that the VM did
- * not ring for, as it saw that one was looking. */
+/* A worker that stops spinning because it has found something leaves others asleep that the VM did
+ * not ring for, as it saw that one was spinning. */
 static void pass_on(struct ring_host *ring)
 {
     struct ring_header *header = ring->header;
@@ -234,7 +234,7 @@ void ring_host_serve(struct ring_host *ring, const struct ring_host_ops *ops, vo
             spun = 0;
         }
         if (slot >= 0) {
-            if (asked) /* it slept: would it have paid to look instead? */
+            if (asked) /* it slept: would spinning have paid? */
                 patience.soon = tame_now_ns() - patience.idle_since_ns < SPIN_NS;
             asked = 0;
             pass_on(ring);

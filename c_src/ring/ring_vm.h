@@ -27,7 +27,7 @@ struct ring_vm {
     uint8_t *base;
     uint64_t bytes;
     struct ring_header *header;
-    struct ring_geometry geometry; /* our copy; the one in the header is not looked at again */
+    struct ring_geometry geometry; /* our copy; the one in the header is not read again */
     uint64_t tail;                 /* requests ever submitted */
     uint64_t gone_tail;
     struct extents requests; /* its user guards it */
@@ -197,7 +197,7 @@ static inline void ring_vm_cancel(struct ring_vm *vm, uint32_t index)
 }
 
 /* A reply whose bounds have been checked. The bytes may still change under our eyes: copy, then
- * look. */
+ * read. */
 struct ring_reply {
     enum ring_code code;
     const uint8_t *data;
@@ -264,8 +264,8 @@ static inline size_t ring_vm_gone(struct ring_vm *vm, const uint64_t *ids, size_
     for (size_t i = 0; i < len; i++)
         header->gone[vm->gone_tail++ % RING_GONE_LEN] = ids[i];
     __atomic_store_n(&header->gone_tail, vm->gone_tail, __ATOMIC_SEQ_CST);
-    /* Where ids were waiting already, somebody has rung for them, or no worker slept then; and who
-     * is awake looks before it sleeps. */
+    /* Where ids were waiting already, somebody has rung for them, or no worker slept then; and a
+     * worker that is awake checks before it sleeps. */
     if ((waiting == 0 || __atomic_load_n(&header->gone_head, __ATOMIC_SEQ_CST) != head) &&
         __atomic_load_n(&header->host_sleepers, __ATOMIC_SEQ_CST) > 0)
         bell_ring(&vm->header->host_bell);

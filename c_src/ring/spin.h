@@ -1,4 +1,4 @@
-/* spin.h - looking for something without sleeping, for a bounded time and only where it pays: what
+/* spin.h - waiting for something without sleeping, for a bounded time and only where it pays: what
  * the caller in the VM and the worker in the host have in common. */
 #ifndef TAME_RING_SPIN_H
 #define TAME_RING_SPIN_H

@@ -1,9 +1,8 @@
 /* tame_ring_nif.c - the library of the ring's NIFs: its table, loaded, replaced, unloaded.
  *
- * The floors, bottom first: ring.h (the shared memory) and its plain C up to ring_vm.h (the VM's
- * end of it); nif_ring.h (a ring in the VM), nif_slots.h, nif_leases.h, nif_reader.h (the reader
- * thread), nif_reply.h (replies to terms), nif_wait.h (how a caller waits), nif_call.c, nif_life.h.
- * No NIF takes longer than some 100 us on a scheduler, but what DIRTY_NS (nif_reading.c) lets pass.
+ * What it stands on is listed in FLOORS, from ring.h (the shared memory) and ring_vm.h (the VM's end
+ * of it, plain C) up to nif_life.h. No NIF takes longer than some 100 us on a scheduler, but what
+ * DIRTY_NS (nif_reading.c) lets pass.
  *
  * Replacement (hot upgrade). The new instance takes over the resource types, which have the same
  * names, and the library's struct, so open rings go on. A reader thread runs code of the instance

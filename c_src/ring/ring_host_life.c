@@ -1,5 +1,5 @@
-/* ring_host.c - the life of the host's end of a ring. Replies are in ring_host_reply.c, workers in
- * ring_host_serve.c. */
+/* ring_host_life.c - the host's end of a ring is created, stopped, closed. Replies are in
+ * ring_host_reply.c, workers in ring_host_serve.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
