@@ -164,8 +164,9 @@ static inline struct tame_impl_run *tame_impl_run_move(struct tame_impl_run *fro
 }
 
 /* Inspects the inputs anew, in the environment and arguments that the call has now. An input that
- * is not aligned to bytes is copied whole each time that it is inspected; the second pointer gives it away. Such an
- * argument is replaced in `argv` by a copy that is aligned, once. Returns 0 without memory. */
+ * is not aligned to bytes is copied whole each time that it is inspected; the second pointer gives
+ * it away. Such an argument is replaced in `argv` by a copy that is aligned, once. Returns 0
+ * without memory. */
 static inline int tame_impl_inputs(struct tame_impl_run *run, ERL_NIF_TERM argv[], int may_copy)
 {
     struct tame_call *call = &run->call;

@@ -2,12 +2,12 @@
  *
  * Part of tame.h; usable alone. Plain C: no ErlNifEnv, no allocation, no state of its own.
  *
- * A job's step is given a number of units (bytes, rounds, rows: the author's own), does at most that
- * much, and says whether there is more. tame_slice_run calls it until the job is done or the slice's time is
- * spent, with amounts that follow the measured rate: it starts with one unit when nothing is
- * known, grows at most fourfold from one step to the next, and aims at reading the clock every
- * TAME_CLOCK_CHECK_NS. So a rate that suddenly falls (fresh memory that has to be paged in, a colder
- * cache) costs one step of the wrong size and no more. */
+ * A job's step is given a number of units (bytes, rounds, rows: the author's own), does at most
+ * that much, and says whether there is more. tame_slice_run calls it until the job is done or the
+ * slice's time is spent, with amounts that follow the measured rate: it starts with one unit when
+ * nothing is known, grows at most fourfold from one step to the next, and aims at reading the clock
+ * every TAME_CLOCK_CHECK_NS. So a rate that suddenly falls (fresh memory that has to be paged in, a
+ * colder cache) costs one step of the wrong size and no more. */
 #ifndef TAME_SLICE_H
 #define TAME_SLICE_H
 

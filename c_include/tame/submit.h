@@ -1,8 +1,8 @@
 /* tame/submit.h - a run goes to a thread of ours, from its caller's scheduler.
  *
- * Part of tame.h. The caller waits in receive, not on a thread: {Ref, done} follows by enif_send when
- * all steps are done. Then the caller calls the NIF again (tame/again.h), which makes the result.
- * More calls than may wait are refused at once. */
+ * Part of tame.h. The caller waits in receive, not on a thread: {Ref, done} follows by enif_send
+ * when all steps are done. Then the caller calls the NIF again (tame/again.h), which makes the
+ * result. More calls than may wait are refused at once. */
 #ifndef TAME_SUBMIT_H
 #define TAME_SUBMIT_H
 
@@ -32,8 +32,8 @@ static inline int tame_impl_thread_start(struct tame_impl_pool *pool, struct tam
 }
 
 /* How long a caller whose run a worker takes at once spins for the result before it waits in
- * receive, because to be woken costs several us. After TAME_IMPL_SPINS_FAILED failures in a row only
- * one call in TAME_IMPL_SPIN_PERIOD spins. */
+ * receive, because to be woken costs several us. After TAME_IMPL_SPINS_FAILED failures in a row
+ * only one call in TAME_IMPL_SPIN_PERIOD spins. */
 #define TAME_IMPL_CALLER_SPIN_NS 5000
 #define TAME_IMPL_SPINS_FAILED 3
 #define TAME_IMPL_SPIN_PERIOD 64

@@ -10,9 +10,9 @@
 
 #include "run.h"
 
-/* What has become of a run that its caller waits for. A thread makes it THERE, or the gate ADMITTED;
- * that gives the run away. The caller, or the thread that learns of the caller's death, makes it
- * TAKEN and owns it then. */
+/* What has become of a run that its caller waits for. A thread makes it THERE, or the gate
+ * ADMITTED; that gives the run away. The caller, or the thread that learns of the caller's death,
+ * makes it TAKEN and owns it then. */
 enum tame_impl_answer {
     TAME_IMPL_BY_MESSAGE, /* on a thread, or at the gate; the caller waits for a message */
     TAME_IMPL_BY_SPIN,    /* on a thread; the caller spins, and needs no message */

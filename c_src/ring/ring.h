@@ -33,7 +33,7 @@
  *
  * Doorbells. A thread that is about to sleep says so (host_sleepers, vm_sleeps), checks once more
  * for work, and sleeps on its bell; a thread that has work for it publishes the work, then reads
- * whether it sleeps. Both with sequential consistency, so one of them sees the other. See bell.h. */
+ * whether it sleeps. Both with sequential consistency, so one of them sees the other (bell.h). */
 #ifndef TAME_RING_H
 #define TAME_RING_H
 

@@ -1,10 +1,10 @@
 /* ring_host_serve.c - the workers of a host: they take requests in order, and run them.
  *
  * Which worker sleeps. After a request a worker spins for the next one for a while before it
- * sleeps; one worker at a time (host_spinning), because to wake a thread costs more than most calls.
- * It does so only when the last request came soon enough after the one before that spinning would
- * have found it, and not while other processes want its core: that shows by the clock, which jumps
- * when the worker was not running. */
+ * sleeps; one worker at a time (host_spinning), because to wake a thread costs more than most
+ * calls. It does so only when the last request came soon enough after the one before that spinning
+ * would have found it, and not while other processes want its core: that shows by the clock, which
+ * jumps when the worker was not running. */
 #include "ring_host_private.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* tame_ring_nif.c - the library of the ring's NIFs: its table, loaded, replaced, unloaded.
  *
- * What it stands on is listed in FLOORS, from ring.h (the shared memory) and ring_vm.h (the VM's end
- * of it, plain C) up to nif_life.h. No NIF takes longer than some 100 us on a scheduler, but what
- * DIRTY_NS (nif_reading.c) lets pass.
+ * What it stands on is listed in FLOORS, from ring.h (the shared memory) and ring_vm.h (the VM's
+ * end of it, plain C) up to nif_life.h. No NIF takes longer than some 100 us on a scheduler, but
+ * what DIRTY_NS (nif_reading.c) lets pass.
  *
  * Replacement (hot upgrade). The new instance takes over the resource types, which have the same
  * names, and the library's struct, so open rings go on. A reader thread runs code of the instance

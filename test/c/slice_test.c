@@ -166,7 +166,8 @@ static void the_next_slice_begins_with_the_rate_of_this_one(void)
     CHECK_EQ(first.units_per_ns > 0.45 && first.units_per_ns < 0.55, 1);
     f.steps = 0;
     (void)run(&f, first.units_per_ns);
-    CHECK_EQ(f.asked[0] > TAME_CLOCK_CHECK_NS * 9 / 20 && f.asked[0] < TAME_CLOCK_CHECK_NS * 11 / 20, 1);
+    CHECK_EQ(
+        f.asked[0] > TAME_CLOCK_CHECK_NS * 9 / 20 && f.asked[0] < TAME_CLOCK_CHECK_NS * 11 / 20, 1);
 }
 
 static void the_units_are_those_asked_for(void)
