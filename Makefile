@@ -65,11 +65,13 @@ test-beam:
 # takes its memory from malloc, where the address sanitizer sees it. Leaks are not looked for: the
 # emulator itself keeps memory to its end.
 SANITIZED := $(CURDIR)/c_src/build/sanitized
+SANITIZED_FLAGS := CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
 test-sanitized:
-	@for part in c_src labs/c_src; do $(MAKE) --no-print-directory -s -C $$part OUT=$(SANITIZED) \
-	    CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer" || exit 1; done
-	cd test && TAME_NATIVE_DIR=$(SANITIZED) TAME_LABS_NATIVE_DIR=$(SANITIZED) ASAN_OPTIONS=detect_leaks=0 \
-	ERL_FLAGS="+Mea min" \
+	@$(MAKE) --no-print-directory -s -C c_src ring-echo TEST_BUILD=$(SANITIZED) $(SANITIZED_FLAGS)
+	@for part in c_src labs/c_src; do \
+	    $(MAKE) --no-print-directory -s -C $$part OUT=$(SANITIZED) $(SANITIZED_FLAGS) || exit 1; done
+	cd test && TAME_NATIVE_DIR=$(SANITIZED) TAME_LABS_NATIVE_DIR=$(SANITIZED) \
+	TAME_TEST_RING_ECHO=$(SANITIZED)/tame_ring_echo ASAN_OPTIONS=detect_leaks=0 ERL_FLAGS="+Mea min" \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 	    $(MIX) test --only isolation:shared
 	@$(MAKE) --no-print-directory -s -C c_src host-sanitized

@@ -135,7 +135,7 @@ void ring_door_open(ErlNifEnv *env, term settings)
         refuse(env, wrong);
         return;
     }
-    int fd = ring_host_create(&geometry, BELL_DEFAULT, &ring);
+    int fd = ring_host_create(&geometry, &ring);
     if (fd < 0) {
         refuse(env, strerror(errno));
         return;

@@ -1,22 +1,22 @@
 /* ring_echo.c - a host without a NIF library, for tests and benches of the ring.
  *
- *     tame_ring_echo [workers=N] [bell=pipe] [slots=N] [slot_bytes=N] [request_bytes=N]
+ *     tame_ring_echo [workers=N] [slots=N] [slot_bytes=N] [request_bytes=N]
  *                    [reply_bytes=N] [hostile=SEED]
  *
  * Prints "<os pid> <fd>" and ends with its standard input. What the functions do is listed at
  * `call`. With hostile=SEED it answers with what no host may write, and scribbles over everything
  * shared all the time; see ring_echo_hostile.h. */
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "etf_tags.h"
 #include "ring_host.h"
-#include "spin.h"
-#include "watch.h"
 
 static void wait_ms(uint64_t ms)
 {
@@ -37,7 +37,7 @@ struct echo {
  * may come as a string. Returns 0 when there is none. */
 static int elements(const uint8_t **args, size_t *size)
 {
-    if (*size >= 7 && (*args)[1] == 108) {
+    if (*size >= 7 && (*args)[1] == ETF_LIST) {
         *args += 6;
         *size -= 7; /* the nil behind the last */
         return 1;
@@ -48,8 +48,8 @@ static int elements(const uint8_t **args, size_t *size)
 static enum ring_code put_integer(struct reply_writer *reply, uint64_t value)
 {
     uint8_t term[] = {
-        131,           98, (uint8_t)(value >> 24), (uint8_t)(value >> 16), (uint8_t)(value >> 8),
-        (uint8_t)value};
+        ETF_VERSION,           ETF_INTEGER,   (uint8_t)(value >> 24), (uint8_t)(value >> 16),
+        (uint8_t)(value >> 8), (uint8_t)value};
 
     (void)ring_reply_put(reply, term, sizeof term);
     return RING_VALUE;
@@ -58,10 +58,10 @@ static enum ring_code put_integer(struct reply_writer *reply, uint64_t value)
 /* The first (and only) argument. */
 static enum ring_code echo_first(const uint8_t *args, size_t size, struct reply_writer *reply)
 {
-    const uint8_t version = 131;
+    const uint8_t version = ETF_VERSION;
 
-    if (size == 5 && args[1] == 107) {
-        const uint8_t byte[] = {131, 97, args[4]};
+    if (size == 5 && args[1] == ETF_STRING) {
+        const uint8_t byte[] = {ETF_VERSION, ETF_SMALL_INTEGER, args[4]};
 
         (void)ring_reply_put(reply, byte, sizeof byte);
         return RING_VALUE;
@@ -106,10 +106,10 @@ static enum ring_code call(void *context, uint32_t function, uint64_t id, const 
         (void)ring_reply_put(reply, "what is this", 12);
         return RING_VALUE;
     case 8: { /* (<<Id:64>>, Ref) -> Ref, which uses lease Id */
-        const uint8_t version = 131;
+        const uint8_t version = ETF_VERSION;
         uint64_t lease = 0;
 
-        if (!elements(&args, &size) || size < 13 || args[0] != 109)
+        if (!elements(&args, &size) || size < 13 || args[0] != ETF_BINARY)
             return RING_BADARG;
         for (int i = 0; i < 8; i++)
             lease = lease << 8 | args[5 + i];
@@ -130,7 +130,7 @@ static enum ring_code call(void *context, uint32_t function, uint64_t id, const 
         return put_integer(reply, info.reply_bytes / RING_PAGE);
     case 13: /* () -> [calls, spins, paid, sleeps] of the host, as text */
     {
-        uint8_t text[6 + 100] = {131, 109};
+        uint8_t text[6 + 100] = {ETF_VERSION, ETF_BINARY};
         int len;
 
         ring_host_info(echo->ring, &info);
@@ -147,15 +147,15 @@ static enum ring_code call(void *context, uint32_t function, uint64_t id, const 
             (void)ring_reply_lease(reply, lease);
         return echo_first(args, size, reply);
     case 15: /* (Bytes) -> what these bytes are in external format, as they are */
-        if (!elements(&args, &size) || size < 5 || args[0] != 109)
+        if (!elements(&args, &size) || size < 5 || args[0] != ETF_BINARY)
             return RING_BADARG;
         (void)ring_reply_put(reply, args + 5, size - 5);
         return RING_VALUE;
     case 16: { /* (<<From:64, Count:64>>, Term) -> Term, which uses Count leases from From on */
-        const uint8_t version = 131;
+        const uint8_t version = ETF_VERSION;
         uint64_t numbers[2] = {0, 0};
 
-        if (!elements(&args, &size) || size < 21 || args[0] != 109)
+        if (!elements(&args, &size) || size < 21 || args[0] != ETF_BINARY)
             return RING_BADARG;
         for (int i = 0; i < 16; i++)
             numbers[i / 8] = numbers[i / 8] << 8 | args[5 + i];
@@ -191,6 +191,17 @@ static void *worker(void *arg)
     return NULL;
 }
 
+/* The VM's end of standard input closes with the port, and with the VM. */
+static void *watch_stdin(void *unused)
+{
+    char byte;
+
+    while (read(STDIN_FILENO, &byte, 1) > 0) {
+    }
+    _exit(0);
+    return unused;
+}
+
 /* Reads "name=number"; returns 0 when arg has another name. */
 static int option(const char *arg, const char *name, uint64_t *value)
 {
@@ -205,9 +216,9 @@ static int option(const char *arg, const char *name, uint64_t *value)
 int main(int argc, char **argv)
 {
     struct ring_geometry geometry = RING_GEOMETRY_DEFAULT;
-    enum bell_kind bell = BELL_DEFAULT;
     uint64_t workers = 1, value, hostile = 0;
     struct echo echo = {0};
+    pthread_t thread;
     int fd;
 
     for (int i = 1; i < argc; i++) {
@@ -218,27 +229,23 @@ int main(int argc, char **argv)
             geometry.slots = (uint32_t)value;
         } else if (option(argv[i], "slot_bytes", &value)) {
             geometry.slot_bytes = (uint32_t)value;
-        } else if (strcmp(argv[i], "bell=pipe") == 0) {
-            bell = BELL_PIPE;
         } else {
             fprintf(stderr, "tame_ring_echo: unknown option %s\n", argv[i]);
             return 2;
         }
     }
-    fd = ring_host_create(&geometry, bell, &echo.ring);
+    fd = ring_host_create(&geometry, &echo.ring);
     if (fd < 0) {
         perror("tame_ring_echo: no ring");
         return 1;
     }
     printf("%d %d\n", (int)getpid(), fd);
     fflush(stdout);
-    if (watch_stdin() != 0)
+    if (pthread_create(&thread, NULL, watch_stdin, NULL) != 0)
         return 1;
     if (hostile != 0)
         be_hostile(fd, &geometry, hostile);
     for (uint64_t i = 1; i < workers; i++) {
-        pthread_t thread;
-
         if (pthread_create(&thread, NULL, worker, &echo) != 0)
             return 1;
     }

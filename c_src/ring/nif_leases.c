@@ -1,18 +1,10 @@
-/* vm_leases.h - leases: proxies that the VM keeps until the host has used them, and the word to the
- * host when one is collected.
- *
- * Private to tame_ring_nif.c. A resource of ours is destroyed on a scheduler, whatever thread drops
- * the last hold (the emulator sees to that), so the reader may drop holds. */
-#ifndef TAME_RING_VM_LEASES_H
-#define TAME_RING_VM_LEASES_H
+/* nif_leases.c - the table of leases, and the queue of collected ones. */
+#include "nif_leases.h"
 
-#include "vm_ring.h"
-
-/* ---- collected proxies, on their way to the host
- * ------------------------------------------------------------- */
+/* ---- collected proxies, on their way to the host ---- */
 
 /* Room for one more in the circle. The gone_lock is held. */
-static inline int gone_reserve(struct ring *ring)
+static int gone_reserve(struct ring *ring)
 {
     if (ring->gone_len < ring->gone_max)
         return 1;
@@ -31,7 +23,7 @@ static inline int gone_reserve(struct ring *ring)
 
 /* Moves what finds room into the shared queue: its size at most. Returns how much. The gone_lock is
  * held. */
-static inline size_t gone_move(struct ring *ring)
+static size_t gone_move(struct ring *ring)
 {
     const size_t len = ring->gone_len;
 
@@ -57,8 +49,7 @@ static inline size_t gone_move(struct ring *ring)
     return len - ring->gone_len;
 }
 
-/* An id on its way to the host; into memory only, whatever the host does. */
-static inline void tell_gone(struct ring *ring, uint64_t id)
+void tell_gone(struct ring *ring, uint64_t id)
 {
     enif_mutex_lock(ring->gone_lock);
     if (!is_closed(ring) && (ring->gone_len > 0 || ring_vm_gone(&ring->vm, &id, 1) == 0) &&
@@ -70,8 +61,7 @@ static inline void tell_gone(struct ring *ring, uint64_t id)
     enif_mutex_unlock(ring->gone_lock);
 }
 
-/* Tries again with what found no room. Returns how much did. */
-static inline size_t flush_gone(struct ring *ring)
+size_t flush_gone(struct ring *ring)
 {
     size_t told = 0;
 
@@ -82,11 +72,10 @@ static inline size_t flush_gone(struct ring *ring)
     return told;
 }
 
-/* ---- the table
- * ------------------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 /* Where a lease is in the table, or would be. The lock is held. */
-static inline size_t lease_place(const struct ring *ring, uint64_t id)
+static size_t lease_place(const struct ring *ring, uint64_t id)
 {
     size_t low = 0, high = ring->leases_len;
 
@@ -104,7 +93,7 @@ static inline size_t lease_place(const struct ring *ring, uint64_t id)
 /* Drops one hold on the proxy of a lease that the host has used, if it is one. Its id is the host's
  * word, so anything. Returns what the caller is to release when the lock, which is held, is not
  * held any more. */
-static inline struct proxy *lease_used_locked(struct ring *ring, uint64_t id)
+static struct proxy *lease_used_locked(struct ring *ring, uint64_t id)
 {
     const size_t place = lease_place(ring, id);
     struct lease *lease = &ring->leases[place];
@@ -125,11 +114,7 @@ static inline struct proxy *lease_used_locked(struct ring *ring, uint64_t id)
     return proxy;
 }
 
-/* Leases used at one taking of the lock. */
-#define LEASES_STEP 64
-
-/* The ids need not be aligned. At most LEASES_STEP of them. */
-static inline void leases_used(struct ring *ring, const uint8_t *ids, size_t len)
+void leases_used(struct ring *ring, const uint8_t *ids, size_t len)
 {
     struct proxy *proxies[LEASES_STEP];
 
@@ -148,16 +133,14 @@ static inline void leases_used(struct ring *ring, const uint8_t *ids, size_t len
             enif_release_resource(proxies[i]);
 }
 
-/* Any number of ids; so not on a scheduler. */
-static inline void leases_used_all(struct ring *ring, const uint8_t *ids, size_t len)
+void leases_used_all(struct ring *ring, const uint8_t *ids, size_t len)
 {
     for (size_t done = 0; done < len; done += LEASES_STEP)
         leases_used(ring, ids + done * sizeof(uint64_t),
                     len - done < LEASES_STEP ? len - done : LEASES_STEP);
 }
 
-/* Leaves a list of used leases to the reader, who frees it. */
-static inline void leases_hand_over(struct ring *ring, struct lease_list *list)
+void leases_hand_over(struct ring *ring, struct lease_list *list)
 {
     int taken;
 
@@ -174,9 +157,7 @@ static inline void leases_hand_over(struct ring *ring, struct lease_list *list)
         free(list); /* all holds are dropped already */
 }
 
-/* By the reader. Returns whether there was something to do; with `last`, nothing is taken in any
- * more. */
-static inline int leases_take_over(struct ring *ring, int last)
+int leases_take_over(struct ring *ring, int last)
 {
     struct lease_list *list;
     int any;
@@ -198,7 +179,7 @@ static inline int leases_take_over(struct ring *ring, int last)
 }
 
 /* Forgets leases without a hold, to make room. The lock is held. */
-static inline void leases_compact(struct ring *ring)
+static void leases_compact(struct ring *ring)
 {
     size_t len = 0;
 
@@ -209,7 +190,7 @@ static inline void leases_compact(struct ring *ring)
 }
 
 /* Room for one more. Returns 0 when memory is short. The lock is held. */
-static inline int leases_reserve(struct ring *ring)
+static int leases_reserve(struct ring *ring)
 {
     if (ring->leases_len < ring->leases_max)
         return 1;
@@ -226,9 +207,7 @@ static inline int leases_reserve(struct ring *ring)
     return ring->leases_len < ring->leases_max;
 }
 
-/* Takes over a hold of the caller's on a proxy. Returns 0 when memory is short or the ring closed.
- */
-static inline int lease_keep(struct ring *ring, uint64_t id, struct proxy *proxy)
+int lease_keep(struct ring *ring, uint64_t id, struct proxy *proxy)
 {
     int ok;
 
@@ -252,8 +231,7 @@ static inline int lease_keep(struct ring *ring, uint64_t id, struct proxy *proxy
     return ok;
 }
 
-/* Drops all holds. The ring is closed, so none is added. */
-static inline void leases_drop(struct ring *ring)
+void leases_drop(struct ring *ring)
 {
     for (size_t i = 0; i < ring->leases_len; i++) {
         uint32_t holds;
@@ -269,5 +247,3 @@ static inline void leases_drop(struct ring *ring)
             enif_release_resource(proxy);
     }
 }
-
-#endif

@@ -10,6 +10,9 @@
 #ifndef TAME_RING_ECHO_HOSTILE_H
 #define TAME_RING_ECHO_HOSTILE_H
 
+#include "bell.h"
+#include "etf_tags.h"
+
 struct hostile {
     uint8_t *base;
     struct ring_geometry geometry;
@@ -84,8 +87,7 @@ static size_t hostile_term(uint8_t *place, uint64_t *seed)
     return size;
 }
 
-/* ---- terms of every size class ------------------------------------------------------------------
- */
+/* ---- terms of every size class ---- */
 
 struct hostile_out {
     uint8_t *place;
@@ -116,7 +118,7 @@ static void out_fill(struct hostile_out *out, uint64_t bytes, int byte)
 
 static void out_atom(struct hostile_out *out, const char *name, size_t size)
 {
-    out_tagged(out, 119, size, 1);
+    out_tagged(out, ETF_SMALL_ATOM_UTF8, size, 1);
     for (size_t i = 0; i < size; i++)
         out_number(out, (uint8_t)name[i], 1);
 }
@@ -126,25 +128,25 @@ static void out_key(struct hostile_out *out, int kind, uint64_t n)
 {
     switch (kind) {
     case 0:
-        out_tagged(out, 98, n, 4);
+        out_tagged(out, ETF_INTEGER, n, 4);
         break;
     case 1:
-        out_tagged(out, 109, 9, 4);
+        out_tagged(out, ETF_BINARY, 9, 4);
         out_number(out, n, 9);
         break;
     case 2:
-        out_tagged(out, 104, 2, 1);
-        out_tagged(out, 98, n, 4);
-        out_tagged(out, 107, 3, 2);
+        out_tagged(out, ETF_SMALL_TUPLE, 2, 1);
+        out_tagged(out, ETF_INTEGER, n, 4);
+        out_tagged(out, ETF_STRING, 3, 2);
         out_number(out, 0x616263, 3);
         break;
     case 3:
-        out_tagged(out, 110, 9, 1);
+        out_tagged(out, ETF_SMALL_BIG, 9, 1);
         out_number(out, 0, 1);
         out_number(out, n << 8 | 1, 9);
         break;
     default:
-        out_tagged(out, 70, UINT64_C(0x3ff0000000000000) + n, 8);
+        out_tagged(out, ETF_NEW_FLOAT, UINT64_C(0x3ff0000000000000) + n, 8);
     }
 }
 
@@ -157,14 +159,14 @@ static void out_map(struct hostile_out *out, int depth)
     uint32_t size = sizes[any % (depth > 0 ? 8 : 10)];
     const int kind = (int)(any >> 8) % 5, nested = (any >> 16) % 4 == 0;
 
-    out_tagged(out, 116, size, 4);
+    out_tagged(out, ETF_MAP, size, 4);
     for (uint32_t i = 0; i < size && out->size < out->room; i++) {
         /* Now and then a key is there twice, which no map may have. */
         out_key(out, kind, (any >> 24) % 16 == 0 && i == size - 1 ? 0 : i);
         if (nested && depth < 3 && i % 16 == 0)
             out_term(out, depth + 1);
         else
-            out_tagged(out, 97, i, 1);
+            out_tagged(out, ETF_SMALL_INTEGER, i, 1);
     }
 }
 
@@ -180,32 +182,32 @@ static void out_term(struct hostile_out *out, int depth)
         out_map(out, depth);
         break;
     case 0: /* a binary */
-        out_tagged(out, 109, length, 4);
+        out_tagged(out, ETF_BINARY, length, 4);
         out_fill(out, length, 7);
         break;
     case 1: /* a bit string */
-        out_tagged(out, 77, length + 1, 4);
+        out_tagged(out, ETF_BIT_BINARY, length + 1, 4);
         out_number(out, 1 + any % 8, 1);
         out_fill(out, length + 1, 0);
         break;
     case 2: /* a bignum */
-        out_tagged(out, 111, length, 4);
+        out_tagged(out, ETF_LARGE_BIG, length, 4);
         out_number(out, any >> 63, 1);
         out_fill(out, length, 0xff);
         break;
     case 3: /* a list of small ones */
-        out_tagged(out, 108, length, 4);
-        out_fill(out, length, 106);
-        out_number(out, 106, 1);
+        out_tagged(out, ETF_LIST, length, 4);
+        out_fill(out, length, ETF_NIL);
+        out_number(out, ETF_NIL, 1);
         break;
     case 4: /* a tuple */
-        out_tagged(out, 105, length, 4);
-        out_fill(out, length, 106);
+        out_tagged(out, ETF_LARGE_TUPLE, length, 4);
+        out_fill(out, length, ETF_NIL);
         break;
     case 5: /* levels */
         for (uint32_t i = 0; i < (length > 8192 ? 10000 : length); i++)
-            out_tagged(out, 104, 1, 1);
-        out_number(out, 106, 1);
+            out_tagged(out, ETF_SMALL_TUPLE, 1, 1);
+        out_number(out, ETF_NIL, 1);
         break;
     case 6: /* an atom that may not be there */
         memset(name, 'q', sizeof name);
@@ -213,36 +215,36 @@ static void out_term(struct hostile_out *out, int depth)
         out_atom(out, name, length % 256);
         break;
     case 7: /* a pid, a port, a reference of another node */
-        out_number(out, 88, 1);
+        out_number(out, ETF_NEW_PID, 1);
         out_atom(out, "nonode@nohost", 13);
         out_number(out, any, 8);
         out_number(out, any >> 8, 4);
         break;
     case 8:
-        out_tagged(out, 90, any % 7, 2);
+        out_tagged(out, ETF_NEWER_REFERENCE, any % 7, 2);
         out_atom(out, "nonode@nohost", 13);
         for (uint64_t i = 0; i < any % 7 + 1; i++)
             out_number(out, any, 4);
         break;
     case 9:
-        out_number(out, 120, 1);
+        out_number(out, ETF_V4_PORT, 1);
         out_atom(out, "nonode@nohost", 13);
         out_number(out, any, 8);
         out_number(out, 1, 4);
         break;
     case 10: /* an external fun */
-        out_number(out, 113, 1);
+        out_number(out, ETF_EXPORT, 1);
         out_atom(out, "lists", 5);
         out_atom(out, any >> 60 ? "map" : "qqqq", any >> 60 ? 3 : 4);
-        out_tagged(out, 97, 2, 1);
+        out_tagged(out, ETF_SMALL_INTEGER, 2, 1);
         break;
     case 11: /* keys that are long */
-        out_tagged(out, 116, 33, 4);
+        out_tagged(out, ETF_MAP, 33, 4);
         for (uint64_t i = 0; i < 33; i++) {
-            out_tagged(out, 107, 500 + 8, 2);
+            out_tagged(out, ETF_STRING, 500 + 8, 2);
             out_fill(out, 500, 'k');
             out_number(out, i, 8);
-            out_number(out, 106, 1);
+            out_number(out, ETF_NIL, 1);
         }
         break;
     }
@@ -252,7 +254,7 @@ static size_t hostile_large(uint8_t *place, size_t room, uint64_t *seed)
 {
     struct hostile_out out = {.place = place, .room = room, .seed = seed};
 
-    out_number(&out, 131, 1);
+    out_number(&out, ETF_VERSION, 1);
     out_term(&out, 0);
     return out.size;
 }
@@ -303,7 +305,7 @@ static void hostile_reply(struct hostile *hostile, uint32_t index)
     __atomic_store_n(&slot->state, use | RING_REPLY | (hostile_random(seed) & RING_WAIT),
                      __ATOMIC_RELEASE);
     __atomic_fetch_or(&header->done[index / 64], UINT64_C(1) << index % 64, __ATOMIC_SEQ_CST);
-    bell_ring(&(struct bell){BELL_DEFAULT, &header->vm_bell, -1, -1});
+    bell_ring(&header->vm_bell);
 }
 
 static void *hostile_answer(void *arg)

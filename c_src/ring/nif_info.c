@@ -1,11 +1,9 @@
-/* nif_info.h - what one may ask of rings: the least busy one, whose a proxy is, whether it lives,
- * counters.
- *
- * Private to tame_ring_nif.c, which includes it behind its helpers. */
-#ifndef TAME_RING_NIF_INFO_H
-#define TAME_RING_NIF_INFO_H
+/* nif_info.c - what one may ask of rings: the least busy one, whose a proxy is, whether it lives,
+ * counters. */
+#include "nif_functions.h"
+#include "nif_slots.h"
 
-static ERL_NIF_TERM choose(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+ERL_NIF_TERM nif_choose(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     /* (Rings, From) -> Index */
     const ERL_NIF_TERM *rings;
@@ -37,7 +35,7 @@ static ERL_NIF_TERM choose(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return enif_make_int(env, chosen + 1);
 }
 
-static ERL_NIF_TERM home(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+ERL_NIF_TERM nif_home(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     /* (Rings, Ref) -> Index | gone | none */
     struct library *library = library_of(env);
@@ -57,11 +55,11 @@ static ERL_NIF_TERM home(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return library->am_gone;
 }
 
-static ERL_NIF_TERM pulse(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+ERL_NIF_TERM nif_pulse(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     /* (Ring) -> {Answered, InUse, OldestMs} */
     struct ring *ring;
-    const uint64_t now_ns = ring_now_ns();
+    const uint64_t now_ns = tame_now_ns();
     uint64_t answered = 0, in_use = 0, oldest_ns = 0;
 
     (void)argc;
@@ -89,14 +87,14 @@ static ERL_NIF_TERM pulse(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
                             enif_make_uint64(env, oldest_ns / 1000000));
 }
 
-static ERL_NIF_TERM abandoned(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+ERL_NIF_TERM nif_abandoned(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     /* (Ring, Ms) -> {Taken, Untouched}: calls that are not answered though nobody has wanted them
      * for this long, by whether the host says that a worker is at them. Untouched is 0 while a
      * worker is at any call at all. */
     struct ring *ring;
     unsigned ms, taken = 0, untouched = 0, at_work = 0;
-    const uint64_t now_ns = ring_now_ns();
+    const uint64_t now_ns = tame_now_ns();
 
     (void)argc;
     if (!enif_get_uint(env, argv[1], &ms))
@@ -128,14 +126,14 @@ static uint64_t read_counter(const uint64_t *counter)
     return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
-static ERL_NIF_TERM info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+ERL_NIF_TERM nif_info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     /* (Ring) -> map; of a lost ring, with zeros */
     enum { ROWS = 18 };
     const char *const names[ROWS] = {
         "slots",   "slot_bytes",   "request_bytes",    "reply_bytes",   "slots_in_use",
         "in_line", "region_bytes", "region_bytes_max", "leases_unused", "resources",
-        "calls",   "spins",        "spins_paid",       "looks_paid",    "waits",
+        "calls",   "spins",        "spins_paid",       "polls_paid",    "waits",
         "lined",   "busy",         "bad_replies",
     };
     uint64_t values[ROWS] = {0};
@@ -168,7 +166,7 @@ static ERL_NIF_TERM info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
             read_counter(&ring->calls),
             read_counter(&ring->spins),
             read_counter(&ring->spins_paid),
-            read_counter(&ring->looks_paid),
+            read_counter(&ring->polls_paid),
             read_counter(&ring->waits),
             read_counter(&ring->lined),
             read_counter(&ring->busy),
@@ -184,5 +182,3 @@ static ERL_NIF_TERM info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
                                 enif_make_uint64(env, values[i]), &map);
     return map;
 }
-
-#endif

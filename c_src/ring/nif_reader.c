@@ -1,27 +1,18 @@
-/* vm_reader.h - the thread that tells callers that their late replies are there.
- *
- * Private to tame_ring_nif.c. One reader per ring. It sleeps on the VM's doorbell, sends {Ref,
- * ready} to the callers that wait in receive, frees the slots of those that do not wait any more,
- * drops holds on leases, and gives purged regions back. It looks at everything once a second,
- * whatever the host does with the bell.
- *
- * It is no scheduler, so it makes no term: the emulator sorts large maps, for one, with data that
- * only a scheduler has. The message was made by the caller; the reply is decoded by the caller. */
-#ifndef TAME_RING_VM_READER_H
-#define TAME_RING_VM_READER_H
+/* nif_reader.c - what the reader thread does, until its ring is closed. */
+#include "nif_reader.h"
+#include "nif_leases.h"
+#include "nif_slots.h"
 
-#include "vm_leases.h"
-
-#define READER_LOOK_MS 1000
+#define READER_CHECK_MS 1000
 
 /* After this number of wake-ups in a row without work the reader sleeps for a millisecond. */
 #define READER_FALSE_ALARMS 64
 
-/* When a ring is closed, callers whose replies are there may take them for so long. */
+/* How long after a ring is closed its callers may take the replies that are there. */
 #define READER_LAST_CALLS_MS 5000
 
 /* Tells the caller of a slot, which is EXCLUSIVE, to take its reply. */
-static inline void tell(struct ring *ring, uint32_t index, uint64_t id)
+static void tell(struct ring *ring, uint32_t index, uint64_t id)
 {
     struct slot *slot = &ring->slots[index];
     ErlNifEnv *const env = slot->waiter.env;
@@ -30,9 +21,9 @@ static inline void tell(struct ring *ring, uint32_t index, uint64_t id)
 
     slot->waiter.env = NULL; /* ours now: the slot may be the next call's as soon as it is TOLD */
     set_phase(slot, id, TOLD);
-    /* A caller that has died: caller_down may have passed by while the slot was EXCLUSIVE, or may
+    /* A caller that has died: process_down may have passed by while the slot was EXCLUSIVE, or may
      * be here just now. One of the two gets the slot. Its monitor is gone with the process. */
-    if (!enif_send(NULL, &pid, env, message) && turn(slot, id, TOLD, EXCLUSIVE)) {
+    if (!enif_send(NULL, &pid, env, message) && claim(slot, id, TOLD, EXCLUSIVE)) {
         slot->waiter.monitored = 0;
         abandon_slot(ring, index, id);
     }
@@ -40,7 +31,7 @@ static inline void tell(struct ring *ring, uint32_t index, uint64_t id)
 }
 
 /* Frees a slot, which is EXCLUSIVE, whose reply nobody wants; but the leases behind it are used. */
-static inline void discard(struct ring *ring, uint32_t index, uint64_t id)
+static void discard(struct ring *ring, uint32_t index, uint64_t id)
 {
     struct ring_reply reply;
     const char *wrong = ring_vm_reply(&ring->vm, index, &reply);
@@ -50,8 +41,8 @@ static inline void discard(struct ring *ring, uint32_t index, uint64_t id)
     finish_slot(ring, index, id, wrong == NULL ? &reply : NULL);
 }
 
-/* Looks at one slot. Returns whether there was something to do. */
-static inline int deliver(struct ring *ring, uint32_t index)
+/* Delivers the reply of one slot. Returns whether there was something to do. */
+static int deliver(struct ring *ring, uint32_t index)
 {
     struct slot *slot = &ring->slots[index];
     const uint64_t word = __atomic_load_n(&slot->word, __ATOMIC_SEQ_CST);
@@ -60,15 +51,15 @@ static inline int deliver(struct ring *ring, uint32_t index)
 
     if ((phase != WAITING && phase != ABANDONED) || !ring_vm_replied(&ring->vm, index, use_of(id)))
         return 0;
-    if (phase == WAITING && turn(slot, id, WAITING, EXCLUSIVE))
+    if (phase == WAITING && claim(slot, id, WAITING, EXCLUSIVE))
         tell(ring, index, id);
-    else if (turn(slot, id, ABANDONED, EXCLUSIVE))
+    else if (claim(slot, id, ABANDONED, EXCLUSIVE))
         discard(ring, index, id);
     return 1;
 }
 
 /* Delivers what is marked, by the host or by a NIF. */
-static inline int deliver_marked(struct ring *ring)
+static int deliver_marked(struct ring *ring)
 {
     int delivered = 0;
 
@@ -90,13 +81,13 @@ static inline int deliver_marked(struct ring *ring)
     return delivered;
 }
 
-static inline void deliver_all(struct ring *ring)
+static void deliver_all(struct ring *ring)
 {
     for (uint32_t i = 0; i < ring->vm.geometry.slots; i++)
         (void)deliver(ring, i);
 }
 
-static inline int anything_marked(struct ring *ring)
+static int anything_marked(struct ring *ring)
 {
     for (uint32_t i = 0; i < (ring->vm.geometry.slots + 63) / 64; i++)
         if (__atomic_load_n(&ring->vm.header->done[i], __ATOMIC_SEQ_CST) != 0 ||
@@ -106,7 +97,7 @@ static inline int anything_marked(struct ring *ring)
 }
 
 /* Purges and frees what waits for it. */
-static inline int purge_regions(struct ring *ring)
+static int purge_regions(struct ring *ring)
 {
     int purged = 0;
 
@@ -129,13 +120,13 @@ static inline int purge_regions(struct ring *ring)
 
 /* The host is down: tells everybody who waits to come and hear it. A caller that begins to wait
  * from now on sees that the ring is closed, after it said so. */
-static inline void dismiss_all(struct ring *ring)
+static void dismiss_all(struct ring *ring)
 {
     for (uint32_t i = 0; i < ring->vm.geometry.slots; i++) {
         struct slot *slot = &ring->slots[i];
         const uint64_t id = __atomic_load_n(&slot->word, __ATOMIC_SEQ_CST) >> 3;
 
-        if (turn(slot, id, WAITING, EXCLUSIVE))
+        if (claim(slot, id, WAITING, EXCLUSIVE))
             tell(ring, i, id);
     }
     for (;;) {
@@ -146,7 +137,7 @@ static inline void dismiss_all(struct ring *ring)
         entry = ring->line.first;
         if (entry != NULL) {
             leave_line(ring, entry);
-            line_add(&ring->dismissed, entry); /* its caller, or caller_down, takes it out */
+            line_add(&ring->dismissed, entry); /* its caller, or process_down, takes it out */
             waiter = entry->waiter;
             entry->waiter.env = NULL;
         }
@@ -161,7 +152,7 @@ static inline void dismiss_all(struct ring *ring)
 }
 
 /* Whether a caller may still read what is in a slot. */
-static inline int callers_in_slots(struct ring *ring)
+static int callers_in_slots(struct ring *ring)
 {
     for (uint32_t i = 0; i < ring->vm.geometry.slots; i++) {
         const enum phase phase = __atomic_load_n(&ring->slots[i].word, __ATOMIC_SEQ_CST) & 7;
@@ -172,19 +163,19 @@ static inline int callers_in_slots(struct ring *ring)
     return 0;
 }
 
-static inline int is_stopped(struct ring *ring)
+static int is_stopped(struct ring *ring)
 {
     return (int)__atomic_load_n(&ring->stop, __ATOMIC_SEQ_CST);
 }
 
 /* Returns 0 when nobody rang. */
-static inline int sleep_until_rung(struct ring *ring, uint32_t look)
+static int sleep_until_rung(struct ring *ring, uint32_t bell)
 {
     int rung = 1;
 
     __atomic_store_n(&ring->vm.header->vm_sleeps, 1, __ATOMIC_SEQ_CST);
     if (!anything_marked(ring) && !is_closed(ring) && !is_stopped(ring))
-        rung = bell_wait(&ring->vm.vm_bell, look, READER_LOOK_MS);
+        rung = bell_wait(&ring->vm.header->vm_bell, bell, READER_CHECK_MS);
     if (!rung) {
         deliver_all(ring);
         (void)flush_gone(ring);
@@ -193,8 +184,7 @@ static inline int sleep_until_rung(struct ring *ring, uint32_t look)
     return rung;
 }
 
-/* The ring is closed: the last that a reader does. */
-static inline void reader_end(struct ring *ring)
+void reader_end(struct ring *ring)
 {
     dismiss_all(ring);
     for (int ms = 0; ms < READER_LAST_CALLS_MS && !is_stopped(ring) && callers_in_slots(ring); ms++)
@@ -212,15 +202,14 @@ static inline void reader_end(struct ring *ring)
     __atomic_store_n(&ring->reader_done, 1, __ATOMIC_RELEASE);
 }
 
-/* Ends when the ring is closed; or when it is stopped, and another reader takes the ring over. */
-static inline void *reader(void *arg)
+void *reader(void *arg)
 {
     struct ring *ring = arg;
     int false_alarms = 0;
 
     deliver_all(ring); /* who rang while there was no reader was not heard */
     while (!is_closed(ring) && !is_stopped(ring)) {
-        const uint32_t look = bell_look(&ring->vm.vm_bell);
+        const uint32_t bell = bell_read(&ring->vm.header->vm_bell);
         int busy = deliver_marked(ring);
 
         busy |= purge_regions(ring);
@@ -232,11 +221,9 @@ static inline void *reader(void *arg)
         }
         if (false_alarms > READER_FALSE_ALARMS)
             (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
-        false_alarms = sleep_until_rung(ring, look) ? false_alarms + 1 : 0;
+        false_alarms = sleep_until_rung(ring, bell) ? false_alarms + 1 : 0;
     }
     if (is_closed(ring))
         reader_end(ring);
     return NULL;
 }
-
-#endif
