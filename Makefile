@@ -6,7 +6,7 @@
 # And for those who work on tame:
 #
 #   make build    natives, the report's page script, Erlang and Elixir; warnings are errors
-#   make check    formatting and generated files
+#   make check    formatting, and what may include what (tools/floors)
 #   make soak     30 minutes of isolated libraries under load while everything goes wrong
 #   make bench    the published figures, each from its script in bench/
 #   make matrix   build and test on OTP 27 and 29 too, each in a Debian root of its own
@@ -36,7 +36,7 @@ build: natives assets
 	cd labs && $(MIX) compile --warnings-as-errors
 
 natives:
-	@$(MAKE) --no-print-directory -s -C c_src all programs
+	@$(MAKE) --no-print-directory -s -C c_src
 	@$(MAKE) --no-print-directory -s -C labs/c_src
 
 # The page's script and style, bundled from npm packages; rebuilt when a source is newer.
@@ -52,6 +52,7 @@ $(ASSETS): labs/assets/node_modules/.package-lock.json labs/assets/page.js labs/
 check:
 	$(MIX) format --check-formatted
 	clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h')
+	tools/floors c_include/tame c_src/ring c_src/host
 
 test-c:
 	@$(MAKE) --no-print-directory -s -C c_src test
@@ -64,9 +65,11 @@ test-beam:
 # takes its memory from malloc, where the address sanitizer sees it. Leaks are not looked for: the
 # emulator itself keeps memory to its end.
 SANITIZED := $(CURDIR)/c_src/build/sanitized
+SANITIZED_FLAGS := CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
 test-sanitized:
-	@for part in "c_src all programs" "labs/c_src all"; do $(MAKE) --no-print-directory -s -C $$part OUT=$(SANITIZED) \
-	    CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer" || exit 1; done
+	@$(MAKE) --no-print-directory -s -C c_src ring-echo TEST_BUILD=$(SANITIZED) $(SANITIZED_FLAGS)
+	@for part in c_src labs/c_src; do \
+	    $(MAKE) --no-print-directory -s -C $$part OUT=$(SANITIZED) $(SANITIZED_FLAGS) || exit 1; done
 	cd test && TAME_NATIVE_DIR=$(SANITIZED) TAME_LABS_NATIVE_DIR=$(SANITIZED) \
 	TAME_TEST_RING_ECHO=$(SANITIZED)/tame_ring_echo ASAN_OPTIONS=detect_leaks=0 ERL_FLAGS="+Mea min" \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
@@ -115,11 +118,11 @@ docs:
 
 DOCS := tmp/docs
 docs-here: natives
-	$(MIX) compile
+	cd labs && $(MIX) compile
 	rm -rf $(DOCS) doc && mkdir -p $(DOCS)/ebin
-	cp _build/mix/dev/lib/tame/ebin/* $(DOCS)/ebin/ && ln -s ../../priv $(DOCS)/priv
-	tools/erldoc src $(DOCS)/src
-	erlc +debug_info -I src -pa $(DOCS)/ebin -o $(DOCS)/ebin $(DOCS)/src/*.erl
+	cp _build/mix/dev/lib/tame/ebin/* _build/mix/dev/lib/tame_labs/ebin/* $(DOCS)/ebin/
+	tools/erldoc $(DOCS)/src src labs
+	erlc +debug_info -I src/isolate -pa $(DOCS)/ebin -o $(DOCS)/ebin $(DOCS)/src/*.erl
 	ex_doc Tame $$(erl -noinput -eval '{ok,[{_,_,A}]}=file:consult("src/tame.app.src"), \
 	    io:put_chars(proplists:get_value(vsn, A)), halt().') $(DOCS)/ebin \
 	    --config docs/ex_doc.exs --proglang erlang --warnings-as-errors --formatter html --output doc
@@ -129,7 +132,8 @@ bench: build
 
 clean:
 	$(MAKE) -C c_src clean
-	rm -rf _build priv/report report tmp labs/assets/node_modules
+	$(MAKE) -C labs/c_src clean
+	rm -rf _build labs/priv/report report tmp labs/assets/node_modules
 	for example in examples/*/; do $(MAKE) -C $$example clean; done
 
 .PHONY: report test deps-report deps-test build natives assets check test-c test-beam test-sanitized test-fuzz soak \

@@ -22,8 +22,8 @@ JAVAC = $(shell command -v javac)
 
 # One folder for each emulator, because a library built for a newer one does not load in an older one.
 OUT ?= $(HERE)../priv/erts-$(ERTS_VERSION)
-# Objects, and programs for tests and benches: never in OUT, because a release takes priv as it is.
-BUILD := $(HERE)build/$(notdir $(OUT))
+# Objects, and programs for tests: never in OUT, because a release takes priv as it is.
+BUILD := $(HERE)build/erts-$(ERTS_VERSION)
 TEST_BUILD := $(HERE)build/test
 
 ifeq ($(ERTS_VERSION),)

@@ -61,12 +61,14 @@ defmodule Tame.RingScenarios do
     {Task.await(waits), Task.await(in_line), rest}
   end
 
-  # The NIF in a folder of its own: the emulator loads them as another library.
+  # The natives of a folder of their own: the emulator loads them as another library.
   defp in_folder(round) do
     from = List.to_string(:tame_native.dir())
     folder = Path.join(System.tmp_dir!(), "tame_ring_#{System.pid()}_#{round}")
     File.mkdir_p!(folder)
+
     File.cp!(Path.join(from, "tame_ring_nif.so"), Path.join(folder, "tame_ring_nif.so"))
+
     if round > 0, do: File.rm_rf!(from)
     :os.putenv(~c"TAME_NATIVE_DIR", String.to_charlist(folder))
   end
