@@ -1,8 +1,9 @@
 [
   inputs: [
-    "{mix,.formatter,labs/mix,test/mix}.exs",
+    "{mix,.formatter}.exs",
+    "{labs,test}/mix.exs",
     "{lib,test,bench,soak}/**/*.{ex,exs}",
-    "labs/{latency,reductions,contention,audit,watch,calibrate,report,shared,jobs,tasks}/**/*.ex",
+    "labs/{latency,reductions,contention,collapse,audit,watch,calibrate,report,shared,jobs,tasks}/**/*.ex",
     "examples/*/mix.exs",
     "examples/*/{config,lib,test}/**/*.{ex,exs}"
   ],

@@ -4,7 +4,7 @@
 RING := $(HERE)ring/
 RING_H := $(wildcard $(RING)*.h)
 
-PEERS := $(HERE)../labs/c_src/peers/
+PEERS := $(HERE)../labs/c_src/programs/
 TARGETS += $(OUT)/tame_ring_nif.so $(OUT)/tame_ring_echo
 
 $(OUT)/tame_ring_nif.so: $(RING)tame_ring_nif.c $(RING_H)

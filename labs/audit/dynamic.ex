@@ -6,7 +6,8 @@ defmodule Tame.Audit.Dynamic do
   of the whole audit does not suffice. A call that hangs is ended with its VM.
   """
 
-  alias Tame.Audit.{Advice, Growth, Peer, Point, Target, Verdict}
+  alias Tame.Audit.{Advice, Growth, Peer, Point, Verdict}
+  alias Tame.{Duration, FunctionName}
 
   @typedoc "What was seen of one function. `:about` is its input in words, `:notes` what was not tried and why."
   @type t :: %{
@@ -54,7 +55,7 @@ defmodule Tame.Audit.Dynamic do
   @doc "Audits one function. The error is one line that names it."
   @spec audit(mfa(), options()) :: {:ok, t()} | {:error, String.t()}
   def audit(mfa, options) do
-    text = Target.function_text(mfa)
+    text = FunctionName.text(mfa)
 
     with {:ok, peer} <- Peer.start() do
       run = %{
@@ -143,7 +144,7 @@ defmodule Tame.Audit.Dynamic do
 
     cond do
       next_us > limit_us ->
-        "a call would take about #{Verdict.time(next_us)}, and the limit is #{Verdict.time(limit_us)}"
+        "a call would take about #{Duration.measured(next_us)}, and the limit is #{Duration.measured(limit_us)}"
 
       now_ms() - run.started + @calls * next_us / 1000 > @total_ms ->
         "it would take too long"

@@ -5,7 +5,7 @@ defmodule Tame.Audit.Format do
 
   alias Tame.Audit.{Diff, Library, Verdict}
   alias Tame.{JSON, TextTable}
-  alias Tame.Report.Number
+  alias Tame.Number
 
   @kinds %{normal: "normal", dirty_cpu: "dirty CPU", dirty_io: "dirty I/O", unknown: "unknown"}
 

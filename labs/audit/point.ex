@@ -28,9 +28,6 @@ defmodule Tame.Audit.Point do
   """
   @type t :: %__MODULE__{}
 
-  # What 1 ms of a scheduler is worth at least.
-  @reductions_per_us 4
-
   @doc "Figures of a size, from the readings of single calls, the reading of calls in a row or nil, the shares of a call that one NIF and garbage collections had, and a wait."
   @spec new(pos_integer(), [map()], nil | map(), map(), nil | non_neg_integer()) :: t()
   def new(bytes, [_ | _] = calls, loop, shares, dirty_wait_ns) do
@@ -79,10 +76,7 @@ defmodule Tame.Audit.Point do
   defp own(ns, reading, kind), do: max(ns - Map.fetch!(reading.stolen_ns, kind), 0)
 
   defp charge_ratio(%{normal: %{total_ns: total_ns}, reductions: reductions} = reading) do
-    case own(total_ns, reading, :normal) do
-      0 -> nil
-      used_ns -> reductions / (@reductions_per_us * used_ns / 1000)
-    end
+    Tame.Charge.ratio(reductions, own(total_ns, reading, :normal))
   end
 
   defp us(ns), do: ns / 1000

@@ -119,31 +119,31 @@ many(Spec, Times) ->
 %% Calls in a row for that long, by so many processes at once, of which one is watched; and how long dirty work waited
 %% beside them.
 -spec loop(spec(), #{ms := pos_integer(), callers := pos_integer(), dirty := dirty_cpu | dirty_io}) ->
-    {ok, reading(), DirtyWait_ns :: non_neg_integer()} | failure().
+    {ok, reading(), DirtyWaitNs :: non_neg_integer()} | failure().
 loop(Spec, #{ms := Ms, callers := Callers, dirty := Kind}) ->
     looking(fun() ->
         Others = [element(1, start(Spec, {loop, Ms}, false, at(?WORK))) || _ <- lists:seq(2, Callers)],
         _ = [receive {Pid, ready} -> Pid ! go after 5000 -> ok end || Pid <- Others],
-        Probe = tame_contention_probes:start(Kind, #{period_ms => 5, second_ms => 5, collector => self()}),
+        Asker = tame_asker:start(Kind, #{period_ms => 5, second_ms => 5, collector => self()}),
         Answer = watched(Spec, {loop, Ms}, 0),
-        Wait_ns = longest_wait(0, none),
-        true = tame_contention_probes:stop(Probe),
+        WaitNs = longest_wait(0, none),
+        true = tame_asker:stop(Asker),
         _ = [exit(Pid, kill) || Pid <- Others],
         case Answer of
-            {ok, Reading} -> {ok, Reading, Wait_ns};
+            {ok, Reading} -> {ok, Reading, WaitNs};
             Error -> Error
         end
     end).
 
 %% A question that is not answered yet counts with its length so far.
-longest_wait(Longest_ns, Asked_ns) ->
+longest_wait(LongestNs, AskedNs) ->
     receive
-        {tame_contention_probes, _, asked, Ns} -> longest_wait(Longest_ns, Ns);
-        {tame_contention_probes, _, got, Ns} -> longest_wait(max(Longest_ns, Ns - Asked_ns), none)
+        {tame_asker, _, asked, Ns} -> longest_wait(LongestNs, Ns);
+        {tame_asker, _, got, Ns} -> longest_wait(max(LongestNs, Ns - AskedNs), none)
     after 0 ->
-        case Asked_ns of
-            none -> Longest_ns;
-            _ -> max(Longest_ns, erlang:monotonic_time(nanosecond) - Asked_ns)
+        case AskedNs of
+            none -> LongestNs;
+            _ -> max(LongestNs, erlang:monotonic_time(nanosecond) - AskedNs)
         end
     end.
 
@@ -151,37 +151,37 @@ longest_wait(Longest_ns, Asked_ns) ->
 %% free, and the VM used no CPU any more: whatever of their work goes on shows in one of these.
 -spec kill(spec(), #{after_ms := pos_integer(), callers := pos_integer()}) ->
     {ok, #{down_ns := non_neg_integer(), dirty_ns := non_neg_integer(), cpu_ns := non_neg_integer()}} | failure().
-kill(#{limit_ms := Limit_ms} = Spec, #{after_ms := After_ms, callers := Callers}) ->
+kill(#{limit_ms := LimitMs} = Spec, #{after_ms := AfterMs, callers := Callers}) ->
     looking(fun() ->
         Workers = [start(Spec, once, false, at(?WORK)) || _ <- lists:seq(1, Callers)],
-        case [ok || {Pid, _} <- Workers, receive {Pid, ready} -> true after Limit_ms -> false end] of
+        case [ok || {Pid, _} <- Workers, receive {Pid, ready} -> true after LimitMs -> false end] of
             Ready when length(Ready) =:= Callers ->
                 _ = [Pid ! go || {Pid, _} <- Workers],
-                receive after After_ms -> ok end,
-                {ok, killed(Workers, Limit_ms)};
+                receive after AfterMs -> ok end,
+                {ok, killed(Workers, LimitMs)};
             _ ->
                 {error, hangs}
         end
     end).
 
-killed(Workers, Limit_ms) ->
+killed(Workers, LimitMs) ->
     Looker = self(),
     Pids = [Pid || {Pid, _} <- Workers],
     Mourner = spawn_opt(fun() -> gone(Looker, [monitor(process, Pid) || Pid <- Pids]) end, [link | at(?LOOK)]),
-    Start_ns = erlang:monotonic_time(nanosecond),
+    StartNs = erlang:monotonic_time(nanosecond),
     _ = [exit(Pid, kill) || Pid <- Pids],
-    Probe = spawn_opt(fun() -> Looker ! {self(), tame_cuts:dirty_cpu_clock()} end, [link | at(?LOOK)]),
-    Cpu_ns = idle(Start_ns, Limit_ms, element(1, statistics(runtime)), 0) - Start_ns,
+    Asker = spawn_opt(fun() -> Looker ! {self(), tame_thousand_cuts:dirty_cpu_clock()} end, [link | at(?LOOK)]),
+    CpuNs = idle(StartNs, LimitMs, element(1, statistics(runtime)), 0) - StartNs,
     #{
-        down_ns => since(Mourner, Start_ns, Limit_ms),
-        dirty_ns => since(Probe, Start_ns, Limit_ms),
-        cpu_ns => Cpu_ns
+        down_ns => since(Mourner, StartNs, LimitMs),
+        dirty_ns => since(Asker, StartNs, LimitMs),
+        cpu_ns => CpuNs
     }.
 
-since(Pid, Start_ns, Limit_ms) ->
+since(Pid, StartNs, LimitMs) ->
     receive
-        {Pid, Ns} -> Ns - Start_ns
-    after Limit_ms -> Limit_ms * 1_000_000
+        {Pid, Ns} -> Ns - StartNs
+    after LimitMs -> LimitMs * 1_000_000
     end.
 
 gone(Looker, Refs) ->
@@ -189,15 +189,15 @@ gone(Looker, Refs) ->
     Looker ! {self(), erlang:monotonic_time(nanosecond)}.
 
 %% The end of the last portion of 5 ms in which there was work, seen from four without.
-idle(Start_ns, Limit_ms, Before_ms, Idle) ->
+idle(StartNs, LimitMs, BeforeMs, Idle) ->
     receive after 5 -> ok end,
-    {Now_ms, _} = statistics(runtime),
-    Now_ns = erlang:monotonic_time(nanosecond),
+    {NowMs, _} = statistics(runtime),
+    NowNs = erlang:monotonic_time(nanosecond),
     if
-        Now_ns - Start_ns > Limit_ms * 1_000_000 -> Now_ns;
-        Now_ms - Before_ms >= 3 -> idle(Start_ns, Limit_ms, Now_ms, 0);
-        Idle =:= 3 -> max(Start_ns, Now_ns - 20_000_000);
-        true -> idle(Start_ns, Limit_ms, Now_ms, Idle + 1)
+        NowNs - StartNs > LimitMs * 1_000_000 -> NowNs;
+        NowMs - BeforeMs >= 3 -> idle(StartNs, LimitMs, NowMs, 0);
+        Idle =:= 3 -> max(StartNs, NowNs - 20_000_000);
+        true -> idle(StartNs, LimitMs, NowMs, Idle + 1)
     end.
 
 %% ---- one process that calls ----------------------------------------------------------------------
@@ -236,42 +236,42 @@ work(Looker, #{target := {Module, Function, Arity}, input := Input, bytes := Byt
 
 work(Module, Function, Args, How, true) ->
     {ok, Watch} = tame_slices:start(self(), #{keep => 2, scheduler => look()}),
-    {Calls, Elapsed_ns} = run(Module, Function, Args, How),
-    {Calls, Elapsed_ns, tame_slices:stop(Watch)};
+    {Calls, ElapsedNs} = run(Module, Function, Args, How),
+    {Calls, ElapsedNs, tame_slices:stop(Watch)};
 work(Module, Function, Args, How, false) ->
-    {Calls, Elapsed_ns} = run(Module, Function, Args, How),
-    {Calls, Elapsed_ns, none}.
+    {Calls, ElapsedNs} = run(Module, Function, Args, How),
+    {Calls, ElapsedNs, none}.
 
 look() -> min(?LOOK, erlang:system_info(schedulers)).
 
 run(Module, Function, Args, once) ->
-    Start_ns = erlang:monotonic_time(nanosecond),
+    StartNs = erlang:monotonic_time(nanosecond),
     _ = apply(Module, Function, Args),
-    {1, erlang:monotonic_time(nanosecond) - Start_ns};
+    {1, erlang:monotonic_time(nanosecond) - StartNs};
 run(Module, Function, Args, {loop, Ms}) ->
-    Start_ns = erlang:monotonic_time(nanosecond),
-    repeat(Module, Function, Args, Start_ns, Start_ns + Ms * 1_000_000, 1).
+    StartNs = erlang:monotonic_time(nanosecond),
+    repeat(Module, Function, Args, StartNs, StartNs + Ms * 1_000_000, 1).
 
-repeat(Module, Function, Args, Start_ns, End_ns, Calls) ->
+repeat(Module, Function, Args, StartNs, EndNs, Calls) ->
     _ = apply(Module, Function, Args),
     case erlang:monotonic_time(nanosecond) of
-        Now_ns when Now_ns >= End_ns -> {Calls, Now_ns - Start_ns};
-        _ -> repeat(Module, Function, Args, Start_ns, End_ns, Calls + 1)
+        NowNs when NowNs >= EndNs -> {Calls, NowNs - StartNs};
+        _ -> repeat(Module, Function, Args, StartNs, EndNs, Calls + 1)
     end.
 
-watched(#{limit_ms := Limit_ms} = Spec, How, More_ms) ->
+watched(#{limit_ms := LimitMs} = Spec, How, MoreMs) ->
     {Pid, Ref} = start(Spec, How, true, at(?WORK)),
-    case next(Pid, Ref, Limit_ms) of
+    case next(Pid, Ref, LimitMs) of
         ready ->
             Threads = threads(),
             {ok, Neighbour} = tame_neighbour:start(#{scheduler => ?WORK}),
-            Before_ns = stolen_ns(Threads),
+            BeforeNs = stolen_ns(Threads),
             Pid ! go,
-            case next(Pid, Ref, Limit_ms + More_ms) of
-                {done, {Calls, Elapsed_ns, Slices}} ->
+            case next(Pid, Ref, LimitMs + MoreMs) of
+                {done, {Calls, ElapsedNs, Slices}} ->
                     Late = tame_neighbour:stop(Neighbour),
-                    Stolen_ns = maps:map(fun(Kind, Ns) -> Ns - maps:get(Kind, Before_ns) end, stolen_ns(Threads)),
-                    {ok, reading(Calls, Elapsed_ns, Slices, Stolen_ns, tame_histogram:max(Late))};
+                    StolenNs = maps:map(fun(Kind, Ns) -> Ns - maps:get(Kind, BeforeNs) end, stolen_ns(Threads)),
+                    {ok, reading(Calls, ElapsedNs, Slices, StolenNs, tame_histogram:max(Late))};
                 {failed, Why} ->
                     {error, Why}
             end;
@@ -279,27 +279,27 @@ watched(#{limit_ms := Limit_ms} = Spec, How, More_ms) ->
             {error, Why}
     end.
 
-next(Pid, Ref, Limit_ms) ->
+next(Pid, Ref, LimitMs) ->
     receive
         {Pid, What} -> What;
         {'DOWN', Ref, process, Pid, Reason} -> {failed, {raised, words(Reason)}}
-    after Limit_ms -> {failed, hangs}
+    after LimitMs -> {failed, hangs}
     end.
 
-reading(Calls, Elapsed_ns, #{normal := Normal, dirty := Dirty, reductions := Reductions}, Stolen_ns, Late_ns) ->
+reading(Calls, ElapsedNs, #{normal := Normal, dirty := Dirty, reductions := Reductions}, StolenNs, LateNs) ->
     #{
         calls => Calls,
-        elapsed_ns => Elapsed_ns,
+        elapsed_ns => ElapsedNs,
         normal => share(Normal),
         dirty => share(Dirty),
         reductions => Reductions,
-        stolen_ns => Stolen_ns,
-        neighbour_ns => Late_ns
+        stolen_ns => StolenNs,
+        neighbour_ns => LateNs
     }.
 
-share(#{longest_ns := Longest_ns, total_ns := Total_ns, histogram := Histogram, count := Count}) ->
-    Median_ns = case Count of 0 -> 0; _ -> tame_histogram:percentile(Histogram, 50.0) end,
-    #{longest_ns => Longest_ns, median_ns => min(Median_ns, Longest_ns), total_ns => Total_ns}.
+share(#{longest_ns := LongestNs, total_ns := TotalNs, histogram := Histogram, count := Count}) ->
+    MedianNs = case Count of 0 -> 0; _ -> tame_histogram:percentile(Histogram, 50.0) end,
+    #{longest_ns => LongestNs, median_ns => min(MedianNs, LongestNs), total_ns => TotalNs}.
 
 words({Reason, [{_, _, _, _} | _]}) -> words(Reason);
 words(Reason) -> unicode:characters_to_binary(io_lib:format("~tP", [Reason, 8])).
@@ -308,22 +308,22 @@ words(Reason) -> unicode:characters_to_binary(io_lib:format("~tP", [Reason, 8]))
 
 %% By call trace, which shows a call and its return whatever lies between: a call that yields is as long as its slices
 %% together. Only the NIFs of the target's own module are looked at.
-with_shares(#{target := {Module, _, _}, limit_ms := Limit_ms} = Spec, Readings) ->
+with_shares(#{target := {Module, _, _}, limit_ms := LimitMs} = Spec, Readings) ->
     Match = [{'_', [], [{return_trace}]}],
     _ = [erlang:trace_pattern({Module, F, A}, Match, [local]) || {F, A} <- Module:module_info(nifs)],
     {Pid, Ref} = start(Spec, once, false, at(?WORK)),
-    case next(Pid, Ref, Limit_ms) of
+    case next(Pid, Ref, LimitMs) of
         ready ->
             Tracer = spawn_link(fun() -> shares(none, none, #{nif => 0, gc => 0}) end),
             1 = erlang:trace(Pid, true, [call, garbage_collection, monotonic_timestamp, {tracer, Tracer}]),
             Pid ! go,
-            case next(Pid, Ref, Limit_ms) of
-                {done, {_, Elapsed_ns, none}} ->
+            case next(Pid, Ref, LimitMs) of
+                {done, {_, ElapsedNs, none}} ->
                     Delivered = erlang:trace_delivered(Pid),
                     receive {trace_delivered, Pid, Delivered} -> ok end,
                     Tracer ! {self(), stop},
                     receive
-                        {Tracer, Times} -> {ok, Readings, maps:map(fun(_, Ns) -> Ns / max(1, Elapsed_ns) end, Times)}
+                        {Tracer, Times} -> {ok, Readings, maps:map(fun(_, Ns) -> Ns / max(1, ElapsedNs) end, Times)}
                     end;
                 {failed, Why} ->
                     {error, Why}

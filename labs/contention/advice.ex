@@ -6,7 +6,7 @@ defmodule Tame.Contention.Advice do
   long a trivial dirty CPU NIF waited (p99).
   """
 
-  alias Tame.Contention.{Format, Plan, Verdict}
+  alias Tame.Contention.{Format, Verdict}
 
   # The talk's table ("Well-Behaved NIFs", 2017): work of one job up to so many µs, and the placement for it.
   @classes [
@@ -98,7 +98,7 @@ defmodule Tame.Contention.Advice do
   defp busy_wait(%{calm: %{cell: cell, without_busy_wait: calm}}) do
     [
       "Busy waiting: beside #{Format.name(cell)} neighbours were late by #{Verdict.time(cell.neighbour_p99_us)} at p99 with the flags of " <>
-        "this run, and by #{Verdict.time(calm.neighbour_p99_us)} with #{Enum.join(Plan.no_busy_wait(), " ")}; threads that wait busily " <>
+        "this run, and by #{Verdict.time(calm.neighbour_p99_us)} with #{Enum.join(Tame.Peer.no_busy_wait(), " ")}; threads that wait busily " <>
         "outnumber the cores. Where work off the schedulers is the rule, try those flags."
     ]
   end

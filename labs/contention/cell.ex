@@ -6,7 +6,7 @@ defmodule Tame.Contention.Cell do
   code holds all its schedulers, is killed by our clock, and what it had said until then is what we have.
   """
 
-  alias Tame.Contention.Peer
+  alias Tame.Peer
 
   @typedoc "What is to be run: the type `cell` of `tame_contention`."
   @type spec :: map()
@@ -22,7 +22,7 @@ defmodule Tame.Contention.Cell do
           outcome: nil | map(),
           slices: nil | [map()],
           neighbours: [{term(), integer(), integer()}],
-          probes: [{atom(), :asked | :got, integer()}],
+          askers: [{atom(), :asked | :got, integer()}],
           long_schedules: non_neg_integer(),
           samples: [map()],
           memory_bytes: non_neg_integer()
@@ -58,7 +58,7 @@ defmodule Tame.Contention.Cell do
         outcome: nil,
         slices: nil,
         neighbours: [],
-        probes: [],
+        askers: [],
         long_schedules: 0,
         samples: [],
         memory_bytes: 0
@@ -113,7 +113,7 @@ defmodule Tame.Contention.Cell do
     %{
       raw
       | neighbours: portion.neighbours ++ raw.neighbours,
-        probes: portion.probes ++ raw.probes,
+        askers: portion.askers ++ raw.askers,
         long_schedules: raw.long_schedules + portion.long_schedules,
         samples: [portion.sample | raw.samples]
     }
@@ -123,7 +123,7 @@ defmodule Tame.Contention.Cell do
     %{
       raw
       | neighbours: Enum.reverse(raw.neighbours),
-        probes: Enum.reverse(raw.probes),
+        askers: Enum.reverse(raw.askers),
         samples: Enum.reverse(raw.samples)
     }
   end

@@ -36,8 +36,8 @@ defmodule Tame.Contention do
   thread of a library's own has no slices and shows in no utilisation; the neighbours show what it takes.
   """
 
-  alias Tame.Contention.{Cell, Figures, Peer, Plan}
-  alias Tame.{Payload, SystemInfo, Warning}
+  alias Tame.Contention.{Cell, Figures, Plan}
+  alias Tame.{Duration, Payload, Peer, SystemInfo, Warning}
 
   @typedoc "A cell's figures; `nil` where it was not measured. Times of waits and delays in µs."
   @type cell :: map()
@@ -93,9 +93,9 @@ defmodule Tame.Contention do
     dirty_io_wait_max_us: nil,
     gc_wait_max_us: nil,
     gc_own_us: nil,
-    normal_utilization: nil,
-    dirty_cpu_utilization: nil,
-    dirty_io_utilization: nil,
+    normal_utilisation: nil,
+    dirty_cpu_utilisation: nil,
+    dirty_io_utilisation: nil,
     busy_cores: nil,
     longest_slice_us: nil,
     p999_slice_us: nil,
@@ -265,7 +265,7 @@ defmodule Tame.Contention do
   end
 
   defp cell_text(cell) do
-    "#{cell.placement.id}, #{Plan.duration_text(cell.duration_us)} #{cell.multiplier}×"
+    "#{cell.placement.id}, #{Duration.text(cell.duration_us)} #{cell.multiplier}×"
   end
 
   # Threads that wait busily are the default, and take cores from those that have work. So the cell off the
@@ -285,7 +285,7 @@ defmodule Tame.Contention do
       total = length(result.cells) + 2
       options.progress.(%{what: "without busy waiting", done: total - 1, total: total})
       {:ok, [placement]} = Plan.fetch([cell.placement])
-      plan = put_in(plan.options.flags, options.flags ++ Plan.no_busy_wait())
+      plan = put_in(plan.options.flags, options.flags ++ Peer.no_busy_wait())
 
       again =
         measure_cell(
@@ -316,17 +316,11 @@ defmodule Tame.Contention do
   @spec facts([String.t()]) :: {:ok, map()} | {:error, String.t()}
   def facts(flags) do
     with :ok <- Tame.Native.build(),
-         :ok <- check(flags),
+         :ok <- Peer.check(flags),
          {:ok, peer} <- Peer.start(flags) do
       facts = Peer.call(peer, :tame_contention, :facts, [])
       Peer.stop(peer)
       {:ok, facts}
-    end
-  end
-
-  defp check(flags) do
-    with {:error, why} <- Peer.check(flags) do
-      {:error, "the peer node does not start with #{inspect(Enum.join(flags, " "))}: #{why}"}
     end
   end
 

@@ -73,13 +73,13 @@ worker(Job, Left, Finished, Owner) ->
 
 %% Runs bursts until it is time.
 -spec run(flood(), #{window_ms := non_neg_integer(), limit_ms := pos_integer(), _ => _}) -> outcome().
-run(#{finished := Finished} = Flood, #{window_ms := Window_ms, limit_ms := Limit_ms}) ->
+run(#{finished := Finished} = Flood, #{window_ms := WindowMs, limit_ms := LimitMs}) ->
     Started = erlang:monotonic_time(millisecond),
-    Started_ns = erlang:monotonic_time(nanosecond),
-    {Status, Bursts} = bursts(Flood, Started + Window_ms, Started + Limit_ms, 1),
+    StartedNs = erlang:monotonic_time(nanosecond),
+    {Status, Bursts} = bursts(Flood, Started + WindowMs, Started + LimitMs, 1),
     #{
         status => Status,
-        started_ns => Started_ns,
+        started_ns => StartedNs,
         ended_ns => erlang:monotonic_time(nanosecond),
         bursts => Bursts,
         finished => counters:get(Finished, 1),

@@ -1,4 +1,4 @@
-%% Keeps a CPU busy for a time, in every placement: the probe that shows what native work of a known
+%% Keeps a CPU busy for a time, in every placement: it shows what native work of a known
 %% length does to others (c_src/natives/spin/).
 %%
 %% The time is given in microseconds and done as work: as many rounds of arithmetic as the machine does

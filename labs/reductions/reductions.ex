@@ -30,8 +30,10 @@ defmodule Tame.Reductions do
   counts as a dirty slice.
   """
 
+  import Tame.Stats, only: [median: 1]
+
   alias Tame.Reductions.{Format, Input, Runner, Variants}
-  alias Tame.{SystemInfo, Warning}
+  alias Tame.{Charge, SystemInfo, Warning}
 
   @typedoc "One variant's row; `nil` where it was not measured."
   @type row :: %{
@@ -86,9 +88,6 @@ defmodule Tame.Reductions do
 
   @default_bytes 256 * 1024 * 1024
   @default_rounds 3
-
-  # What the VM counts for a time slice of one millisecond.
-  @reductions_per_ms 4000
 
   # Below this the lab's own microsecond around the call is a visible part of what was used.
   @least_used_ns 100_000
@@ -221,9 +220,7 @@ defmodule Tame.Reductions do
     dirty_ns = runs |> Enum.map(& &1.reading.dirty.total_ns) |> Enum.sum()
     charged = runs |> Enum.map(& &1.reading.reductions) |> Enum.sum()
 
-    if used_ns >= @least_used_ns * length(runs) and used_ns > dirty_ns do
-      charged / @reductions_per_ms / (used_ns / 1_000_000)
-    end
+    Charge.ratio(charged, used_ns, dirty_ns, @least_used_ns * length(runs))
   end
 
   defp merged(histograms) do
@@ -231,9 +228,6 @@ defmodule Tame.Reductions do
     Enum.each(histograms, &:tame_histogram.merge(all, &1))
     all
   end
-
-  # A value that was measured, never one between two: of an even number the lower one.
-  defp median(values), do: values |> Enum.sort() |> Enum.at(div(length(values) - 1, 2))
 
   defp us(ns), do: ns / 1000
 

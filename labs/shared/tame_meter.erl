@@ -44,8 +44,8 @@ loop(Echo, State, Term, Count, Histogram) ->
     Stop = erlang:monotonic_time(),
     case Back of
         Term ->
-            Duration_ns = erlang:convert_time_unit(Stop - Start, native, nanosecond),
-            _ = tame_histogram:record(Histogram, Duration_ns),
+            DurationNs = erlang:convert_time_unit(Stop - Start, native, nanosecond),
+            _ = tame_histogram:record(Histogram, DurationNs),
             loop(Echo, State, Term, Count - 1, Histogram);
         _ ->
             {different, Back}

@@ -45,7 +45,7 @@
 -type options() :: #{keep => pos_integer(), scheduler => pos_integer()}.
 
 %% Start is counted from the start of the watch.
--type slice() :: {Start_ns :: non_neg_integer(), Duration_ns :: non_neg_integer(), normal | dirty}.
+-type slice() :: {StartNs :: non_neg_integer(), DurationNs :: non_neg_integer(), normal | dirty}.
 
 %% The slices of one kind. longest_ns and total_ns are exact, the histogram within 0.1 %.
 -type share() :: #{
@@ -222,22 +222,22 @@ event(_Out, Scheduler, Time, #state{since = Since} = State) ->
     ended(Since, Time, Scheduler, State).
 
 ended(From, To, Scheduler, State) ->
-    Duration_ns = ns(To - From),
-    Start_ns = max(0, ns(From - State#state.zero)),
+    DurationNs = ns(To - From),
+    StartNs = max(0, ns(From - State#state.zero)),
     case Scheduler of
         0 ->
-            Slice = {Start_ns, Duration_ns, dirty},
+            Slice = {StartNs, DurationNs, dirty},
             Picture = keep(Slice, State#state.picture),
-            State#state{since = off, dirty = add(Duration_ns, State#state.dirty), picture = Picture};
+            State#state{since = off, dirty = add(DurationNs, State#state.dirty), picture = Picture};
         _ ->
-            Slice = {Start_ns, Duration_ns, normal},
+            Slice = {StartNs, DurationNs, normal},
             Picture = keep(Slice, State#state.picture),
-            State#state{since = off, normal = add(Duration_ns, State#state.normal), picture = Picture}
+            State#state{since = off, normal = add(DurationNs, State#state.normal), picture = Picture}
     end.
 
-add(Duration_ns, #{count := Count, total_ns := Total, longest_ns := Longest, histogram := H} = Share) ->
-    ok = tame_histogram:record(H, Duration_ns),
-    Share#{count := Count + 1, total_ns := Total + Duration_ns, longest_ns := max(Longest, Duration_ns)}.
+add(DurationNs, #{count := Count, total_ns := Total, longest_ns := Longest, histogram := H} = Share) ->
+    ok = tame_histogram:record(H, DurationNs),
+    Share#{count := Count + 1, total_ns := Total + DurationNs, longest_ns := max(Longest, DurationNs)}.
 
 %% A process that watched itself runs in stop/1 now, which is not its own work. Another one that
 %% still runs counts up to now, as normal: the scheduler is known only when a slice ends.

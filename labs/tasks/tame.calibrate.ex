@@ -40,11 +40,11 @@ defmodule Mix.Tasks.Tame.Calibrate do
     Mix.Task.run("app.config")
 
     with {:ok, options} <- Options.parse(argv, @switches),
-         :ok <- check(options[:json]),
+         :ok <- Output.check(options[:json]),
          :ok <- Native.build(),
          {:ok, _} <- Application.ensure_all_started(:tame),
          {:ok, result} <- Calibrate.measure(Calibrate.targets(), command(argv)),
-         :ok <- write_json(options[:json], result) do
+         :ok <- Output.write(options[:json], fn -> Calibrate.json(result) end) do
       result |> Calibrate.text() |> IO.write()
     else
       {:error, message} -> Mix.raise(message)
@@ -52,10 +52,4 @@ defmodule Mix.Tasks.Tame.Calibrate do
   end
 
   defp command(argv), do: Enum.join(["mix tame.calibrate" | argv], " ")
-
-  defp check(nil), do: :ok
-  defp check(path), do: Output.check(path)
-
-  defp write_json(nil, _result), do: :ok
-  defp write_json(path, result), do: Output.write(path, Calibrate.json(result))
 end

@@ -21,7 +21,7 @@ defmodule Mix.Tasks.Tame.Latency do
     * `--rounds N` - turns into which they are split; one more goes before, uncounted (default: 10)
     * `--only ID,ID` - measure these methods only (default: all, see below)
     * `--json FILE` - write the result as JSON too
-    * `--hgrm DIR` - write one percentile distribution a method as `DIR/ID.hgrm`, in HdrHistogram's
+    * `--hgrm FOLDER` - write one percentile distribution a method as `FOLDER/ID.hgrm`, in HdrHistogram's
       classic text form and in µs, as its public plotter reads it
 
   Methods: #{Enum.map_join(Tame.Latency.Methods.builtin(), ", ", &"`#{&1.describe().id}`")}, and
@@ -54,13 +54,13 @@ defmodule Mix.Tasks.Tame.Latency do
       with {:ok, options} <- Options.parse(argv, @switches),
            {:ok, methods} <- methods(options[:only]),
            {:ok, term} <- payload(options[:bytes], options[:term]),
-           :ok <- check(options[:json]),
-           :ok <- check(options[:hgrm] && Path.join(options[:hgrm], "any.hgrm")) do
+           :ok <- Output.check(options[:json]),
+           :ok <- Output.check(options[:hgrm] && Path.join(options[:hgrm], "any.hgrm")) do
         {:ok, measure(term, methods, options, Enum.join(["mix tame.latency" | argv], " ")), options}
       end
 
     with {:ok, result, options} <- result,
-         :ok <- write_json(options[:json], result),
+         :ok <- Output.write(options[:json], fn -> Latency.Format.json(result) end),
          :ok <- write_hgrm(options[:hgrm], result) do
       if not Latency.ok?(result), do: exit({:shutdown, 1})
     else
@@ -89,12 +89,6 @@ defmodule Mix.Tasks.Tame.Latency do
   defp payload(bytes, nil), do: Payload.bytes(bytes)
   defp payload(nil, text), do: Payload.expression(text)
   defp payload(_, _), do: {:error, "--bytes and --term are two payloads, expected one of them"}
-
-  defp check(nil), do: :ok
-  defp check(path), do: Output.check(path)
-
-  defp write_json(nil, _result), do: :ok
-  defp write_json(path, result), do: Output.write(path, Latency.Format.json(result))
 
   defp write_hgrm(nil, _result), do: :ok
 

@@ -28,7 +28,7 @@ defmodule Mix.Tasks.Tame.Watch do
       tame_spin:spin_dirty_nif/1  dirty CPU          3         842
 
       slices over 10 ms in  called by    count  longest ms  process
-      tame_cuts:cut/1       app:parse/0     19          83  <0.93.0>
+      tame_thousand_cuts:cut/1       app:parse/0     19          83  <0.93.0>
 
       calls traced: 50, 2136 µs (median), 10184 µs at most
         normal slices: 1045, the longest 8034 µs
@@ -73,9 +73,7 @@ defmodule Mix.Tasks.Tame.Watch do
   line is wrong, the node is not there, refuses, or is watched already.
   """
 
-  alias Tame.{Options, Output, SystemInfo, Watch}
-  alias Tame.Audit.Target
-  alias Tame.Contention.Plan
+  alias Tame.{Duration, FunctionName, Options, Output, SystemInfo, Watch}
   alias Tame.Watch.{Connection, Format}
 
   @switches [
@@ -100,7 +98,7 @@ defmodule Mix.Tasks.Tame.Watch do
          {:ok, node} <- node_of(options[:node]),
          {:ok, for_ms} <- duration(options[:for] || @default_for),
          {:ok, slices} <- slices(options[:slices], options[:calls]),
-         :ok <- writable(options[:json]),
+         :ok <- Output.check(options[:json]),
          system = SystemInfo.collect(command(argv)),
          {:ok, result} <-
            Watch.run(%{
@@ -122,8 +120,8 @@ defmodule Mix.Tasks.Tame.Watch do
   defp node_of(text), do: Connection.parse(text)
 
   defp duration(text) do
-    case Plan.parse_durations([text]) do
-      {:ok, [us]} when us >= 1_000_000 -> {:ok, div(us, 1000)}
+    case Duration.parse(text) do
+      {:ok, us} when us >= 1_000_000 -> {:ok, div(us, 1000)}
       {:ok, _} -> {:error, "--for #{text}: expected 1s or more"}
       {:error, why} -> {:error, "--for: #{why}"}
     end
@@ -136,9 +134,9 @@ defmodule Mix.Tasks.Tame.Watch do
     do: {:error, "--calls #{calls}: expected at most #{@most_calls}"}
 
   defp slices(text, calls) do
-    case Target.parse(text) do
-      {:ok, {:function, function}} -> {:ok, {function, calls || @default_calls}}
-      _ -> {:error, "--slices #{text}: expected a function as module:function/arity"}
+    case FunctionName.parse(text) do
+      {:ok, function} -> {:ok, {function, calls || @default_calls}}
+      {:error, why} -> {:error, "--slices #{why}"}
     end
   end
 
@@ -153,9 +151,6 @@ defmodule Mix.Tasks.Tame.Watch do
 
     Enum.join(["mix tame.watch" | argv], " ")
   end
-
-  defp writable(nil), do: :ok
-  defp writable(path), do: Output.check(path)
 
   # ---- telling --------------------------------------------------------------------------------------
 
@@ -173,10 +168,8 @@ defmodule Mix.Tasks.Tame.Watch do
     result |> Format.summary() |> IO.write()
     function = slices && elem(slices, 0)
 
-    if json do
-      with {:error, message} <- Output.write(json, Format.json(result, system, function)),
-           do: Mix.raise(message)
-    end
+    with {:error, message} <- Output.write(json, fn -> Format.json(result, system, function) end),
+         do: Mix.raise(message)
 
     if result.ended do
       Mix.shell().error("#{result.facts.node}: #{result.ended}")

@@ -8,6 +8,8 @@ defmodule Tame.Watch.Blame do
   of its own module or of the NIF's.
   """
 
+  alias Tame.FunctionName
+
   @enforce_keys [:nifs, :fetch]
   defstruct [:nifs, :fetch, modules: MapSet.new(), calls: %{}]
 
@@ -48,7 +50,7 @@ defmodule Tame.Watch.Blame do
 
     case Enum.find(functions, &native?(blame, &1)) do
       nil -> called(blame, Enum.uniq(functions))
-      nif -> {%{nifs: [text(nif)], from: nil}, blame}
+      nif -> {%{nifs: [FunctionName.text(nif)], from: nil}, blame}
     end
   end
 
@@ -64,15 +66,18 @@ defmodule Tame.Watch.Blame do
   defp called(blame, []), do: {%{nifs: [], from: nil}, blame}
 
   defp called(blame, [first | _] = functions) do
-    Enum.reduce_while(functions, {%{nifs: [], from: text(first)}, blame}, fn function,
-                                                                             {none, blame} ->
+    Enum.reduce_while(functions, {%{nifs: [], from: FunctionName.text(first)}, blame}, fn function,
+                                                                                          {none,
+                                                                                           blame} ->
       case reach(blame, function) do
         {[], blame} ->
           {:cont, {none, blame}}
 
         {nifs, blame} ->
-          texts = nifs |> Enum.map(&text/1) |> Enum.sort()
-          {:halt, {%{nifs: Enum.take(texts, @most_named), from: text(function)}, blame}}
+          texts = nifs |> Enum.map(&FunctionName.text/1) |> Enum.sort()
+
+          {:halt,
+           {%{nifs: Enum.take(texts, @most_named), from: FunctionName.text(function)}, blame}}
       end
     end)
   end
@@ -150,7 +155,4 @@ defmodule Tame.Watch.Blame do
   defp targets(tuple, own) when is_tuple(tuple), do: targets(Tuple.to_list(tuple), own)
   defp targets([head | tail], own), do: targets(head, own) ++ targets(tail, own)
   defp targets(_, _own), do: []
-
-  @doc false
-  def text(function), do: Tame.Audit.Target.function_text(function)
 end

@@ -3,9 +3,10 @@ defmodule Tame.Watch.Format do
   A watch as text for a terminal, second by second and in sum, and as JSON. All pure.
   """
 
-  alias Tame.{JSON, TextTable}
-  alias Tame.Report.Number
-  alias Tame.Watch.{Blame, Second}
+  import Tame.Stats, only: [mean: 1, median: 1]
+
+  alias Tame.{FunctionName, JSON, Number, TextTable, Utilisation}
+  alias Tame.Watch.Second
 
   @kinds %{normal: "normal", dirty_cpu: "dirty CPU", dirty_io: "dirty I/O"}
   @holder_kinds %{cpu: "dirty CPU", io: "dirty I/O", unknown: "dirty"}
@@ -37,7 +38,7 @@ defmodule Tame.Watch.Format do
 
   defp schedulers(utilisation, dirty) do
     rows =
-      for kind <- Second.kinds() do
+      for kind <- Utilisation.kinds() do
         [@kinds[kind], whole(utilisation[kind]) | threads(dirty[short(kind)], kind)]
       end
 
@@ -131,8 +132,6 @@ defmodule Tame.Watch.Format do
 
   defp any?(shares), do: Enum.any?(shares, &(&1.count > 0))
 
-  defp median(values), do: values |> Enum.sort() |> Enum.at(div(length(values), 2))
-
   # ---- in sum ---------------------------------------------------------------------------------------
 
   @doc "The whole watch: what was longest, and means of what is a share."
@@ -182,7 +181,7 @@ defmodule Tame.Watch.Format do
     %{
       cost_percent: mean(Enum.map(seconds, & &1.cost_percent)),
       utilisation:
-        Map.new(Second.kinds(), fn kind ->
+        Map.new(Utilisation.kinds(), fn kind ->
           {kind, mean(Enum.map(seconds, & &1.utilisation[kind]))}
         end),
       dirty: Map.new([:cpu, :io], fn kind -> {kind, most(Enum.map(seconds, & &1.dirty[kind]))} end),
@@ -224,13 +223,6 @@ defmodule Tame.Watch.Format do
     end
   end
 
-  defp mean(values) do
-    case Enum.reject(values, &is_nil/1) do
-      [] -> nil
-      known -> Enum.sum(known) / length(known)
-    end
-  end
-
   defp most(values) do
     case Enum.reject(values, &is_nil/1) do
       [] ->
@@ -267,7 +259,7 @@ defmodule Tame.Watch.Format do
       node: Map.delete(result.facts, :began_ns),
       seconds: result.seconds,
       calls: %{
-        function: slices && Blame.text(slices),
+        function: slices && FunctionName.text(slices),
         state: result.calls_state,
         calls: result.calls
       },

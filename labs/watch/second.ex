@@ -3,6 +3,7 @@ defmodule Tame.Watch.Second do
   What the node says once a second, as figures. Pure.
   """
 
+  alias Tame.{FunctionName, Utilisation}
   alias Tame.Watch.{Blame, Facts}
 
   @typedoc """
@@ -11,7 +12,7 @@ defmodule Tame.Watch.Second do
   """
   @type t :: %{
           at_ms: non_neg_integer(),
-          utilisation: %{Facts.kind() => float() | nil},
+          utilisation: %{Utilisation.kind() => float() | nil},
           dirty: %{(:cpu | :io) => %{busy: non_neg_integer(), waiting: non_neg_integer()} | nil},
           holders: [holder()],
           neighbour: %{
@@ -44,11 +45,7 @@ defmodule Tame.Watch.Second do
           process: String.t()
         }
 
-  @kinds [:normal, :dirty_cpu, :dirty_io]
-
-  @doc "Every kind of scheduler."
-  @spec kinds() :: [Facts.kind()]
-  def kinds, do: @kinds
+  @kinds Utilisation.kinds()
 
   @doc """
   The figures of a report. `base` are the report before it, and the last one that had the schedulers' counters.
@@ -81,11 +78,9 @@ defmodule Tame.Watch.Second do
   defp utilisation(_wall, :late, _facts), do: Map.new(@kinds, &{&1, nil})
 
   defp utilisation({_, wall, _, _}, {_, before, _, _}, facts) do
-    before = Map.new(before, fn {id, active, total} -> {id, {active, total}} end)
-
     shares =
-      for {id, active, total} <- wall, {was_active, was_total} <- [before[id]] do
-        {Facts.kind(facts, id), active - was_active, total - was_total}
+      for {id, active, total} <- Utilisation.between(before, wall) do
+        {Utilisation.kind(id, facts.schedulers, facts.dirty_cpu_schedulers), active, total}
       end
 
     Map.new(@kinds, fn kind ->
@@ -125,7 +120,7 @@ defmodule Tame.Watch.Second do
   end
 
   defp what(:garbage_collection), do: "garbage collection"
-  defp what(function), do: Blame.text(function)
+  defp what(function), do: FunctionName.text(function)
 
   # The VM does not say on which kind of thread a process is; when only one kind is at work it is that one.
   defp dirty_kind(%{cpu: %{busy: cpu}, io: %{busy: 0}}) when cpu > 0, do: :cpu

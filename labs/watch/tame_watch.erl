@@ -36,10 +36,10 @@
     at_ns := integer(),
     wall := late | {integer(), [{pos_integer(), non_neg_integer(), non_neg_integer()}], [non_neg_integer()], [non_neg_integer()]},
     processes := non_neg_integer(),
-    ticks := [{Count :: non_neg_integer(), Longest_ns :: non_neg_integer(), [{Bucket :: non_neg_integer(), Count :: pos_integer()}]}],
-    holders := [{pid(), Name :: atom(), mfa() | garbage_collection, Since_ns :: integer()}],
+    ticks := [{Count :: non_neg_integer(), LongestNs :: non_neg_integer(), [{Bucket :: non_neg_integer(), Count :: pos_integer()}]}],
+    holders := [{pid(), Name :: atom(), mfa() | garbage_collection, SinceNs :: integer()}],
     looked_at := none | {non_neg_integer(), non_neg_integer()},
-    held := none | {pid(), Since_ns :: integer()},
+    held := none | {pid(), SinceNs :: integer()},
     monitor := ok | {taken, pid() | port(), Name :: atom()},
     long := [{pid() | port(), Name :: atom(), non_neg_integer(), [mfa()]}],
     long_left_out := non_neg_integer(),
@@ -125,7 +125,7 @@ init(Caller, Options) ->
 
 %% It ends with the reason as its own, which the watcher sees.
 -spec keep(pid(), options()) -> no_return().
-keep(Caller, #{watcher := Watcher, limit_ms := Limit_ms} = Options) ->
+keep(Caller, #{watcher := Watcher, limit_ms := LimitMs} = Options) ->
     Tickers = [
         {Ticks, spawn_at(N, fun() -> ticker(Ticks) end)}
      || {N, Ticks} <- [{N, atomics:new(?BUCKETS + ?BUCKET_COUNT, [])} || N <- schedulers()]
@@ -144,8 +144,8 @@ keep(Caller, #{watcher := Watcher, limit_ms := Limit_ms} = Options) ->
     Helpers = [Agent, Scanner, Walls | [Pid || {_, Pid} <- Tickers]] ++ [Tracer || is_pid(Tracer)],
     Down = monitor(process, Watcher),
     Caller ! {?MODULE, self(), {ok, self()}},
-    End_ms = erlang:monotonic_time(millisecond) + Limit_ms,
-    Why = wait(Agent, Down, End_ms, Helpers),
+    EndMs = erlang:monotonic_time(millisecond) + LimitMs,
+    Why = wait(Agent, Down, EndMs, Helpers),
     _ = [exit(Pid, shutdown) || Pid <- Helpers],
     %% A ticker of a held scheduler ends when that is free.
     _ = [receive {'EXIT', Pid, _} -> ok end || Pid <- Helpers, not_gone(Pid, Why)],
@@ -159,11 +159,11 @@ schedulers() -> lists:seq(1, erlang:system_info(schedulers_online)).
 spawn_at(Scheduler, Fun) ->
     erlang:spawn_opt(Fun, [link | [{scheduler, N} || N <- [Scheduler]]]).
 
-wait(Agent, Down, End_ms, Helpers) ->
+wait(Agent, Down, EndMs, Helpers) ->
     receive
         {?MODULE, ask, _, _} = Ask ->
             Agent ! Ask,
-            wait(Agent, Down, End_ms, Helpers);
+            wait(Agent, Down, EndMs, Helpers);
         {?MODULE, stop} ->
             stopped;
         {'DOWN', Down, process, _, _} ->
@@ -171,9 +171,9 @@ wait(Agent, Down, End_ms, Helpers) ->
         {'EXIT', Pid, Reason} ->
             case lists:member(Pid, Helpers) of
                 true -> {failed, Pid, Reason};
-                false -> wait(Agent, Down, End_ms, Helpers)
+                false -> wait(Agent, Down, EndMs, Helpers)
             end
-    after min(?SILENCE_MS, max(0, End_ms - erlang:monotonic_time(millisecond))) ->
+    after min(?SILENCE_MS, max(0, EndMs - erlang:monotonic_time(millisecond))) ->
         time_is_up
     end.
 
@@ -192,29 +192,29 @@ remove() ->
 ticker(Ticks) ->
     tick((erlang:monotonic_time(millisecond) + 1 + ?TICK_MS) * 1_000_000, Ticks).
 
-tick(Planned_ns, Ticks) ->
-    ok = atomics:put(Ticks, ?NEXT, Planned_ns),
-    Timer = erlang:start_timer(Planned_ns div 1_000_000, self(), tick, [{abs, true}]),
+tick(PlannedNs, Ticks) ->
+    ok = atomics:put(Ticks, ?NEXT, PlannedNs),
+    Timer = erlang:start_timer(PlannedNs div 1_000_000, self(), tick, [{abs, true}]),
     receive {timeout, Timer, tick} -> ok end,
-    Now_ns = erlang:monotonic_time(nanosecond),
-    ok = record_longest(Ticks, Now_ns - Planned_ns),
-    Next_ns = record(Ticks, Planned_ns, Now_ns),
-    ok = atomics:add(Ticks, ?COST, min(?TICK_NS, erlang:monotonic_time(nanosecond) - Now_ns)),
-    tick(Next_ns, Ticks).
+    NowNs = erlang:monotonic_time(nanosecond),
+    ok = record_longest(Ticks, NowNs - PlannedNs),
+    NextNs = record(Ticks, PlannedNs, NowNs),
+    ok = atomics:add(Ticks, ?COST, min(?TICK_NS, erlang:monotonic_time(nanosecond) - NowNs)),
+    tick(NextNs, Ticks).
 
-record_longest(Ticks, Late_ns) ->
+record_longest(Ticks, LateNs) ->
     case atomics:get(Ticks, ?LONGEST) of
-        Longest_ns when Longest_ns >= Late_ns -> ok;
-        _ -> atomics:put(Ticks, ?LONGEST, Late_ns)
+        LongestNs when LongestNs >= LateNs -> ok;
+        _ -> atomics:put(Ticks, ?LONGEST, LateNs)
     end.
 
 %% A wake-up that was missed counts too, with its own lateness.
-record(Ticks, Planned_ns, Now_ns) when Planned_ns > Now_ns ->
+record(Ticks, PlannedNs, NowNs) when PlannedNs > NowNs ->
     _ = Ticks,
-    Planned_ns;
-record(Ticks, Planned_ns, Now_ns) ->
-    ok = atomics:add(Ticks, ?BUCKETS + 1 + bucket((Now_ns - Planned_ns) div 1000), 1),
-    record(Ticks, Planned_ns + ?TICK_MS * 1_000_000, Now_ns).
+    PlannedNs;
+record(Ticks, PlannedNs, NowNs) ->
+    ok = atomics:add(Ticks, ?BUCKETS + 1 + bucket((NowNs - PlannedNs) div 1000), 1),
+    record(Ticks, PlannedNs + ?TICK_MS * 1_000_000, NowNs).
 
 %% Four buckets for each doubling of a time in µs: the lowest of bucket B is B up to 4, then
 %% (4 + B rem 4) bsl (B div 4 - 1). Pure.
@@ -226,16 +226,16 @@ bucket(Us, Shift) when Us >= 8 -> bucket(Us bsr 1, Shift + 1);
 bucket(Us, Shift) -> min(?BUCKET_COUNT - 1, 4 * Shift + Us).
 
 %% What a ticker saw since the last time. A wake-up that is overdue counts with its delay so far, as longest.
-taken(Ticks, Now_ns) ->
-    Longest_ns = atomics:exchange(Ticks, ?LONGEST, 0),
-    Overdue_ns = max(0, Now_ns - atomics:get(Ticks, ?NEXT)),
+taken(Ticks, NowNs) ->
+    LongestNs = atomics:exchange(Ticks, ?LONGEST, 0),
+    OverdueNs = max(0, NowNs - atomics:get(Ticks, ?NEXT)),
     Buckets = [
         {B, Count}
      || B <- lists:seq(0, ?BUCKET_COUNT - 1),
         Count <- [atomics:exchange(Ticks, ?BUCKETS + 1 + B, 0)],
         Count > 0
     ],
-    {lists:sum([Count || {_, Count} <- Buckets]), max(Longest_ns, Overdue_ns), Buckets}.
+    {lists:sum([Count || {_, Count} <- Buckets]), max(LongestNs, OverdueNs), Buckets}.
 
 %% ---- who holds a dirty scheduler -------------------------------------------------------------------
 
@@ -249,7 +249,7 @@ taken(Ticks, Now_ns) ->
     walk = [] :: [pid()],
     %% Those that were in a dirty NIF before, and are asked each time.
     often = [] :: [pid()],
-    holders = #{} :: #{pid() => {mfa() | garbage_collection, Since_ns :: integer(), non_neg_integer(), Seen_ns :: integer(), boolean()}},
+    holders = #{} :: #{pid() => {mfa() | garbage_collection, SinceNs :: integer(), non_neg_integer(), SeenNs :: integer(), boolean()}},
     nifs = #{} :: #{mfa() => []},
     nifs_at_ns = undefined :: undefined | integer(),
     loaded = 0 :: non_neg_integer()
@@ -260,59 +260,59 @@ scanner(Ticks) ->
     _ = put(holders, []),
     scan(#scan{ticks = Ticks}, ?IDLE_MS).
 
-scan(State, Rest_ms) ->
+scan(State, RestMs) ->
     %% The timers of a held scheduler stand still, so the agent wakes us too.
-    receive look -> ok after Rest_ms -> ok end,
-    Start_ns = erlang:monotonic_time(nanosecond),
+    receive look -> ok after RestMs -> ok end,
+    StartNs = erlang:monotonic_time(nanosecond),
     _ = put(waited_ns, 0),
-    {Scanned, Least_ms} =
+    {Scanned, LeastMs} =
         case work_is_there(State) of
             true ->
-                {look(known(State, Start_ns), Start_ns), ?SCAN_MS};
+                {look(known(State, StartNs), StartNs), ?SCAN_MS};
             false ->
                 _ = put(looked_at, none),
                 {State#scan{holders = #{}, walk = [], often = []}, ?IDLE_MS}
         end,
     _ = put(holders, certain(Scanned)),
-    Spent_ns = min(10 * ?STEP_NS, max(0, erlang:monotonic_time(nanosecond) - Start_ns - get(waited_ns))),
-    _ = put(cost_ns, get(cost_ns) + Spent_ns),
-    scan(Scanned, max(Least_ms, Spent_ns * ?REST div 1_000_000)).
+    SpentNs = min(10 * ?STEP_NS, max(0, erlang:monotonic_time(nanosecond) - StartNs - get(waited_ns))),
+    _ = put(cost_ns, get(cost_ns) + SpentNs),
+    scan(Scanned, max(LeastMs, SpentNs * ?REST div 1_000_000)).
 
 work_is_there(#scan{ticks = Ticks}) ->
     [Io, Cpu | _] = lists:reverse(erlang:statistics(active_tasks_all)),
-    Now_ns = erlang:monotonic_time(nanosecond),
-    Io + Cpu > 0 orelse lists:any(fun(T) -> Now_ns - atomics:get(T, ?NEXT) > ?OVERDUE_NS end, Ticks).
+    NowNs = erlang:monotonic_time(nanosecond),
+    Io + Cpu > 0 orelse lists:any(fun(T) -> NowNs - atomics:get(T, ?NEXT) > ?OVERDUE_NS end, Ticks).
 
 %% The NIFs, anew when modules have come or gone.
-known(#scan{nifs_at_ns = At_ns} = State, Now_ns) when At_ns =:= undefined; Now_ns - At_ns > ?NIFS_NS ->
+known(#scan{nifs_at_ns = AtNs} = State, NowNs) when AtNs =:= undefined; NowNs - AtNs > ?NIFS_NS ->
     case length(erlang:loaded()) of
-        Loaded when Loaded =:= State#scan.loaded -> State#scan{nifs_at_ns = Now_ns};
-        Loaded -> State#scan{nifs_at_ns = Now_ns, loaded = Loaded, nifs = maps:from_list([{Nif, []} || Nif <- nifs()])}
+        Loaded when Loaded =:= State#scan.loaded -> State#scan{nifs_at_ns = NowNs};
+        Loaded -> State#scan{nifs_at_ns = NowNs, loaded = Loaded, nifs = maps:from_list([{Nif, []} || Nif <- nifs()])}
     end;
 known(State, _Now_ns) ->
     State.
 
 %% Those that were seen once first, then as many of the others as there is time for.
-look(#scan{holders = Before, often = Often} = State, Start_ns) ->
+look(#scan{holders = Before, often = Often} = State, StartNs) ->
     Again = lists:foldl(fun(Pid, Acc) -> look_at({Pid, Before}, Acc) end, State#scan{holders = #{}}, Often),
     {Walk, All} =
         case State#scan.walk of
             [] -> Pids = processes(), {Pids, length(Pids)};
             Rest -> {Rest, erlang:system_info(process_count)}
         end,
-    {Walked, Left} = walk(Walk, Before, Again, Start_ns, 0),
+    {Walked, Left} = walk(Walk, Before, Again, StartNs, 0),
     _ = put(looked_at, {length(Walk) - length(Left), All}),
     New = [Pid || Pid <- maps:keys(Walked#scan.holders), not lists:member(Pid, Often)],
     Walked#scan{walk = Left, often = lists:sublist(New ++ Often, ?HOLDERS)}.
 
-walk([Pid | Rest], Before, #scan{holders = Holders, often = Often} = State, Start_ns, N) when N rem 20 =/= 19 ->
+walk([Pid | Rest], Before, #scan{holders = Holders, often = Often} = State, StartNs, N) when N rem 20 =/= 19 ->
     case lists:member(Pid, Often) orelse map_size(Holders) >= ?HOLDERS of
-        true -> walk(Rest, Before, State, Start_ns, N + 1);
-        false -> walk(Rest, Before, look_at({Pid, Before}, State), Start_ns, N + 1)
+        true -> walk(Rest, Before, State, StartNs, N + 1);
+        false -> walk(Rest, Before, look_at({Pid, Before}, State), StartNs, N + 1)
     end;
-walk(Pids, Before, State, Start_ns, N) ->
-    case Pids =/= [] andalso erlang:monotonic_time(nanosecond) - Start_ns - get(waited_ns) < ?SCAN_NS of
-        true -> walk(Pids, Before, State, Start_ns, N + 1);
+walk(Pids, Before, State, StartNs, N) ->
+    case Pids =/= [] andalso erlang:monotonic_time(nanosecond) - StartNs - get(waited_ns) < ?SCAN_NS of
+        true -> walk(Pids, Before, State, StartNs, N + 1);
         false -> {State, Pids}
     end.
 
@@ -324,22 +324,22 @@ look_at({Pid, Before}, #scan{holders = Holders} = State) ->
 
 %% Seen in the same function again, it is certain once it was charged nothing in between. Later it may be, for a call that
 %% has ended.
-holder({What, Reductions}, Before, Pid, Now_ns) ->
+holder({What, Reductions}, Before, Pid, NowNs) ->
     case Before of
-        #{Pid := {What, Since_ns, Reductions_before, Seen_ns, Certain}} ->
-            Quiet = (Reductions - Reductions_before) * 1_000_000 =< ?DIRTY_REDUCTIONS * (Now_ns - Seen_ns),
+        #{Pid := {What, SinceNs, ReductionsBefore, SeenNs, Certain}} ->
+            Quiet = (Reductions - ReductionsBefore) * 1_000_000 =< ?DIRTY_REDUCTIONS * (NowNs - SeenNs),
             case Certain orelse Quiet of
-                true -> {What, Since_ns, Reductions, Now_ns, true};
-                false -> {What, Now_ns, Reductions, Now_ns, false}
+                true -> {What, SinceNs, Reductions, NowNs, true};
+                false -> {What, NowNs, Reductions, NowNs, false}
             end;
         _ ->
-            {What, Now_ns, Reductions, Now_ns, false}
+            {What, NowNs, Reductions, NowNs, false}
     end.
 
 does(Pid, _Asked_ns, _State) when Pid =:= self() ->
     nothing;
-does(Pid, Asked_ns, State) ->
-    _ = put(asks, {Pid, Asked_ns}),
+does(Pid, AskedNs, State) ->
+    _ = put(asks, {Pid, AskedNs}),
     Does =
         case erlang:process_info(Pid, status) of
             {status, garbage_collecting} -> {garbage_collection, 0};
@@ -347,8 +347,8 @@ does(Pid, Asked_ns, State) ->
             _ -> nothing
         end,
     _ = erase(asks),
-    Took_ns = erlang:monotonic_time(nanosecond) - Asked_ns,
-    _ = put(waited_ns, get(waited_ns) + max(0, Took_ns - ?ANSWER_NS)),
+    TookNs = erlang:monotonic_time(nanosecond) - AskedNs,
+    _ = put(waited_ns, get(waited_ns) + max(0, TookNs - ?ANSWER_NS)),
     Does.
 
 at_work(Pid, State) ->
@@ -369,7 +369,7 @@ is_native({Module, Name, Arity} = Function, #scan{nifs = Nifs}) ->
             not lists:member({Name, Arity}, erlang:get_module_info(Module, functions))).
 
 certain(#scan{holders = Holders}) ->
-    [{Pid, What, Since_ns} || {Pid, {What, Since_ns, _, _, true}} <- maps:to_list(Holders)].
+    [{Pid, What, SinceNs} || {Pid, {What, SinceNs, _, _, true}} <- maps:to_list(Holders)].
 
 %% ---- the schedulers' counters ------------------------------------------------------------------------
 
@@ -443,9 +443,9 @@ name(Pid) ->
 serve(State) ->
     receive
         Message ->
-            Start_ns = erlang:monotonic_time(nanosecond),
-            #agent{cost_ns = Cost_ns} = Served = serve(Message, State),
-            serve(Served#agent{cost_ns = Cost_ns + min(?STEP_NS, erlang:monotonic_time(nanosecond) - Start_ns)})
+            StartNs = erlang:monotonic_time(nanosecond),
+            #agent{cost_ns = CostNs} = Served = serve(Message, State),
+            serve(Served#agent{cost_ns = CostNs + min(?STEP_NS, erlang:monotonic_time(nanosecond) - StartNs)})
     end.
 
 serve({?MODULE, ask, From, Ref}, #agent{owed = true} = State) ->
@@ -512,18 +512,18 @@ callbacks(_Pid, _Words) ->
     [].
 
 report(From, Ref, Wall, #agent{ticks = Ticks, scanner = Scanner} = State) ->
-    Now_ns = erlang:monotonic_time(nanosecond),
+    NowNs = erlang:monotonic_time(nanosecond),
     {dictionary, Seen} = erlang:process_info(Scanner, dictionary),
     Get = fun(Key, Default) -> proplists:get_value(Key, Seen, Default) end,
     From !
         {Ref, #{
-            at_ns => Now_ns,
+            at_ns => NowNs,
             wall => Wall,
             processes => erlang:system_info(process_count),
-            ticks => [taken(T, Now_ns) || T <- Ticks],
-            holders => [{Pid, name(Pid), What, Since_ns} || {Pid, What, Since_ns} <- Get(holders, [])],
+            ticks => [taken(T, NowNs) || T <- Ticks],
+            holders => [{Pid, name(Pid), What, SinceNs} || {Pid, What, SinceNs} <- Get(holders, [])],
             looked_at => Get(looked_at, none),
-            held => held(Get(asks, none), Now_ns),
+            held => held(Get(asks, none), NowNs),
             monitor => monitor_state(State),
             long => [{Who, Name, Ms, Functions} || {_, Who, Name, Ms, Functions} <- lists:reverse(State#agent.long)],
             long_left_out => State#agent.left_out,
@@ -532,7 +532,7 @@ report(From, Ref, Wall, #agent{ticks = Ticks, scanner = Scanner} = State) ->
         }},
     State#agent{long = [], long_len = 0, left_out = 0}.
 
-held({Pid, Asked_ns}, Now_ns) when Now_ns - Asked_ns > ?OVERDUE_NS -> {Pid, Asked_ns};
+held({Pid, AskedNs}, NowNs) when NowNs - AskedNs > ?OVERDUE_NS -> {Pid, AskedNs};
 held(_, _Now_ns) -> none.
 
 %% ---- slices ------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ defmodule Tame.Watch do
   this process ends the watch or dies in whatever way, when the connection is lost, and when the time is up.
   """
 
+  alias Tame.FunctionName
   alias Tame.Watch.{Blame, Calls, Connection, Facts, Second}
 
   @typedoc "`:slices` are the function whose calls are traced, and how many of them."
@@ -78,7 +79,7 @@ defmodule Tame.Watch do
          true <- {name, arity} in functions do
       :ok
     else
-      _ -> {:error, "--slices #{Blame.text(function)}: there is no such function on #{node}"}
+      _ -> {:error, "--slices #{FunctionName.text(function)}: there is no such function on #{node}"}
     end
   end
 

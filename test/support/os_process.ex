@@ -57,7 +57,7 @@ defmodule Tame.Test.OsProcess do
 
   # Another VM with our code, as a port that speaks lines. It ends with its standard input.
   def start_vm(code, env) do
-    ebin = Path.dirname(:code.which(Tame.Latency.Peer))
+    ebin = Path.dirname(:code.which(Tame.Latency.Program))
 
     Port.open({:spawn_executable, System.find_executable("elixir")}, [
       :binary,

@@ -54,7 +54,7 @@ defmodule Tame.WatchNode do
 
   # One slice of 100 ms in calls of 1 ms that charge nothing, and a rest.
   def cuts do
-    :tame_cuts.cuts(100_000)
+    :tame_thousand_cuts.cuts(100_000)
 
     receive do
       :never -> :ok
@@ -68,7 +68,7 @@ defmodule Tame.WatchNode do
     receive do
       :never -> :ok
     after
-      500 -> :tame_cuts.cuts(1_000_000)
+      500 -> :tame_thousand_cuts.cuts(1_000_000)
     end
 
     long_cuts()

@@ -39,9 +39,9 @@ $(OUT)/tame_exor_classic.so: $(NATIVES)exor/exor_classic_nif.c
 	$(Q)$(C) -O3 $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<
 
 # Written by hand, without a job: what tame_spin is compared with.
-TARGETS += $(OUT)/tame_cuts.so
+TARGETS += $(OUT)/tame_thousand_cuts.so
 
-$(OUT)/tame_cuts.so: $(NATIVES)spin/cuts_nif.c $(NATIVES)spin/spin.h $(TAME_H)
+$(OUT)/tame_thousand_cuts.so: $(NATIVES)spin/thousand_cuts_nif.c $(NATIVES)spin/spin.h $(TAME_H)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -I$(TAME)/c_include -o $@ $<
 

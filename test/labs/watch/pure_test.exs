@@ -26,13 +26,13 @@ defmodule Tame.Watch.PureTest do
     end
 
     test "the NIF that the function calls in which its process left, by way of others" do
-      blame = blame([{:tame_cuts, :cut, 1}, {:tame_cuts, :dirty_cpu_clock, 0}])
+      blame = blame([{:tame_thousand_cuts, :cut, 1}, {:tame_thousand_cuts, :dirty_cpu_clock, 0}])
       {verdict, _} = Blame.verdict(blame, [{:timer, :sleep, 1}, {Tame.WatchNode, :cuts, 0}])
-      assert verdict == %{nifs: ["tame_cuts:cut/1"], from: "Tame.WatchNode.cuts/0"}
+      assert verdict == %{nifs: ["tame_thousand_cuts:cut/1"], from: "Tame.WatchNode.cuts/0"}
     end
 
     test "nobody, where no NIF is called or there is no code" do
-      blame = blame([{:tame_cuts, :cut, 1}])
+      blame = blame([{:tame_thousand_cuts, :cut, 1}])
       {verdict, _} = Blame.verdict(blame, [{:lists, :seq, 2}])
       assert verdict == %{nifs: [], from: "lists:seq/2"}
       {verdict, _} = Blame.verdict(blame, [{:no_such_module, :f, 0}])

@@ -24,8 +24,8 @@ rounds(Left) -> rounds(Left - 1).
 rounds_per_ms() ->
     case persistent_term:get(?MODULE, unknown) of
         unknown ->
-            Fastest_ns = lists:min([try_ns() || _ <- lists:seq(1, ?TRIES)]),
-            Rounds = ?TRY_ROUNDS * 1_000_000 div max(Fastest_ns, 1),
+            FastestNs = lists:min([try_ns() || _ <- lists:seq(1, ?TRIES)]),
+            Rounds = ?TRY_ROUNDS * 1_000_000 div max(FastestNs, 1),
             ok = persistent_term:put(?MODULE, Rounds),
             Rounds;
         Known ->

@@ -4,7 +4,7 @@
 %% The VM decides by reductions how many schedulers it needs. Calls that charge none look like no work
 %% at all, so it may leave schedulers asleep while jobs wait behind the calls of another. Every job says
 %% when it was asked for and when it began; whether schedulers slept meanwhile is seen from outside
-%% (Tame.Contention.Collapse).
+%% (Tame.Collapse).
 -module(tame_collapse).
 
 -export([run/3]).
@@ -17,36 +17,37 @@
 -define(LONG_US, 10000).
 -define(CHEAP_US, 20).
 
-%% Says {done, [{Kind, Asked_ns, Began_ns}]} to To as tame_contention:run/3 does, with times of os:perf_counter/1, which is
-%% the machine's clock.
+%% Sends {tame_collapse, Tag, {done, [{Kind, AskedNs, BeganNs}]}} to To, a process of the node that watches, with times of
+%% os:perf_counter/1, which is the machine's clock. The node must have been started by peer with an alternative connection;
+%% what is sent goes through that one's process `user'.
 -spec run(To :: pid(), Tag :: term(), load()) -> ok.
 run(To, Tag, #{rounds := Rounds} = Load) ->
-    ok = tame_cuts:cut(0),
+    ok = tame_thousand_cuts:cut(0),
     ok = tame_loop:loop(0),
     Jobs = lists:append([one_round(Load) || _ <- lists:seq(1, Rounds)]),
-    user ! {message, To, {tame_contention, Tag, {done, Jobs}}},
+    user ! {message, To, {?MODULE, Tag, {done, Jobs}}},
     ok.
 
-one_round(#{long := Long, cheap := Cheap, rest_ms := Rest_ms}) ->
+one_round(#{long := Long, cheap := Cheap, rest_ms := RestMs}) ->
     Schedulers = erlang:system_info(schedulers_online),
-    LongJobs = [ask(long, fun() -> tame_cuts:cut(?LONG_US) end) || _ <- lists:seq(1, Long * Schedulers)],
+    LongJobs = [ask(long, fun() -> tame_thousand_cuts:cut(?LONG_US) end) || _ <- lists:seq(1, Long * Schedulers)],
     CheapJobs = [ask(cheap, fun() -> tame_loop:loop(?CHEAP_US) end) || _ <- lists:seq(1, Cheap)],
     Jobs = [await(Job) || Job <- LongJobs ++ CheapJobs],
-    receive after Rest_ms -> Jobs end.
+    receive after RestMs -> Jobs end.
 
 %% A new process waits in the run queue of the one that made it until somebody takes it from there.
 ask(Kind, Work) ->
     Owner = self(),
     Ref = make_ref(),
-    Asked_ns = os:perf_counter(nanosecond),
+    AskedNs = os:perf_counter(nanosecond),
     _ = spawn_link(fun() ->
-        Began_ns = os:perf_counter(nanosecond),
+        BeganNs = os:perf_counter(nanosecond),
         ok = Work(),
-        Owner ! {Ref, Began_ns}
+        Owner ! {Ref, BeganNs}
     end),
-    {Kind, Asked_ns, Ref}.
+    {Kind, AskedNs, Ref}.
 
-await({Kind, Asked_ns, Ref}) ->
+await({Kind, AskedNs, Ref}) ->
     receive
-        {Ref, Began_ns} -> {Kind, Asked_ns, Began_ns}
+        {Ref, BeganNs} -> {Kind, AskedNs, BeganNs}
     end.

@@ -1,4 +1,4 @@
-defmodule Tame.Contention.Peer do
+defmodule Tame.Peer do
   @moduledoc false
   # The node that is watched: a VM of its own, reached through its standard input and output, so that
   # neither distribution nor epmd is needed.
@@ -20,11 +20,21 @@ defmodule Tame.Contention.Peer do
   # The exit status of timeout(1) when the time is over.
   @timed_out 124
 
-  @doc "Whether a VM starts with these flags; if not, what it says to that."
+  @doc "Emulator flags by which threads without work sleep at once."
+  @spec no_busy_wait() :: [String.t()]
+  def no_busy_wait, do: ~w(+sbwt none +sbwtdcpu none +sbwtdio none)
+
+  @doc "Whether a VM starts with these flags; if not, a line that names them and says why."
   @spec check([String.t()]) :: :ok | {:error, String.t()}
   def check(flags) do
     args = ["#{div(@start_ms, 1000)}", erl()] ++ flags ++ ~w(-noinput -s erlang halt)
 
+    with {:error, why} <- started(args) do
+      {:error, "the peer node does not start with #{inspect(Enum.join(flags, " "))}: #{why}"}
+    end
+  end
+
+  defp started(args) do
     case System.cmd(System.find_executable("timeout") || "timeout", args, stderr_to_stdout: true) do
       {_, 0} -> :ok
       {_, @timed_out} -> {:error, "does not end within #{div(@start_ms, 1000)} s"}
@@ -38,7 +48,7 @@ defmodule Tame.Contention.Peer do
   """
   @spec start([String.t()], Path.t() | nil) :: {:ok, t()} | {:error, String.t()}
   def start(flags, status_file \\ nil) do
-    args = ["-pa", List.to_string(ebin()), "-start_epmd", "false" | flags]
+    args = ["-pa", ebin(), "-start_epmd", "false" | flags]
 
     options = %{
       connection: :standard_io,
@@ -112,7 +122,8 @@ defmodule Tame.Contention.Peer do
 
   defp erl, do: Path.join([:code.root_dir(), "bin", "erl"])
 
-  defp ebin, do: :tame_contention |> :code.which() |> Path.dirname() |> String.to_charlist()
+  # Of the labs; the runtime is found as this VM finds it, by ERL_LIBS.
+  defp ebin, do: __MODULE__ |> :code.which() |> Path.dirname()
 
   defp first_line(text) do
     text |> String.split("\n", trim: true) |> Enum.find(&(String.trim(&1) != ""))
