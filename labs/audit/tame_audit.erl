@@ -1,11 +1,13 @@
-%% What the audit runs in a VM of its own: it loads modules whose libraries nobody knows, and calls functions
-%% that may hold a scheduler, hang or end the VM. lib/tame/audit/ judges what is seen here.
+%% What the audit runs in a VM of its own: it loads modules whose libraries nobody knows, and calls
+%% functions that may hold a scheduler, hang or end the VM. lib/tame/audit/ judges what is seen
+%% here.
 %%
-%% Each call is made in a fresh process bound to one scheduler, beside a neighbour bound to the same. Its slices come
-%% from its `running' trace events (tame_slices); it runs on scheduler 1 and those who look at it on another.
+%% Each call is made in a fresh process bound to one scheduler, beside a neighbour bound to the
+%% same. Its slices come from its `running' trace events (tame_slices); it runs on scheduler 1 and
+%% those who look at it on another.
 %%
-%% Time for which the operating system gave the core to somebody else is not the function's: the kernel tells it of each
-%% thread (stolen_ns), where it does.
+%% Time for which the operating system gave the core to somebody else is not the function's: the
+%% kernel tells it of each thread (stolen_ns), where it does.
 %%
 %% It stands alone with the modules of src/ that it names.
 -module(tame_audit).
@@ -40,13 +42,17 @@
     neighbour_ns := non_neg_integer()
 }.
 
--type share() :: #{longest_ns := non_neg_integer(), median_ns := non_neg_integer(), total_ns := non_neg_integer()}.
+-type share() :: #{
+    longest_ns := non_neg_integer(),
+    median_ns := non_neg_integer(),
+    total_ns := non_neg_integer()
+}.
 
 -type failure() :: {error, hangs | {input, binary()} | {raised, binary()} | {died, binary()}}.
 
 %% Where the function is called, and where those who look on are.
--define(WORK, 1).
--define(LOOK, 2).
+-define(WORK_SCHEDULER, 1).
+-define(WATCH_SCHEDULER, 2).
 
 %% ---- loading ---------------------------------------------------------------------------------
 
@@ -95,12 +101,14 @@ prepare({Module, Function, Arity}) ->
 %% One call, watched.
 -spec call(spec()) -> {ok, reading()} | failure().
 call(Spec) ->
-    looking(fun() -> watched(Spec, once, 0) end).
+    observed(fun() -> watched(Spec, once) end).
 
-%% So many more; and of another one, the shares of its time that its longest call of a NIF and garbage collections had.
--spec again(spec(), non_neg_integer()) -> {ok, [reading()], #{nif := float(), gc := float()}} | failure().
+%% So many more; and of another one, the shares of its time that its longest call of a NIF and
+%% garbage collections had.
+-spec again(spec(), non_neg_integer()) ->
+    {ok, [reading()], #{nif := float(), gc := float()}} | failure().
 again(Spec, Times) ->
-    looking(fun() ->
+    observed(fun() ->
         case many(Spec, Times) of
             {ok, Readings} -> with_shares(Spec, Readings);
             Error -> Error
@@ -110,22 +118,25 @@ again(Spec, Times) ->
 many(_Spec, 0) ->
     {ok, []};
 many(Spec, Times) ->
-    case {watched(Spec, once, 0), many(Spec, Times - 1)} of
+    case {watched(Spec, once), many(Spec, Times - 1)} of
         {{ok, Reading}, {ok, More}} -> {ok, [Reading | More]};
         {{ok, _}, Error} -> Error;
         {Error, _} -> Error
     end.
 
-%% Calls in a row for that long, by so many processes at once, of which one is watched; and how long dirty work waited
-%% beside them.
--spec loop(spec(), #{ms := pos_integer(), callers := pos_integer(), dirty := dirty_cpu | dirty_io}) ->
+%% Calls in a row for that long, by so many processes at once, of which one is watched; and how long
+%% dirty work waited beside them.
+-spec loop(spec(), #{
+    ms := pos_integer(), callers := pos_integer(), dirty := dirty_cpu | dirty_io
+}) ->
     {ok, reading(), DirtyWaitNs :: non_neg_integer()} | failure().
 loop(Spec, #{ms := Ms, callers := Callers, dirty := Kind}) ->
-    looking(fun() ->
-        Others = [element(1, start(Spec, {loop, Ms}, false, at(?WORK))) || _ <- lists:seq(2, Callers)],
+    observed(fun() ->
+        Started = [start(Spec, {loop, Ms}, false, at(?WORK_SCHEDULER)) || _ <- lists:seq(2, Callers)],
+        Others = [Pid || {Pid, _} <- Started],
         _ = [receive {Pid, ready} -> Pid ! go after 5000 -> ok end || Pid <- Others],
         Asker = tame_asker:start(Kind, #{period_ms => 5, second_ms => 5, collector => self()}),
-        Answer = watched(Spec, {loop, Ms}, 0),
+        Answer = watched(Spec, {loop, Ms}),
         WaitNs = longest_wait(0, none),
         true = tame_asker:stop(Asker),
         _ = [exit(Pid, kill) || Pid <- Others],
@@ -147,13 +158,19 @@ longest_wait(LongestNs, AskedNs) ->
         end
     end.
 
-%% Kills so many callers in the midst of their calls. How long after that they were gone, a dirty CPU scheduler was
-%% free, and the VM used no CPU any more: whatever of their work goes on shows in one of these.
+%% Kills so many callers in the midst of their calls. How long after that they were gone, a dirty
+%% CPU scheduler was free, and the VM used no CPU any more: whatever of their work goes on shows in
+%% one of these.
 -spec kill(spec(), #{after_ms := pos_integer(), callers := pos_integer()}) ->
-    {ok, #{down_ns := non_neg_integer(), dirty_ns := non_neg_integer(), cpu_ns := non_neg_integer()}} | failure().
+    {ok, #{
+        down_ns := non_neg_integer(),
+        dirty_ns := non_neg_integer(),
+        cpu_ns := non_neg_integer()
+    }}
+    | failure().
 kill(#{limit_ms := LimitMs} = Spec, #{after_ms := AfterMs, callers := Callers}) ->
-    looking(fun() ->
-        Workers = [start(Spec, once, false, at(?WORK)) || _ <- lists:seq(1, Callers)],
+    observed(fun() ->
+        Workers = [start(Spec, once, false, at(?WORK_SCHEDULER)) || _ <- lists:seq(1, Callers)],
         case [ok || {Pid, _} <- Workers, receive {Pid, ready} -> true after LimitMs -> false end] of
             Ready when length(Ready) =:= Callers ->
                 _ = [Pid ! go || {Pid, _} <- Workers],
@@ -165,16 +182,17 @@ kill(#{limit_ms := LimitMs} = Spec, #{after_ms := AfterMs, callers := Callers}) 
     end).
 
 killed(Workers, LimitMs) ->
-    Looker = self(),
+    Observer = self(),
     Pids = [Pid || {Pid, _} <- Workers],
-    Mourner = spawn_opt(fun() -> gone(Looker, [monitor(process, Pid) || Pid <- Pids]) end, [link | at(?LOOK)]),
+    Beside = [link | at(?WATCH_SCHEDULER)],
+    Down = spawn_opt(fun() -> gone(Observer, [monitor(process, Pid) || Pid <- Pids]) end, Beside),
     StartNs = erlang:monotonic_time(nanosecond),
     _ = [exit(Pid, kill) || Pid <- Pids],
-    Asker = spawn_opt(fun() -> Looker ! {self(), tame_thousand_cuts:dirty_cpu_clock()} end, [link | at(?LOOK)]),
+    Dirty = spawn_opt(fun() -> Observer ! {self(), tame_thousand_cuts:dirty_cpu_clock()} end, Beside),
     CpuNs = idle(StartNs, LimitMs, element(1, statistics(runtime)), 0) - StartNs,
     #{
-        down_ns => since(Mourner, StartNs, LimitMs),
-        dirty_ns => since(Asker, StartNs, LimitMs),
+        down_ns => since(Down, StartNs, LimitMs),
+        dirty_ns => since(Dirty, StartNs, LimitMs),
         cpu_ns => CpuNs
     }.
 
@@ -184,9 +202,9 @@ since(Pid, StartNs, LimitMs) ->
     after LimitMs -> LimitMs * 1_000_000
     end.
 
-gone(Looker, Refs) ->
+gone(Observer, Refs) ->
     _ = [receive {'DOWN', Ref, process, _, _} -> ok end || Ref <- Refs],
-    Looker ! {self(), erlang:monotonic_time(nanosecond)}.
+    Observer ! {self(), erlang:monotonic_time(nanosecond)}.
 
 %% The end of the last portion of 5 ms in which there was work, seen from four without.
 idle(StartNs, LimitMs, BeforeMs, Idle) ->
@@ -200,12 +218,13 @@ idle(StartNs, LimitMs, BeforeMs, Idle) ->
         true -> idle(StartNs, LimitMs, NowMs, Idle + 1)
     end.
 
-%% ---- one process that calls ----------------------------------------------------------------------
+%% ---- one process that calls ---------------------------------------------------------------------
 
 %% Whoever looks on is on a scheduler of its own, whoever asked: a held one must not hold it.
-looking(Fun) ->
+observed(Fun) ->
     Asker = self(),
-    {Pid, Ref} = spawn_opt(fun() -> Asker ! {self(), Fun()} end, [monitor, {priority, high} | at(?LOOK)]),
+    Options = [monitor, {priority, high} | at(?WATCH_SCHEDULER)],
+    {Pid, Ref} = spawn_opt(fun() -> Asker ! {self(), Fun()} end, Options),
     receive
         {Pid, Answer} ->
             true = demonitor(Ref, [flush]),
@@ -220,29 +239,29 @@ at(Scheduler) ->
 
 %% The worker has made its arguments before anything is looked at.
 start(Spec, How, Watch, Options) ->
-    Looker = self(),
-    spawn_opt(fun() -> work(Looker, Spec, How, Watch) end, [monitor | Options]).
+    Observer = self(),
+    spawn_opt(fun() -> work(Observer, Spec, How, Watch) end, [monitor | Options]).
 
-work(Looker, #{target := {Module, Function, Arity}, input := Input, bytes := Bytes}, How, Watch) ->
+work(Observer, #{target := {Module, Function, Arity}, input := Input, bytes := Bytes}, How, Watch) ->
     case tame_audit_input:args(Input, Bytes, Arity) of
         {ok, Args} ->
             true = erlang:garbage_collect(),
-            Looker ! {self(), ready},
+            Observer ! {self(), ready},
             receive go -> ok end,
-            Looker ! {self(), {done, work(Module, Function, Args, How, Watch)}};
+            Observer ! {self(), {done, work(Module, Function, Args, How, Watch)}};
         {error, Why} ->
-            Looker ! {self(), {failed, {input, Why}}}
+            Observer ! {self(), {failed, {input, Why}}}
     end.
 
 work(Module, Function, Args, How, true) ->
-    {ok, Watch} = tame_slices:start(self(), #{keep => 2, scheduler => look()}),
+    {ok, Watch} = tame_slices:start(self(), #{keep => 2, scheduler => observer_scheduler()}),
     {Calls, ElapsedNs} = run(Module, Function, Args, How),
     {Calls, ElapsedNs, tame_slices:stop(Watch)};
 work(Module, Function, Args, How, false) ->
     {Calls, ElapsedNs} = run(Module, Function, Args, How),
     {Calls, ElapsedNs, none}.
 
-look() -> min(?LOOK, erlang:system_info(schedulers)).
+observer_scheduler() -> min(?WATCH_SCHEDULER, erlang:system_info(schedulers)).
 
 run(Module, Function, Args, once) ->
     StartNs = erlang:monotonic_time(nanosecond),
@@ -259,18 +278,19 @@ repeat(Module, Function, Args, StartNs, EndNs, Calls) ->
         _ -> repeat(Module, Function, Args, StartNs, EndNs, Calls + 1)
     end.
 
-watched(#{limit_ms := LimitMs} = Spec, How, MoreMs) ->
-    {Pid, Ref} = start(Spec, How, true, at(?WORK)),
+watched(#{limit_ms := LimitMs} = Spec, How) ->
+    {Pid, Ref} = start(Spec, How, true, at(?WORK_SCHEDULER)),
     case next(Pid, Ref, LimitMs) of
         ready ->
             Threads = threads(),
-            {ok, Neighbour} = tame_neighbour:start(#{scheduler => ?WORK}),
+            {ok, Neighbour} = tame_neighbour:start(#{scheduler => ?WORK_SCHEDULER}),
             BeforeNs = stolen_ns(Threads),
             Pid ! go,
-            case next(Pid, Ref, LimitMs + MoreMs) of
+            case next(Pid, Ref, LimitMs) of
                 {done, {Calls, ElapsedNs, Slices}} ->
                     Late = tame_neighbour:stop(Neighbour),
-                    StolenNs = maps:map(fun(Kind, Ns) -> Ns - maps:get(Kind, BeforeNs) end, stolen_ns(Threads)),
+                    AfterNs = stolen_ns(Threads),
+                    StolenNs = maps:map(fun(Kind, Ns) -> Ns - maps:get(Kind, BeforeNs) end, AfterNs),
                     {ok, reading(Calls, ElapsedNs, Slices, StolenNs, tame_histogram:max(Late))};
                 {failed, Why} ->
                     {error, Why}
@@ -286,7 +306,8 @@ next(Pid, Ref, LimitMs) ->
     after LimitMs -> {failed, hangs}
     end.
 
-reading(Calls, ElapsedNs, #{normal := Normal, dirty := Dirty, reductions := Reductions}, StolenNs, LateNs) ->
+reading(Calls, ElapsedNs, Slices, StolenNs, LateNs) ->
+    #{normal := Normal, dirty := Dirty, reductions := Reductions} = Slices,
     #{
         calls => Calls,
         elapsed_ns => ElapsedNs,
@@ -304,18 +325,20 @@ share(#{longest_ns := LongestNs, total_ns := TotalNs, histogram := Histogram, co
 words({Reason, [{_, _, _, _} | _]}) -> words(Reason);
 words(Reason) -> unicode:characters_to_binary(io_lib:format("~tP", [Reason, 8])).
 
-%% ---- how long one call of a NIF was ---------------------------------------------------------------
+%% ---- how long one call of a NIF was -------------------------------------------------------------
 
-%% By call trace, which shows a call and its return whatever lies between: a call that yields is as long as its slices
-%% together. Only the NIFs of the target's own module are looked at.
+%% By call trace, which shows a call and its return whatever lies between: a call that yields is as
+%% long as its slices together. Only the NIFs of the target's own module are looked at.
 with_shares(#{target := {Module, _, _}, limit_ms := LimitMs} = Spec, Readings) ->
     Match = [{'_', [], [{return_trace}]}],
-    _ = [erlang:trace_pattern({Module, F, A}, Match, [local]) || {F, A} <- Module:module_info(nifs)],
-    {Pid, Ref} = start(Spec, once, false, at(?WORK)),
+    Nifs = Module:module_info(nifs),
+    _ = [erlang:trace_pattern({Module, F, A}, Match, [local]) || {F, A} <- Nifs],
+    {Pid, Ref} = start(Spec, once, false, at(?WORK_SCHEDULER)),
     case next(Pid, Ref, LimitMs) of
         ready ->
             Tracer = spawn_link(fun() -> shares(none, none, #{nif => 0, gc => 0}) end),
-            1 = erlang:trace(Pid, true, [call, garbage_collection, monotonic_timestamp, {tracer, Tracer}]),
+            Flags = [call, garbage_collection, monotonic_timestamp, {tracer, Tracer}],
+            1 = erlang:trace(Pid, true, Flags),
             Pid ! go,
             case next(Pid, Ref, LimitMs) of
                 {done, {_, ElapsedNs, none}} ->
@@ -323,7 +346,8 @@ with_shares(#{target := {Module, _, _}, limit_ms := LimitMs} = Spec, Readings) -
                     receive {trace_delivered, Pid, Delivered} -> ok end,
                     Tracer ! {self(), stop},
                     receive
-                        {Tracer, Times} -> {ok, Readings, maps:map(fun(_, Ns) -> Ns / max(1, ElapsedNs) end, Times)}
+                        {Tracer, Times} ->
+                            {ok, Readings, maps:map(fun(_, Ns) -> Ns / max(1, ElapsedNs) end, Times)}
                     end;
                 {failed, Why} ->
                     {error, Why}
@@ -332,7 +356,8 @@ with_shares(#{target := {Module, _, _}, limit_ms := LimitMs} = Spec, Readings) -
             {error, Why}
     end.
 
-%% A collection of a large heap is done on a dirty scheduler, and has its slices there as a dirty NIF has.
+%% A collection of a large heap is done on a dirty scheduler, and has its slices there as a dirty
+%% NIF has.
 shares(Call, Gc, #{nif := Longest, gc := Total} = Times) ->
     receive
         {trace_ts, _, call, _, Time} -> shares(Time, Gc, Times);
@@ -340,15 +365,18 @@ shares(Call, Gc, #{nif := Longest, gc := Total} = Times) ->
             shares(none, Gc, Times#{nif := max(Longest, Time - Call)});
         {trace_ts, _, Start, _, Time} when Start =:= gc_major_start; Start =:= gc_minor_start ->
             shares(Call, Time, Times);
-        {trace_ts, _, End, _, Time} when Gc =/= none, End =:= gc_major_end orelse End =:= gc_minor_end ->
+        {trace_ts, _, End, _, Time} when
+            Gc =/= none, End =:= gc_major_end orelse End =:= gc_minor_end
+        ->
             shares(Call, none, Times#{gc := Total + Time - Gc});
-        {Looker, stop} ->
-            Looker ! {self(), maps:map(fun(_, Ns) -> erlang:convert_time_unit(Ns, native, nanosecond) end, Times)};
+        {Observer, stop} ->
+            ToNs = fun(_, Native) -> erlang:convert_time_unit(Native, native, nanosecond) end,
+            Observer ! {self(), maps:map(ToNs, Times)};
         _ ->
             shares(Call, Gc, Times)
     end.
 
-%% ---- what the operating system took ---------------------------------------------------------------
+%% ---- what the operating system took -------------------------------------------------------------
 
 %% The threads whose time counts: the worker's scheduler and the dirty ones.
 threads() ->
@@ -372,14 +400,17 @@ kind(Name) -> [dirty || binary:match(Name, <<"_dirty_">>) =/= nomatch].
 %% Time that threads were ready to run and another one had the core.
 stolen_ns(Threads) ->
     Of = fun(Kind) ->
-        lists:sum([waited_ns(file:read_file(["/proc/self/task/", Name, "/schedstat"])) || {K, Name} <- Threads, K =:= Kind])
+        lists:sum([waited_ns(Name) || {K, Name} <- Threads, K =:= Kind])
     end,
     #{normal => Of(normal), dirty => Of(dirty)}.
 
-waited_ns({ok, Text}) ->
-    case binary:split(Text, <<" ">>, [global]) of
-        [_, Waited | _] -> binary_to_integer(Waited);
-        _ -> 0
-    end;
-waited_ns(_) ->
-    0.
+waited_ns(Name) ->
+    case file:read_file(["/proc/self/task/", Name, "/schedstat"]) of
+        {ok, Text} ->
+            case binary:split(Text, <<" ">>, [global]) of
+                [_, Waited | _] -> binary_to_integer(Waited);
+                _ -> 0
+            end;
+        _ ->
+            0
+    end.

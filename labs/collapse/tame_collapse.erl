@@ -1,10 +1,11 @@
-%% The load that is known to make schedulers collapse: many long native calls that charge nothing, then a
-%% burst of cheap work, again and again with a rest in between in which schedulers go to sleep.
+%% The load that is known to make schedulers collapse: many long native calls that charge nothing,
+%% then a burst of cheap work, again and again with a rest in between in which schedulers go to
+%% sleep.
 %%
-%% The VM decides by reductions how many schedulers it needs. Calls that charge none look like no work
-%% at all, so it may leave schedulers asleep while jobs wait behind the calls of another. Every job says
-%% when it was asked for and when it began; whether schedulers slept meanwhile is seen from outside
-%% (Tame.Collapse).
+%% The VM decides by reductions how many schedulers it needs. Calls that charge none look like no
+%% work at all, so it may leave schedulers asleep while jobs wait behind the calls of another. Every
+%% job says when it was asked for and when it began; whether schedulers slept meanwhile is seen from
+%% outside (Tame.Collapse).
 -module(tame_collapse).
 
 -export([run/3]).
@@ -12,14 +13,20 @@
 -export_type([load/0]).
 
 %% long: calls of 10 ms for each scheduler in a round; cheap: processes of the burst after them.
--type load() :: #{rounds := pos_integer(), long := pos_integer(), cheap := pos_integer(), rest_ms := pos_integer()}.
+-type load() :: #{
+    rounds := pos_integer(),
+    long := pos_integer(),
+    cheap := pos_integer(),
+    rest_ms := pos_integer()
+}.
 
 -define(LONG_US, 10000).
 -define(CHEAP_US, 20).
 
-%% Sends {tame_collapse, Tag, {done, [{Kind, AskedNs, BeganNs}]}} to To, a process of the node that watches, with times of
-%% os:perf_counter/1, which is the machine's clock. The node must have been started by peer with an alternative connection;
-%% what is sent goes through that one's process `user'.
+%% Sends {tame_collapse, Tag, {done, [{Kind, AskedNs, BeganNs}]}} to To, a process of the node that
+%% watches, with times of os:perf_counter/1, which is the machine's clock. The node must have been
+%% started by peer with an alternative connection; what is sent goes through that one's process
+%% `user'.
 -spec run(To :: pid(), Tag :: term(), load()) -> ok.
 run(To, Tag, #{rounds := Rounds} = Load) ->
     ok = tame_thousand_cuts:cut(0),
@@ -30,8 +37,10 @@ run(To, Tag, #{rounds := Rounds} = Load) ->
 
 one_round(#{long := Long, cheap := Cheap, rest_ms := RestMs}) ->
     Schedulers = erlang:system_info(schedulers_online),
-    LongJobs = [ask(long, fun() -> tame_thousand_cuts:cut(?LONG_US) end) || _ <- lists:seq(1, Long * Schedulers)],
-    CheapJobs = [ask(cheap, fun() -> tame_loop:loop(?CHEAP_US) end) || _ <- lists:seq(1, Cheap)],
+    LongWork = fun() -> tame_thousand_cuts:cut(?LONG_US) end,
+    CheapWork = fun() -> tame_loop:loop(?CHEAP_US) end,
+    LongJobs = [ask(long, LongWork) || _ <- lists:seq(1, Long * Schedulers)],
+    CheapJobs = [ask(cheap, CheapWork) || _ <- lists:seq(1, Cheap)],
     Jobs = [await(Job) || Job <- LongJobs ++ CheapJobs],
     receive after RestMs -> Jobs end.
 

@@ -1,8 +1,8 @@
 %% One cell of the contention lab, run in the node that is watched: observers, a flood, and what the
 %% observers saw, sent to the node that watches.
 %%
-%% It stands alone with the modules of src/ that it names, so a node needs no Elixir to be watched. The
-%% node must have been started by peer with an alternative connection; what is said goes through
+%% It stands alone with the modules of src/ that it names, so a node needs no Elixir to be watched.
+%% The node must have been started by peer with an alternative connection; what is said goes through
 %% that one's process `user'. In order:
 %%
 %%   {hello, Facts}           who is here, and what its clock says
@@ -11,8 +11,8 @@
 %%   {ended, Outcome}         how it ended; a last portion or more follow
 %%   {done, Slices}           all is over
 %%
-%% each as {tame_contention, Tag, What}. All times are those of erlang:monotonic_time/1 here; Facts says what the
-%% machine's own clock (os:perf_counter/1, CLOCK_MONOTONIC) said at the same moment.
+%% each as {tame_contention, Tag, What}. All times are those of erlang:monotonic_time/1 here; Facts
+%% says what the machine's own clock (os:perf_counter/1, CLOCK_MONOTONIC) said at the same moment.
 -module(tame_contention).
 
 -export([facts/0]).
@@ -20,8 +20,8 @@
 
 -export_type([cell/0]).
 
-%% job: {Module, Function, Args}. lead_ms: how long the observers look before the flood; tail_ms: and
-%% after it. sample_ms, neighbour_ms, dirty_ms, gc_ms: how often each of them looks;
+%% job: {Module, Function, Args}. lead_ms: how long the observers look before the flood; tail_ms:
+%% and after it. sample_ms, neighbour_ms, dirty_ms, gc_ms: how often each of them looks;
 %% gc_second_ms: when the second collection begins, the first one being that before the flood.
 -type cell() :: #{
     job := {module(), atom(), [term()]},
@@ -84,7 +84,9 @@ run(To, Tag, #{job := {Module, Function, Args}, jobs := Jobs} = Cell) ->
     ok = Say({done, Slices}),
     ok.
 
-observe(#{neighbour_ms := NeighbourMs, dirty_ms := DirtyMs, gc_ms := GcMs, gc_second_ms := Gc_second_ms} = Cell, Flood, Say) ->
+observe(Cell, Flood, Say) ->
+    #{neighbour_ms := NeighbourMs, dirty_ms := DirtyMs} = Cell,
+    #{gc_ms := GcMs, gc_second_ms := GcSecondMs} = Cell,
     Collector = tame_contention_collector:start(#{
         sample_ms => maps:get(sample_ms, Cell),
         send => fun(Portion) -> Say({portion, Portion}) end,
@@ -95,9 +97,11 @@ observe(#{neighbour_ms := NeighbourMs, dirty_ms := DirtyMs, gc_ms := GcMs, gc_se
      || N <- lists:seq(1, erlang:system_info(schedulers_online))
     ],
     Askers = [
-        tame_asker:start(Kind, #{period_ms => PeriodMs, second_ms => SecondMs, collector => Collector})
+        tame_asker:start(Kind, #{
+            period_ms => PeriodMs, second_ms => SecondMs, collector => Collector
+        })
      || {Kind, PeriodMs, SecondMs} <- [
-            {dirty_cpu, DirtyMs, DirtyMs}, {dirty_io, DirtyMs, DirtyMs}, {gc, GcMs, Gc_second_ms}
+            {dirty_cpu, DirtyMs, DirtyMs}, {dirty_io, DirtyMs, DirtyMs}, {gc, GcMs, GcSecondMs}
         ]
     ],
     {Collector, Neighbours, Askers}.
@@ -112,7 +116,8 @@ stop({Collector, Neighbours, Askers}) ->
     lists:foreach(fun tame_neighbour:stop/1, Neighbours),
     tame_contention_collector:stop(Collector).
 
-slices(#{normal := #{count := Count, total_ns := TotalNs, longest_ns := LongestNs, histogram := H}} = Reading) ->
+slices(#{normal := Normal} = Reading) ->
+    #{count := Count, total_ns := TotalNs, longest_ns := LongestNs, histogram := H} = Normal,
     #{
         count => Count,
         total_ns => TotalNs,

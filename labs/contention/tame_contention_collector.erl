@@ -1,12 +1,12 @@
-%% Collects what the observers of a contention cell see, samples the schedulers, and sends all that on
-%% in portions: so of a node that has to be killed there is what it had said until then.
+%% Collects what the observers of a contention cell see, samples the schedulers, and sends all that
+%% on in portions: so of a node that has to be killed there is what it had said until then.
 %%
 %% It runs at priority max, because a flood of ordinary processes would otherwise keep it from its
-%% samples. A sample asks every scheduler for its counters, so it comes late all the same when one of
-%% them is held by a native call; the reader sees that by its time.
+%% samples. A sample asks every scheduler for its counters, so it comes late all the same when one
+%% of them is held by a native call; the reader sees that by its time.
 %%
-%% A portion is a map: neighbours => [{Pid, PlannedNs, WokeNs}], askers => [{Kind, asked | got, Ns}],
-%% long_schedules => how many, sample => none or the reading of the schedulers (see sample/1).
+%% A portion is a map: neighbours => [{Pid, PlannedNs, WokeNs}], askers => [{Kind, asked | got,
+%% Ns}], long_schedules => how many, sample => none or the reading of the schedulers (see sample/1).
 -module(tame_contention_collector).
 
 -export([start/1]).
@@ -16,8 +16,9 @@
 -export_type([portion/0]).
 -export_type([sample/0]).
 
-%% wall: {Id, Active, Total} of each scheduler as statistics(scheduler_wall_time_all) says them; queues:
-%% as statistics(run_queue_lengths_all) says them, the last two those of the dirty schedulers.
+%% wall: {Id, Active, Total} of each scheduler as statistics(scheduler_wall_time_all) says them;
+%% queues: as statistics(run_queue_lengths_all) says them, the last two those of the dirty
+%% schedulers.
 -type sample() :: #{
     at_ns := integer(),
     wall := [{pos_integer(), non_neg_integer(), non_neg_integer()}],

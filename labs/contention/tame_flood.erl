@@ -1,11 +1,12 @@
 %% A flood: many processes that all want native work at the same moment, burst after burst.
 %%
-%% Each worker does one job in a burst. A burst ends with its last job, and then the next one begins,
-%% until the flood has lasted for window_ms; so short jobs are seen for long enough to say something
-%% of their neighbours. A flood that lasts for limit_ms is stopped, whatever is left of it.
+%% Each worker does one job in a burst. A burst ends with its last job, and then the next one
+%% begins, until the flood has lasted for window_ms; so short jobs are seen for long enough to say
+%% something of their neighbours. A flood that lasts for limit_ms is stopped, whatever is left of
+%% it.
 %%
-%% It belongs to a process of priority max (tame_contention), because a flood may keep any other from
-%% running, and somebody has to stop it.
+%% It belongs to a process of priority max (tame_contention), because a flood may keep any other
+%% from running, and somebody has to stop it.
 -module(tame_flood).
 
 -export([start/2]).
@@ -72,7 +73,8 @@ worker(Job, Left, Finished, Owner) ->
     end.
 
 %% Runs bursts until it is time.
--spec run(flood(), #{window_ms := non_neg_integer(), limit_ms := pos_integer(), _ => _}) -> outcome().
+-spec run(flood(), #{window_ms := non_neg_integer(), limit_ms := pos_integer(), _ => _}) ->
+    outcome().
 run(#{finished := Finished} = Flood, #{window_ms := WindowMs, limit_ms := LimitMs}) ->
     Started = erlang:monotonic_time(millisecond),
     StartedNs = erlang:monotonic_time(nanosecond),
@@ -108,8 +110,8 @@ bursts(#{workers := Workers, left := Left} = Flood, Window, Limit, Bursts) ->
 finished(#{finished := Finished}) ->
     counters:get(Finished, 1).
 
-%% Ends the workers and says what slices the watched ones had. A worker in the midst of a native call
-%% that cannot be stopped ends after it, and a watched one is waited for.
+%% Ends the workers and says what slices the watched ones had. A worker in the midst of a native
+%% call that cannot be stopped ends after it, and a watched one is waited for.
 -spec stop(flood()) -> [tame_slices:reading()].
 stop(#{workers := Workers, watches := Watches}) ->
     {Watched, Others} = lists:split(length(Watches), Workers),

@@ -1,5 +1,5 @@
-%% Keeps a CPU busy for a time in plain Erlang: the control beside tame_spin. The VM preempts it as it
-%% does any process, so nobody has to suffer.
+%% Keeps a CPU busy for a time in plain Erlang: the control beside tame_spin. The VM preempts it as
+%% it does any process, so nobody has to suffer.
 %%
 %% The time is done as work, by a rate that the first call measures (about 5 ms) and the node
 %% remembers, as tame_spin does.

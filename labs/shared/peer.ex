@@ -48,7 +48,7 @@ defmodule Tame.Peer do
   """
   @spec start([String.t()], Path.t() | nil) :: {:ok, t()} | {:error, String.t()}
   def start(flags, status_file \\ nil) do
-    args = ["-pa", ebin(), "-start_epmd", "false" | flags]
+    args = code_paths() ++ ["-start_epmd", "false" | flags]
 
     options = %{
       connection: :standard_io,
@@ -122,8 +122,10 @@ defmodule Tame.Peer do
 
   defp erl, do: Path.join([:code.root_dir(), "bin", "erl"])
 
-  # Of the labs; the runtime is found as this VM finds it, by ERL_LIBS.
-  defp ebin, do: __MODULE__ |> :code.which() |> Path.dirname()
+  # What jobs need there: the runtime, and the labs' own modules and natives.
+  defp code_paths do
+    Enum.flat_map([:tame, __MODULE__], &["-pa", &1 |> :code.which() |> Path.dirname()])
+  end
 
   defp first_line(text) do
     text |> String.split("\n", trim: true) |> Enum.find(&(String.trim(&1) != ""))

@@ -2,7 +2,8 @@
 %% tell a collector when they asked and when they got it.
 %%
 %%   dirty_cpu  a dirty CPU NIF that only reads the clock: asked until it ran
-%%   dirty_io   file:read_file_info/2 (raw, so that no file server is asked): asked until it returned
+%%   dirty_io   file:read_file_info/2 (raw, so that no file server is asked): asked until it
+%%              returned
 %%   gc         a garbage collection of a heap of 50 MB, which the VM does on a dirty CPU scheduler:
 %%              asked until it was done
 %%
@@ -22,9 +23,11 @@
 -define(BIGNUM_BYTES, 400_000).
 -define(HEAP_BYTES, 50_000_000).
 
-%% Starts an asker, which asks at once, again after second_ms, and then each period_ms. It ends with stop/1
-%% or with the process that started it.
--spec start(kind(), #{period_ms := pos_integer(), second_ms := pos_integer(), collector := pid()}) -> pid().
+%% Starts an asker, which asks at once, again after second_ms, and then each period_ms. It ends with
+%% stop/1 or with the process that started it.
+-spec start(kind(), #{
+    period_ms := pos_integer(), second_ms := pos_integer(), collector := pid()
+}) -> pid().
 start(Kind, #{period_ms := PeriodMs, second_ms := SecondMs, collector := Collector}) ->
     Owner = self(),
     {Pid, Ref} = spawn_opt(

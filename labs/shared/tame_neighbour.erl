@@ -11,8 +11,8 @@
 %% when things are good again ("coordinated omission").
 %%
 %% The floor: the VM's timers tick once a millisecond, but a timer for an absolute time that lies on
-%% a tick goes off right after it. In an idle VM (OTP 25, two cores) p50 was 75 µs, p90 0.1 ms and p99
-%% 0.1 to 1 ms, where `receive after 1` is 1 ms late by itself.
+%% a tick goes off right after it. In an idle VM (OTP 25, two cores) p50 was 75 µs, p90 0.1 ms and
+%% p99 0.1 to 1 ms, where `receive after 1` is 1 ms late by itself.
 %%
 %% It stands alone with tame_histogram, so that it can be loaded into a node that is watched.
 -module(tame_neighbour).
@@ -30,10 +30,11 @@
 
 -opaque neighbour() :: {pid(), reference()}.
 
-%% scheduler: the number of a normal scheduler; period_ms: the time between two wake-ups (default 1);
-%% tell: a process that gets {tame_neighbour, Pid, [{PlannedNs, WokeNs}]} of the wake-ups that took place, the
-%% latest first: at once when one was missed, and else some together within 200 ms, because to wake that process
-%% costs more than to be late (default: nobody). It is for those who may not live to call stop/1.
+%% scheduler: the number of a normal scheduler; period_ms: the time between two wake-ups (default
+%% 1); tell: a process that gets {tame_neighbour, Pid, [{PlannedNs, WokeNs}]} of the wake-ups that
+%% took place, the latest first: at once when one was missed, and else some together within 200 ms,
+%% because to wake that process costs more than to be late (default: nobody). It is for those who
+%% may not live to call stop/1.
 -type options() :: #{scheduler := pos_integer(), period_ms => pos_integer(), tell => pid()}.
 
 %% Starts a neighbour. It has made its plan when this returns; the first wake-up is one to two

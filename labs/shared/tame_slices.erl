@@ -4,9 +4,9 @@
 %%     1> {ok, W} = tame_slices:start(self()), my_nif:work(), tame_slices:stop(W).
 %%     #{normal := #{count := 1, longest_ns := 50412345, ...}, dirty := #{count := 0, ...}, ...}
 %%
-%% A slice is either normal or dirty. The trace calls every dirty scheduler 0, so dirty CPU and dirty
-%% I/O cannot be told apart, and a garbage collection of a large heap, which runs there too, counts as
-%% a dirty slice.
+%% A slice is either normal or dirty. The trace calls every dirty scheduler 0, so dirty CPU and
+%% dirty I/O cannot be told apart, and a garbage collection of a large heap, which runs there too,
+%% counts as a dirty slice.
 %%
 %% What it costs: two trace messages a slice, about 1 µs in all to the watched process, and the time
 %% of the process that receives them; give that one another scheduler with the option `scheduler`.
@@ -14,7 +14,8 @@
 %% What it cannot see: which function a slice was spent in; a process that neither gets nor leaves a
 %% thread between start and stop.
 %%
-%% It stands alone with tame_histogram and tame_otp_features, so that it can be loaded into a node that is watched.
+%% It stands alone with tame_histogram and tame_otp_features, so that it can be loaded into a node
+%% that is watched.
 -module(tame_slices).
 
 -export([start/1]).
@@ -69,8 +70,8 @@
 -define(DEFAULT_KEEP, 500).
 
 %% The slices that are returned one by one. There may be millions, so they are cut into groups of
-%% `stride` and the longest of each is kept; when there are `limit` of those, neighbouring groups are
-%% merged. So the picture reaches from the first slice to the last and never hides the longest.
+%% `stride` and the longest of each is kept; when there are `limit` of those, neighbouring groups
+%% are merged. So the picture reaches from the first slice to the last and never hides the longest.
 -record(picture, {
     limit :: pos_integer(),
     stride = 1 :: pos_integer(),
@@ -85,7 +86,8 @@
     pid :: pid(),
     %% The time from which the picture counts.
     zero = undefined :: undefined | integer(),
-    %% When the slice that runs now began. `own`: it belongs to start/2, which the process calls itself.
+    %% When the slice that runs now began. `own`: it belongs to start/2, which the process calls
+    %% itself.
     since :: own | off | integer(),
     normal :: share(),
     dirty :: share(),
@@ -109,9 +111,9 @@ start(Pid) ->
 %% {bad_option, Key, Value}.
 -spec start(pid(), options()) -> {ok, watch()} | {error, term()}.
 start(Pid, Options) when is_pid(Pid), node(Pid) =:= node(), is_map(Options) ->
-    case [{bad_option, Key, Value} || {Key, Value} <- maps:to_list(Options), not valid(Key, Value)] of
+    case [Option || {Key, Value} = Option <- maps:to_list(Options), not valid(Key, Value)] of
         [] -> begin_watch(Pid, Options);
-        [Bad | _] -> {error, Bad}
+        [{Key, Value} | _] -> {error, {bad_option, Key, Value}}
     end.
 
 valid(keep, N) -> is_integer(N) andalso N >= 2;
@@ -120,7 +122,8 @@ valid(_, _) -> false.
 
 %% Ends the watch and returns what was seen. Call it in the process that called start.
 -spec stop(watch()) -> reading().
-stop(#{pid := Pid, session := Session, tracer := Tracer, monitor := Monitor, reductions := Before}) ->
+stop(#{pid := Pid, session := Session, tracer := Tracer, monitor := Monitor} = Watch) ->
+    #{reductions := Before} = Watch,
     After = reductions(Pid),
     _ = Pid =:= self() andalso erlang:yield(),
     ok = trace_off(Pid, Session),
@@ -232,17 +235,24 @@ ended(From, To, Scheduler, State) ->
         _ ->
             Slice = {StartNs, DurationNs, normal},
             Picture = keep(Slice, State#state.picture),
-            State#state{since = off, normal = add(DurationNs, State#state.normal), picture = Picture}
+            Normal = add(DurationNs, State#state.normal),
+            State#state{since = off, normal = Normal, picture = Picture}
     end.
 
-add(DurationNs, #{count := Count, total_ns := Total, longest_ns := Longest, histogram := H} = Share) ->
+add(DurationNs, #{count := Count, total_ns := Total, longest_ns := Longest} = Share) ->
+    #{histogram := H} = Share,
     ok = tame_histogram:record(H, DurationNs),
-    Share#{count := Count + 1, total_ns := Total + DurationNs, longest_ns := max(Longest, DurationNs)}.
+    Share#{
+        count := Count + 1,
+        total_ns := Total + DurationNs,
+        longest_ns := max(Longest, DurationNs)
+    }.
 
 %% A process that watched itself runs in stop/1 now, which is not its own work. Another one that
 %% still runs counts up to now, as normal: the scheduler is known only when a slice ends.
 close(true, _Now, State) -> State;
-close(false, Now, #state{since = Since} = State) when is_integer(Since) -> ended(Since, Now, 1, State);
+close(false, Now, #state{since = Since} = State) when is_integer(Since) ->
+    ended(Since, Now, 1, State);
 close(false, _Now, State) -> State.
 
 reading(#state{normal = Normal, dirty = Dirty, picture = Picture}) ->

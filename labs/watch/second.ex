@@ -190,7 +190,7 @@ defmodule Tame.Watch.Second do
     min(max_us, (lowest_us(bucket) + lowest_us(bucket + 1)) / 2)
   end
 
-  # As tame_watch:bucket/1 has them.
+  # As tame_watch_ticker:bucket/1 has them.
   defp lowest_us(bucket) when bucket < 4, do: bucket
   defp lowest_us(bucket), do: Bitwise.bsl(4 + rem(bucket, 4), div(bucket, 4) - 1)
 

@@ -3,8 +3,9 @@ defmodule Tame.Watch do
   Watches a running node: what its schedulers do, who holds dirty threads, how late neighbours wake, which NIFs held a
   scheduler.
 
-  One Erlang module, `tame_watch`, is sent to the node, which needs neither tame nor Elixir. It removes itself when
-  this process ends the watch or dies in whatever way, when the connection is lost, and when the time is up.
+  Three small Erlang modules are sent to the node, and a fourth to trace calls (`:tame_watch.modules/1`); the node needs
+  neither tame nor Elixir. They remove themselves when this process ends the watch or dies in whatever way, when the
+  connection is lost, and when the time is up.
   """
 
   alias Tame.FunctionName
@@ -68,7 +69,7 @@ defmodule Tame.Watch do
   defp told({:error, why}, node),
     do: {:error, "#{node}: does not answer: #{inspect(why, limit: 5)}"}
 
-  # ---- the module there -----------------------------------------------------------------------------
+  # ---- the modules there -----------------------------------------------------------------------------
 
   defp known(_node, nil), do: :ok
 
@@ -84,50 +85,79 @@ defmodule Tame.Watch do
   end
 
   defp inject(%{node: node} = options) do
-    {@module, beam, file} = :code.get_object_code(@module)
-
-    with {:ok, false} <- Connection.call(node, :erlang, :module_loaded, [@module]),
-         {:ok, {:module, @module}} <-
-           Connection.call(node, :code, :load_binary, [@module, file, beam]) do
-      start(node, options)
-    else
-      {:ok, true} ->
-        {:error, present(node)}
-
-      {:ok, {:error, why}} ->
-        {:error,
-         "#{node}: does not load the module compiled here by OTP #{:erlang.system_info(:otp_release)} (#{inspect(why)}): " <>
-           "expected an OTP as new, or run mix tame.watch on its own"}
-
-      {:error, why} ->
-        {:error, "#{node}: does not load the module: #{inspect(why, limit: 5)}"}
-    end
-  end
-
-  defp start(node, options) do
     slices = if options.slices, do: %{slices: options.slices}, else: %{}
-    there = Map.merge(%{watcher: self(), limit_ms: options.for_ms + @grace_ms}, slices)
+    modules = @module.modules(slices)
 
-    case Connection.call(node, @module, :start, [there]) do
-      {:ok, {:ok, keeper}} ->
-        {:ok, keeper}
+    with :ok <- absent(node, modules),
+         :ok <- load(node, modules),
+         {:ok, {:ok, keeper}} <- start(node, options, slices) do
+      {:ok, keeper}
+    else
+      {:error, {:present, module}} ->
+        {:error, present(node, module)}
+
+      {:error, {:load, why}} ->
+        remove(node, modules)
+        {:error, "#{node}: #{why}"}
 
       {_, why} ->
-        # Nobody there uses it, and its own way to go has not begun.
-        _ = Connection.call(node, :code, :delete, [@module])
-        _ = Connection.call(node, :code, :purge, [@module])
+        # Nobody there uses the modules, and their own way to go has not begun.
+        remove(node, modules)
         {:error, "#{node}: the watch does not start: #{inspect(why, limit: 5)}"}
     end
   end
 
-  defp present(node) do
+  defp absent(node, modules) do
+    Enum.find_value(modules, :ok, fn module ->
+      case Connection.call(node, :erlang, :module_loaded, [module]) do
+        {:ok, false} -> nil
+        {:ok, true} -> {:error, {:present, module}}
+        {:error, why} -> {:error, {:load, no_load(why)}}
+      end
+    end)
+  end
+
+  defp load(node, modules) do
+    Enum.find_value(modules, :ok, fn module ->
+      {^module, beam, file} = :code.get_object_code(module)
+
+      case Connection.call(node, :code, :load_binary, [module, file, beam]) do
+        {:ok, {:module, ^module}} ->
+          nil
+
+        {:ok, {:error, why}} ->
+          {:error,
+           {:load,
+            "does not load the module compiled here by OTP #{:erlang.system_info(:otp_release)} (#{inspect(why)}): " <>
+              "expected an OTP as new, or run mix tame.watch on its own"}}
+
+        {:error, why} ->
+          {:error, {:load, no_load(why)}}
+      end
+    end)
+  end
+
+  defp no_load(why), do: "does not load the module: #{inspect(why, limit: 5)}"
+
+  defp start(node, options, slices) do
+    there = Map.merge(%{watcher: self(), limit_ms: options.for_ms + @grace_ms}, slices)
+    Connection.call(node, @module, :start, [there])
+  end
+
+  defp remove(node, modules) do
+    for module <- modules, function <- [:delete, :purge] do
+      Connection.call(node, :code, function, [module])
+    end
+  end
+
+  defp present(node, module) do
     case Connection.call(node, :erlang, :whereis, [@module]) do
       {:ok, pid} when is_pid(pid) ->
-        "#{node}: somebody watches it already (#{Second.process(pid, :undefined)} there); expected a node without #{@module}"
+        "#{node}: somebody watches it already (#{Second.process(pid, :undefined)} there); expected a node without #{module}"
 
       _ ->
-        "#{node}: has a module #{@module} already, which nobody uses; remove it there with " <>
-          "code:delete(#{@module}), code:purge(#{@module})"
+        "#{node}: has a module #{module} already, which nobody uses; remove it there with " <>
+          "code:delete(#{module}), code:purge(#{module})"
     end
   end
 
@@ -164,7 +194,7 @@ defmodule Tame.Watch do
   end
 
   defp nifs(node) do
-    case Connection.call(node, @module, :nifs, []) do
+    case Connection.call(node, :tame_watch_scanner, :nifs, []) do
       {:ok, nifs} -> nifs
       {:error, _} -> []
     end

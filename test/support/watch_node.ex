@@ -20,7 +20,7 @@ defmodule Tame.WatchNode do
         args:
           [~c"-start_epmd", ~c"false", ~c"-setcookie", String.to_charlist(@cookie)] ++
             [~c"-kernel", ~c"logger_level", ~c"none"] ++
-            [~c"-pa", ebin.(:tame), ~c"-pa", ebin.(__MODULE__)] ++ flags
+            Enum.flat_map([:tame, :tame_spin, __MODULE__], &[~c"-pa", ebin.(&1)]) ++ flags
       })
 
     %{peer: peer, node: node}
@@ -40,11 +40,15 @@ defmodule Tame.WatchNode do
 
   @doc "Whether anything of a watch is left there."
   def clean?(watched) do
-    not call(watched, :erlang, :module_loaded, [:tame_watch]) and
-      not call(watched, :erlang, :check_old_code, [:tame_watch]) and
+    Enum.all?(:tame_watch.modules(%{slices: :any}), &gone?(watched, &1)) and
       call(watched, :erlang, :whereis, [:tame_watch]) == :undefined and
       call(watched, :erlang, :system_monitor, []) == :undefined and
       call(watched, :erlang, :statistics, [:scheduler_wall_time]) == :undefined
+  end
+
+  defp gone?(watched, module) do
+    not call(watched, :erlang, :module_loaded, [module]) and
+      not call(watched, :erlang, :check_old_code, [module])
   end
 
   def dirty do
