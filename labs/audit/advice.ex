@@ -37,7 +37,7 @@ defmodule Tame.Audit.Advice do
   end
 
   defp one({:dirty, held_us, bytes, _}, target, points, _budget_us) do
-    "#{target} is dirty, so regular schedulers go on; but as many callers as there are dirty threads stop all other dirty work, " <>
+    "#{target} is dirty, so normal schedulers go on; but as many callers as there are dirty threads stop all other dirty work, " <>
       "garbage collections of large heaps among it, for #{Duration.measured(held_us)} on #{bytes} bytes: #{placement(points)}, " <>
       "or limit how many call it at once."
   end

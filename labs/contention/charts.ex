@@ -44,7 +44,7 @@ defmodule Tame.Contention.Charts do
 
     levels ++
       [
-        {@normal, "normal", "in pictures of utilisation, upward: the regular schedulers"},
+        {@normal, "normal", "in pictures of utilisation, upward: the normal schedulers"},
         {@dirty, "dirty", "there, downward: the dirty CPU schedulers"},
         {@grey, "gap", "there: a sample came late, so nobody knows"}
       ]
@@ -77,7 +77,7 @@ defmodule Tame.Contention.Charts do
   end
 
   @doc """
-  How busy the schedulers of a cell were over time, in the talk's form: regular ones upward, dirty CPU ones downward, and
+  How busy the schedulers of a cell were over time, in the talk's form: normal ones upward, dirty CPU ones downward, and
   grey over the whole height where a sample came late.
   """
   @spec utilisation(map()) :: spec()

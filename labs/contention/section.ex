@@ -139,7 +139,7 @@ defmodule Tame.Contention.Section do
         id: "utilisation-#{String.replace(cell.placement, "_", "-")}",
         title: "Utilisation beside #{cell.placement}",
         caption: [
-          "Jobs of #{Duration.text(cell.duration_us)}, #{cell.multiplier} for each scheduler. Regular schedulers upward, dirty CPU " <>
+          "Jobs of #{Duration.text(cell.duration_us)}, #{cell.multiplier} for each scheduler. Normal schedulers upward, dirty CPU " <>
             "schedulers downward, each bar from one sample to the next; the dashed line is where the flood begins." <>
             gaps(cell)
         ],

@@ -13,7 +13,7 @@ defmodule Tame.Reductions.Charts do
 
   # Blue and green for the two kinds of schedulers, vermillion for the harm.
   @kinds [
-    {"normal", Colours.hex(:blue), "slices on a regular scheduler"},
+    {"normal", Colours.hex(:blue), "slices on a normal scheduler"},
     {"dirty", Colours.hex(:green), "slices on a dirty scheduler"},
     {"neighbour", Colours.hex(:vermillion), "how late the neighbour on the same scheduler woke"}
   ]
@@ -31,7 +31,7 @@ defmodule Tame.Reductions.Charts do
   def kinds, do: for({name, colour, meaning} <- @kinds, do: {colour, name, meaning})
 
   @doc """
-  One row a variant: a dot at its longest slice on a regular scheduler, one at its longest on a dirty
+  One row a variant: a dot at its longest slice on a normal scheduler, one at its longest on a dirty
   one where there is one, and one at the latest wake-up of the neighbour.
   """
   @spec harm([variant()]) :: spec()

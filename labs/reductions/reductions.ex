@@ -11,10 +11,10 @@ defmodule Tame.Reductions do
   The words of the table:
 
     * *slice* - a stretch of time in which the calling process had a scheduler thread to itself, read
-      from outside by trace (`:tame_slices`); *longest* and *p99.9* are those on regular schedulers, the
+      from outside by trace (`:tame_slices`); *longest* and *p99.9* are those on normal schedulers, the
       ones on dirty schedulers have a column of their own
     * *reductions* - what the VM charged the calling process
-    * *charged ÷ used* - reductions ÷ 4000 per ms of slices on regular schedulers: 1 is honest, 0 is free
+    * *charged ÷ used* - reductions ÷ 4000 per ms of slices on normal schedulers: 1 is honest, 0 is free
       of charge, more than 1 is generous; none where less than 100 µs were used there, nor where more
       was used on dirty ones, because the VM keeps one account for both
     * *neighbour* - how late a process on the same scheduler woke that wanted to wake every
@@ -252,7 +252,7 @@ defmodule Tame.Reductions do
        end},
       {unexplained != [], :late_without_slice,
        fn ->
-         "The neighbour of #{names(unexplained)} woke far later than any slice explains: a thread that is no regular " <>
+         "The neighbour of #{names(unexplained)} woke far later than any slice explains: a thread of no normal " <>
            "scheduler had its core, the work itself or one that waits busily (busy wait: #{system[:busy_wait] || "unknown"}). " <>
            "Compare with ERL_FLAGS=\"+sbwt none +sbwtdcpu none +sbwtdio none\"."
        end},

@@ -17,7 +17,7 @@ defmodule Mix.Tasks.Tame.Calibrate do
   dirty CPU scheduler, to the pool and to a thread of its own and back, each with its break-even point: work
   that takes longer is cheaper there than yielding, if only its own time counts. The second has each job's rate
   as its library last measured it, and how much of it fits into a slice of 100 µs, into the 1 ms that
-  an inline call may take, and into the 100 ms beyond which `auto` moves off the regular schedulers. `auto`
+  an inline call may take, and into the 100 ms beyond which `auto` moves off the normal schedulers. `auto`
   decides by these rates while it runs; nothing here needs to be written into a program.
 
   A running system has the rates by `tame:calibration()`, without the labs.
