@@ -1,4 +1,5 @@
-%% Binds the hand-written twins of the placements thread and pool (bench_threads_nif.c); nothing else.
+%% Binds the hand-written twins of the placements thread and pool (bench_threads_nif.c); nothing
+%% else.
 -module(bench_threads).
 
 -export([in_new_thread/2]).

@@ -8,10 +8,11 @@ defmodule Tame.Audit do
 
   ## What a library can do
 
-  Each library is loaded into a process that is thrown away, with the API present but no VM: one that crashes there is named
-  with its signal and does no harm. A stripped one is read the same, for what it is loaded by is left in it; one that is cut off or
-  damaged is named. Shown is what its own table says of each function (normal, dirty CPU, dirty I/O), what it
-  asks of the API, and, from a VM of its own, whether the module has bound what the table has:
+  Each library is loaded into a throw-away process that has the API but no VM. A library that crashes there is named
+  with its signal and does no harm; so is one that is cut off or damaged. A stripped library is read like any other,
+  because the symbols it is loaded by are still in it. The audit shows what the library's table says of each function
+  (normal, dirty CPU, dirty I/O), what it asks of the API, and, from a VM of its own, whether the module has bound
+  what the table has:
 
       jiffy  /usr/lib/erlang/lib/jiffy-1.1.1/priv/jiffy.so
         NIF 2.16, erts-12.0 or newer, yields, charges, has an upgrade callback, has an unload callback,
@@ -20,15 +21,15 @@ defmodule Tame.Audit do
 
       1 library; functions: 4 normal
 
-  A function that is declared normal in a library that yields may move to a dirty scheduler by itself. Whether resources have
-  destructors is an argument of a call that `load` makes; it is called, with 0 for what its module would give, and a library
-  that declines has said nothing of it. OTP's NIFs that are part of the emulator are named, and how they are declared is
-  unknown.
+  A function that is declared normal in a library that yields may move to a dirty scheduler by itself. Whether
+  resources have destructors is known from the arguments of a call that `load` makes, so the audit calls `load`, with
+  0 for its module's argument; if `load` declines, destructors stay unknown. OTP's NIFs that are part of the emulator
+  are named; where their table cannot be read, their kind is unknown.
 
   ## What a function does
 
-  It is called in a VM of its own on inputs of growing size, from 1 KiB on fourfold, each in a fresh process bound to one
-  scheduler, beside a neighbour bound to the same:
+  The function is called in a VM of its own on inputs that grow fourfold from 1 KiB on. Each call runs in a fresh
+  process bound to one scheduler, beside a neighbour bound to the same:
 
         fxml_stream:parse_element/1  on xml.exs
          bytes  elapsed µs  longest slice µs  longest NIF µs  on      charged÷used  neighbour µs  loop slice µs  loop neighbour µs  dirty wait µs
@@ -51,13 +52,13 @@ defmodule Tame.Audit do
         enif_is_current_process_alive between steps, or yield, because the VM frees a call that waits for
         its turn.
 
-  `longest slice` is time on a scheduler without a break, `longest NIF` the longest single call of one of the module's NIFs within
-  the call (a slice may hold many); both are the least of several calls, without the time for which the operating system gave the
-  core to somebody else. `charged÷used` is reductions against 4 for each µs, of calls in a row where there are such; `loop` is
-  calls in a row for a quarter of a second. `dirty wait` is how long a dirty NIF waited beside as many callers as there are
-  dirty threads. The verdicts are listed by
-  `mix help tame.audit`. The garbage collection of a large heap, which the VM does on a dirty scheduler, is not counted as
-  the function's.
+  `longest slice` is time on a scheduler without a break. `longest NIF` is the longest single call of one of the
+  module's NIFs within the call (a slice may hold many). Both are the least of several calls, without the time for
+  which the operating system gave the core to another thread. `loop` columns are of calls in a row for a quarter of a
+  second. `charged÷used` is reductions against 4 for each µs, of the calls in a row where there were any. `dirty wait`
+  is how long a dirty NIF waited beside as many callers as there are dirty threads. `mix help tame.audit` lists the
+  verdicts. The garbage collection of a large heap, which the VM does on a dirty scheduler, is not counted as the
+  function's.
   """
 
   alias Tame.Audit.{Dynamic, Input, Library, Static, Target, Verdict}

@@ -93,7 +93,7 @@ defmodule Tame.Audit.Format do
     ]
   end
 
-  # Lines of at most so many characters, the later ones further in.
+  # The longest line, in characters; later lines of a paragraph are indented further.
   @width 118
 
   defp wrap(text, indent) do

@@ -7,7 +7,7 @@
 %% those who look at it on another.
 %%
 %% Time for which the operating system gave the core to somebody else is not the function's: the
-%% kernel tells it of each thread (stolen_ns), where it does.
+%% kernel counts it for each thread (tame_stolen), where it does.
 %%
 %% It stands alone with the modules of src/ that it names.
 -module(tame_audit).
@@ -103,8 +103,8 @@ prepare({Module, Function, Arity}) ->
 call(Spec) ->
     observed(fun() -> watched(Spec, once) end).
 
-%% So many more; and of another one, the shares of its time that its longest call of a NIF and
-%% garbage collections had.
+%% Calls it that many times more; and, of one further call, the shares of its time that its longest
+%% call of a NIF and garbage collections had.
 -spec again(spec(), non_neg_integer()) ->
     {ok, [reading()], #{nif := float(), gc := float()}} | failure().
 again(Spec, Times) ->
@@ -124,7 +124,7 @@ many(Spec, Times) ->
         {Error, _} -> Error
     end.
 
-%% Calls in a row for that long, by so many processes at once, of which one is watched; and how long
+%% Calls in a row for that long, by that many processes at once, one of them watched; and how long
 %% dirty work waited beside them.
 -spec loop(spec(), #{
     ms := pos_integer(), callers := pos_integer(), dirty := dirty_cpu | dirty_io
@@ -132,7 +132,8 @@ many(Spec, Times) ->
     {ok, reading(), DirtyWaitNs :: non_neg_integer()} | failure().
 loop(Spec, #{ms := Ms, callers := Callers, dirty := Kind}) ->
     observed(fun() ->
-        Started = [start(Spec, {loop, Ms}, false, at(?WORK_SCHEDULER)) || _ <- lists:seq(2, Callers)],
+        Options = at(?WORK_SCHEDULER),
+        Started = [start(Spec, {loop, Ms}, false, Options) || _ <- lists:seq(2, Callers)],
         Others = [Pid || {Pid, _} <- Started],
         _ = [receive {Pid, ready} -> Pid ! go after 5000 -> ok end || Pid <- Others],
         Asker = tame_asker:start(Kind, #{period_ms => 5, second_ms => 5, collector => self()}),
@@ -158,8 +159,8 @@ longest_wait(LongestNs, AskedNs) ->
         end
     end.
 
-%% Kills so many callers in the midst of their calls. How long after that they were gone, a dirty
-%% CPU scheduler was free, and the VM used no CPU any more: whatever of their work goes on shows in
+%% Kills that many callers half-way through their calls. Returns how long after that they were gone,
+%% a dirty CPU scheduler was free, and the VM used no more CPU: work of theirs that goes on shows in
 %% one of these.
 -spec kill(spec(), #{after_ms := pos_integer(), callers := pos_integer()}) ->
     {ok, #{
@@ -188,7 +189,8 @@ killed(Workers, LimitMs) ->
     Down = spawn_opt(fun() -> gone(Observer, [monitor(process, Pid) || Pid <- Pids]) end, Beside),
     StartNs = erlang:monotonic_time(nanosecond),
     _ = [exit(Pid, kill) || Pid <- Pids],
-    Dirty = spawn_opt(fun() -> Observer ! {self(), tame_thousand_cuts:dirty_cpu_clock()} end, Beside),
+    Clock = fun() -> Observer ! {self(), tame_thousand_cuts:dirty_cpu_clock()} end,
+    Dirty = spawn_opt(Clock, Beside),
     CpuNs = idle(StartNs, LimitMs, element(1, statistics(runtime)), 0) - StartNs,
     #{
         down_ns => since(Down, StartNs, LimitMs),
@@ -220,7 +222,7 @@ idle(StartNs, LimitMs, BeforeMs, Idle) ->
 
 %% ---- one process that calls ---------------------------------------------------------------------
 
-%% Whoever looks on is on a scheduler of its own, whoever asked: a held one must not hold it.
+%% The observer is on a scheduler of its own, which the held one must not be.
 observed(Fun) ->
     Asker = self(),
     Options = [monitor, {priority, high} | at(?WATCH_SCHEDULER)],
@@ -238,25 +240,26 @@ at(Scheduler) ->
     [{scheduler, N} || N <- [Scheduler], N =< erlang:system_info(schedulers)].
 
 %% The worker has made its arguments before anything is looked at.
-start(Spec, How, Watch, Options) ->
+start(Spec, How, Record, Options) ->
     Observer = self(),
-    spawn_opt(fun() -> work(Observer, Spec, How, Watch) end, [monitor | Options]).
+    spawn_opt(fun() -> work(Observer, Spec, How, Record) end, [monitor | Options]).
 
-work(Observer, #{target := {Module, Function, Arity}, input := Input, bytes := Bytes}, How, Watch) ->
+work(Observer, #{target := Target, input := Input, bytes := Bytes}, How, Record) ->
+    {Module, Function, Arity} = Target,
     case tame_audit_input:args(Input, Bytes, Arity) of
         {ok, Args} ->
             true = erlang:garbage_collect(),
             Observer ! {self(), ready},
             receive go -> ok end,
-            Observer ! {self(), {done, work(Module, Function, Args, How, Watch)}};
+            Observer ! {self(), {done, work(Module, Function, Args, How, Record)}};
         {error, Why} ->
             Observer ! {self(), {failed, {input, Why}}}
     end.
 
 work(Module, Function, Args, How, true) ->
-    {ok, Watch} = tame_slices:start(self(), #{keep => 2, scheduler => observer_scheduler()}),
+    {ok, Recording} = tame_slices:start(self(), #{keep => 2, scheduler => observer_scheduler()}),
     {Calls, ElapsedNs} = run(Module, Function, Args, How),
-    {Calls, ElapsedNs, tame_slices:stop(Watch)};
+    {Calls, ElapsedNs, tame_slices:stop(Recording)};
 work(Module, Function, Args, How, false) ->
     {Calls, ElapsedNs} = run(Module, Function, Args, How),
     {Calls, ElapsedNs, none}.
@@ -282,15 +285,16 @@ watched(#{limit_ms := LimitMs} = Spec, How) ->
     {Pid, Ref} = start(Spec, How, true, at(?WORK_SCHEDULER)),
     case next(Pid, Ref, LimitMs) of
         ready ->
-            Threads = threads(),
+            Threads = tame_stolen:threads(),
             {ok, Neighbour} = tame_neighbour:start(#{scheduler => ?WORK_SCHEDULER}),
-            BeforeNs = stolen_ns(Threads),
+            BeforeNs = tame_stolen:ns(Threads),
             Pid ! go,
             case next(Pid, Ref, LimitMs) of
                 {done, {Calls, ElapsedNs, Slices}} ->
                     Late = tame_neighbour:stop(Neighbour),
-                    AfterNs = stolen_ns(Threads),
-                    StolenNs = maps:map(fun(Kind, Ns) -> Ns - maps:get(Kind, BeforeNs) end, AfterNs),
+                    AfterNs = tame_stolen:ns(Threads),
+                    Since = fun(Kind, Ns) -> Ns - maps:get(Kind, BeforeNs) end,
+                    StolenNs = maps:map(Since, AfterNs),
                     {ok, reading(Calls, ElapsedNs, Slices, StolenNs, tame_histogram:max(Late))};
                 {failed, Why} ->
                     {error, Why}
@@ -327,8 +331,8 @@ words(Reason) -> unicode:characters_to_binary(io_lib:format("~tP", [Reason, 8]))
 
 %% ---- how long one call of a NIF was -------------------------------------------------------------
 
-%% By call trace, which shows a call and its return whatever lies between: a call that yields is as
-%% long as its slices together. Only the NIFs of the target's own module are looked at.
+%% By call trace, which shows a call and its return with everything in between: a call that yields
+%% is as long as its slices together. Only the NIFs of the target's own module are looked at.
 with_shares(#{target := {Module, _, _}, limit_ms := LimitMs} = Spec, Readings) ->
     Match = [{'_', [], [{return_trace}]}],
     Nifs = Module:module_info(nifs),
@@ -347,7 +351,8 @@ with_shares(#{target := {Module, _, _}, limit_ms := LimitMs} = Spec, Readings) -
                     Tracer ! {self(), stop},
                     receive
                         {Tracer, Times} ->
-                            {ok, Readings, maps:map(fun(_, Ns) -> Ns / max(1, ElapsedNs) end, Times)}
+                            Share = fun(_, Ns) -> Ns / max(1, ElapsedNs) end,
+                            {ok, Readings, maps:map(Share, Times)}
                     end;
                 {failed, Why} ->
                     {error, Why}
@@ -374,43 +379,4 @@ shares(Call, Gc, #{nif := Longest, gc := Total} = Times) ->
             Observer ! {self(), maps:map(ToNs, Times)};
         _ ->
             shares(Call, Gc, Times)
-    end.
-
-%% ---- what the operating system took -------------------------------------------------------------
-
-%% The threads whose time counts: the worker's scheduler and the dirty ones.
-threads() ->
-    case file:list_dir("/proc/self/task") of
-        {ok, Names} -> [{Kind, Name} || Name <- Names, Kind <- kind(thread_name(Name))];
-        _ -> []
-    end.
-
-thread_name(Thread) ->
-    case file:read_file(["/proc/self/task/", Thread, "/comm"]) of
-        {ok, Name} -> Name;
-        _ -> <<>>
-    end.
-
-%% The second names are those of OTP 26 and newer.
-kind(<<"1_scheduler\n">>) -> [normal];
-kind(<<"erts_sched_1\n">>) -> [normal];
-kind(<<"erts_d", _/binary>>) -> [dirty];
-kind(Name) -> [dirty || binary:match(Name, <<"_dirty_">>) =/= nomatch].
-
-%% Time that threads were ready to run and another one had the core.
-stolen_ns(Threads) ->
-    Of = fun(Kind) ->
-        lists:sum([waited_ns(Name) || {K, Name} <- Threads, K =:= Kind])
-    end,
-    #{normal => Of(normal), dirty => Of(dirty)}.
-
-waited_ns(Name) ->
-    case file:read_file(["/proc/self/task/", Name, "/schedstat"]) of
-        {ok, Text} ->
-            case binary:split(Text, <<" ">>, [global]) of
-                [_, Waited | _] -> binary_to_integer(Waited);
-                _ -> 0
-            end;
-        _ ->
-            0
     end.

@@ -27,7 +27,7 @@
 keep(Fun) ->
     persistent_term:put(?MODULE, Fun).
 
-%% The arguments of a function of that arity, of about so many bytes each.
+%% The arguments of a function of that arity, of about Bytes bytes each.
 -spec args(input(), pos_integer(), arity()) -> {ok, [term()]} | {error, binary()}.
 args(file, Bytes, Arity) ->
     case (persistent_term:get(?MODULE))(Bytes) of

@@ -21,7 +21,7 @@ defmodule Tame.Audit.Verdict do
   # A slice must be clearly over the budget once: one that yields each millisecond is over it by some per cent.
   @clearly 1.5
 
-  # Calls in a row hold their scheduler when half of their slices are so many budgets long, ...
+  # Calls in a row hold their scheduler when half of their slices are this many budgets long, ...
   @starves 10
 
   # ... and they were charged less than this share of what they used.

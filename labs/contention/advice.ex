@@ -2,8 +2,8 @@ defmodule Tame.Contention.Advice do
   @moduledoc """
   What the figures of a run advise, and whether they agree with the talk's recommendations. Pure.
 
-  Counted are cells of up to 1000 jobs a scheduler, and of each placement its worst one: how late neighbours woke (p99) and how
-  long a trivial dirty CPU NIF waited (p99).
+  Only cells of up to 1000 jobs a scheduler count. A placement is judged by its worst cell: how late neighbours woke
+  (p99) and how long a trivial dirty CPU NIF waited (p99).
   """
 
   alias Tame.Contention.{Format, Verdict}
@@ -20,7 +20,7 @@ defmodule Tame.Contention.Advice do
   # The controls are no choice of an author.
   @not_a_choice ~w(erlang thousand_cuts)
 
-  # Delays that far apart are told apart by one run.
+  # One run can tell delays apart that differ by this factor.
   @alike 2
 
   @type worst :: %{placement: String.t(), neighbour_us: float(), dirty_us: float(), score: float()}

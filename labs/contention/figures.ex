@@ -1,6 +1,6 @@
 defmodule Tame.Contention.Figures do
   @moduledoc """
-  From what the observers of a cell saw to its figures. Pure: times are numbers that somebody read.
+  Turns what the observers of a cell saw into its figures. Pure: every time is a number that is passed in.
   """
 
   import Tame.Stats, only: [percentile: 2]

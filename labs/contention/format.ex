@@ -180,7 +180,7 @@ defmodule Tame.Contention.Format do
 
     refused =
       for %{refused: count} = cell when is_integer(count) and count > 0 <- result.cells do
-        "#{name(cell)}  #{count} jobs were refused as {tame, busy}: so many wait for the pool at most\n"
+        "#{name(cell)}  #{count} jobs were refused as {tame, busy}: the pool's queue was full\n"
       end
 
     failed ++ refused

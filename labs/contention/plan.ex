@@ -2,8 +2,8 @@ defmodule Tame.Contention.Plan do
   @moduledoc """
   What the contention lab runs: placements, durations and multipliers, and how long it looks at each cell.
 
-  A placement is data: an `:id`, the `:function` that keeps a CPU busy for so many microseconds, and in
-  words what it is. `threads?` says whether each call makes a thread.
+  A placement is data: an `:id`, the `:function` that keeps a CPU busy for a number of microseconds, and a
+  description. `threads?` says whether each call makes a thread.
   """
 
   alias Tame.Duration

@@ -10,8 +10,8 @@ defmodule Tame.Contention.Section do
   alias Tame.{Duration, Number}
   alias Tame.Report.{Figure, Section, Table}
 
-  # The picture of a placement is that of its cell with this duration, or the next shorter one, and
-  # so many jobs, or as many as there are.
+  # The picture of a placement is that of its cell with this duration, or the next shorter one, and this multiplier,
+  # or the largest.
   @picture_us 100_000
   @picture_multiplier 100
 
@@ -34,7 +34,7 @@ defmodule Tame.Contention.Section do
 
   defp intro(result) do
     [
-      "Each cell floods a VM of its own with jobs of one placement and one length, so many at once for each scheduler. A neighbour on " <>
+      "Each cell floods a VM of its own with jobs of one placement and one length, a number of them at once for each scheduler. A neighbour on " <>
         "each scheduler wants to wake every 10 ms; a cell of the tables says for how long it got no CPU, with a plus sign " <>
         "from a second on, and behind “dirty” how long a trivial dirty CPU NIF waited, where that is longer than 100 ms. " <>
         "… means that the flood was stopped at the cell's limit."

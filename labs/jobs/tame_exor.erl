@@ -33,7 +33,7 @@
 
 -on_load(load/0).
 
-%% As in the talk: so much is one call's work when the cutting is done in Erlang.
+%% One call's work when the cutting is done in Erlang, as in the talk.
 -define(CHUNK_BYTES, (4 * 1024 * 1024)).
 
 load() ->

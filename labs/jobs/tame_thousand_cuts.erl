@@ -19,7 +19,7 @@
 load() ->
     erlang:load_nif(filename:rootname(tame_labs_native:path("tame_thousand_cuts.so")), 0).
 
-%% So much work in calls of 1 ms, the last one shorter.
+%% That much work in calls of 1 ms, the last one shorter.
 -spec cuts(non_neg_integer()) -> ok.
 cuts(Us) when Us > ?CUT_US ->
     ok = cut(?CUT_US),

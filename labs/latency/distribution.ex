@@ -149,7 +149,7 @@ defmodule Tame.Latency.Distribution do
     end
   end
 
-  # Not by :crypto, of which nothing else here has need.
+  # Without :crypto, which nothing else here needs.
   defp random_cookie do
     {:ok, random} = :file.open("/dev/urandom", [:read, :raw, :binary])
     {:ok, bytes} = :file.read(random, 16)

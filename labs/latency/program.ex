@@ -2,8 +2,8 @@ defmodule Tame.Latency.Program do
   @moduledoc false
   # A program on the other side of a port, from its start to its exit status.
   #
-  # The process that opens it owns it. The program watches its standard input, so it ends when it
-  # is closed here, when the owner dies, and when the VM does, in whatever way.
+  # The process that opens it owns it. The program watches its standard input, so it ends when it is closed here, when
+  # the owner dies, and when the VM ends in any way.
 
   @enforce_keys [:port, :os_pid, :name, :goodbye]
   defstruct [:port, :os_pid, :name, :goodbye, :stdin]
@@ -70,7 +70,7 @@ defmodule Tame.Latency.Program do
   def how_it_ended(%__MODULE__{port: port} = program) do
     receive do
       {^port, {:exit_status, status} = exit_status} ->
-        # Put back, so that it is found by whoever asks next: another call, or close/1.
+        # Put back, for the next one that asks: another call, or close/1.
         send(self(), {port, exit_status})
         "#{name(program)} ended with #{status(status)}#{last_lines(port)}"
     after

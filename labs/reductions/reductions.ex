@@ -1,12 +1,12 @@
 defmodule Tame.Reductions do
   @moduledoc """
-  The reductions lab: what does one and the same native work, the exclusive or of two large
-  binaries, do to its scheduler and to its neighbour there, by each way of running it?
+  The reductions lab: what does the same native work, the exclusive or of two large binaries, do to its scheduler and
+  to its neighbour there, in each way of running it?
 
       iex> Tame.Reductions.compare(268_435_456)
 
-  prints a table. `measure/2` returns the same as data; the table, the JSON and the report are made
-  from that. The ways are `Tame.Reductions.Variants`.
+  prints a table. `measure/2` returns the same as data, from which the table, the JSON and the report are made. The
+  ways are `Tame.Reductions.Variants`.
 
   The words of the table:
 
@@ -14,9 +14,9 @@ defmodule Tame.Reductions do
       from outside by trace (`:tame_slices`); *longest* and *p99.9* are those on normal schedulers, the
       ones on dirty schedulers have a column of their own
     * *reductions* - what the VM charged the calling process
-    * *charged ÷ used* - reductions ÷ 4000 per ms of slices on normal schedulers: 1 is honest, 0 is free
-      of charge, more than 1 is generous; none where less than 100 µs were used there, nor where more
-      was used on dirty ones, because the VM keeps one account for both
+    * *charged ÷ used* - reductions ÷ 4000 per ms of slices on normal schedulers: 1 is honest, 0 is free of charge,
+      more than 1 is generous; there is none where less than 100 µs were used there, or more on dirty schedulers,
+      because the VM keeps one account for both
     * *neighbour* - how late a process on the same scheduler woke that wanted to wake every
       millisecond, counted from the planned moment (`:tame_neighbour`)
 
@@ -25,9 +25,8 @@ defmodule Tame.Reductions do
 
   ## What it cannot see
 
-  What a thread of the library's own does: its time is no slice, and takes a core from somebody.
-  Dirty CPU and dirty I/O schedulers cannot be told apart by trace, and a large garbage collection
-  counts as a dirty slice.
+  What a thread of the library's own does: its time is no slice, and takes a core from another thread. Dirty CPU and
+  dirty I/O schedulers cannot be told apart by trace, and a large garbage collection counts as a dirty slice.
   """
 
   import Tame.Stats, only: [median: 1]

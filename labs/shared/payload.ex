@@ -1,6 +1,6 @@
 defmodule Tame.Payload do
   @moduledoc """
-  The term that a lab sends: so many bytes, or what an Elixir expression gives.
+  The term that a lab sends: a binary of a given size, or the value of an Elixir expression.
   """
 
   # Each method holds the term, an encoded copy and what came back, and the other side has as much

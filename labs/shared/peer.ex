@@ -1,11 +1,11 @@
 defmodule Tame.Peer do
   @moduledoc false
-  # The node that is watched: a VM of its own, reached through its standard input and output, so that
+  # The node that a lab floods or calls: a VM of its own, reached through its standard input and output, so that
   # neither distribution nor epmd is needed.
   #
-  # A starved VM does not notice that its standard input is closed. So each has a guard beside it, a
-  # shell that waits on a pipe of ours and kills the VM when that closes: when the peer is
-  # stopped, when its owner dies, and when we do, in whatever way.
+  # A starved VM does not notice that its standard input is closed. So each has a guard beside it, a shell that waits
+  # on a pipe of ours and kills the VM when that closes: when the peer is stopped, when its owner dies, and when this
+  # VM ends in any way.
 
   @enforce_keys [:pid, :os_pid, :guard]
   defstruct [:pid, :os_pid, :guard]
@@ -43,8 +43,8 @@ defmodule Tame.Peer do
   end
 
   @doc """
-  Starts a peer. It ends with `stop/1` or with the process that called this. `status_file`, if any, holds its exit status
-  once it has ended, as a shell has it; what it says on standard error is lost then.
+  Starts a peer. It ends with `stop/1` or with the process that called this. `status_file`, if given, holds its exit
+  status once it has ended, as a shell has it; its standard error is lost then.
   """
   @spec start([String.t()], Path.t() | nil) :: {:ok, t()} | {:error, String.t()}
   def start(flags, status_file \\ nil) do

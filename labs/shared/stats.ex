@@ -2,8 +2,8 @@ defmodule Tame.Stats do
   @moduledoc """
   The statistics that more than one lab needs, each with one definition. Pure.
 
-  A percentile is a value that was measured, never one between two: the smallest one that so many per cent of
-  the values do not exceed. The median is the 50th percentile, so of an even number of values the lower one.
+  A percentile is a value that was measured, never one between two: the smallest one that this share of the values
+  does not exceed. The median is the 50th percentile, so of an even number of values the lower one.
   """
 
   @doc """

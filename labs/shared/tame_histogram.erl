@@ -48,8 +48,8 @@
 
 -opaque histogram() :: atomics:atomics_ref().
 
-%% A percentile from 0.0 to 100.0; the value in ns that so many per cent of all values do not
-%% exceed; how many values do not exceed it.
+%% A percentile from 0.0 to 100.0; the value in ns that this share of all values does not exceed;
+%% how many values do not exceed it.
 -type row() :: {Percentile :: float(), ValueNs :: non_neg_integer(), Count :: pos_integer()}.
 
 %% The non-empty buckets in ascending order, and the sum of their counts.

@@ -15,8 +15,8 @@
 
 %% Calls Echo(State, Term) Count times and records each duration, in nanoseconds, in Histogram.
 %%
-%% Stops at the first call that returns something else than Term and says what came instead;
-%% an exception of Echo passes through. Returns how many garbage collections the VM ran in the
+%% Stops at the first call that returns anything other than Term, and returns what came instead; an
+%% exception of Echo passes through. Returns how many garbage collections the VM ran in the
 %% meantime, in all its processes (in a VM that does nothing else: in this one).
 %%
 %%     1> H = tame_histogram:new().

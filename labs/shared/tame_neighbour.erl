@@ -7,8 +7,8 @@
 %%
 %% The wake-ups are planned once, as moments of the monotonic clock; lateness is counted from the
 %% planned moment. A neighbour that is held up for several periods records each wake-up that it
-%% missed with that one's own lateness: whoever counts only the wake-ups that took place asks just
-%% when things are good again ("coordinated omission").
+%% missed with its own lateness: to count only the wake-ups that took place is to ask just when
+%% things are good again ("coordinated omission").
 %%
 %% The floor: the VM's timers tick once a millisecond, but a timer for an absolute time that lies on
 %% a tick goes off right after it. In an idle VM (OTP 25, two cores) p50 was 75 µs, p90 0.1 ms and
@@ -72,7 +72,7 @@ begin_waking(#{scheduler := Scheduler, period_ms := PeriodMs, tell := Tell}) ->
 %% the process to that scheduler's run queue. Without it the VM moves a process away from a
 %% scheduler that is held up, as soon as another one is idle, and the delay that we want to see is
 %% seen by nobody. Dialyzer knows the documented options only and would infer that this never
-%% returns, so the option comes from a list of which it cannot see that it is not empty.
+%% returns, so the option comes from a list that might be empty, for all Dialyzer can see.
 spawn_at(Scheduler, Fun) ->
     erlang:spawn_opt(Fun, [monitor | [{scheduler, N} || N <- [Scheduler]]]).
 

@@ -1,7 +1,7 @@
 %% Reads the slices of a process from outside: each stretch of time for which it had a scheduler
 %% thread to itself, from the `running` trace events, not from what its code says of itself.
 %%
-%%     1> {ok, W} = tame_slices:start(self()), my_nif:work(), tame_slices:stop(W).
+%%     1> {ok, R} = tame_slices:start(self()), my_nif:work(), tame_slices:stop(R).
 %%     #{normal := #{count := 1, longest_ns := 50412345, ...}, dirty := #{count := 0, ...}, ...}
 %%
 %% A slice is either normal or dirty. The trace calls every dirty scheduler 0, so dirty CPU and
@@ -31,9 +31,9 @@
 -export_type([reading/0]).
 -export_type([share/0]).
 -export_type([slice/0]).
--export_type([watch/0]).
+-export_type([recording/0]).
 
--opaque watch() :: #{
+-opaque recording() :: #{
     pid := pid(),
     session := none | {module(), term()},
     tracer := pid(),
@@ -45,7 +45,7 @@
 %% the process that collects them runs (default: anywhere).
 -type options() :: #{keep => pos_integer(), scheduler => pos_integer()}.
 
-%% Start is counted from the start of the watch.
+%% Start is counted from the start of the recording.
 -type slice() :: {StartNs :: non_neg_integer(), DurationNs :: non_neg_integer(), normal | dirty}.
 
 %% The slices of one kind. longest_ns and total_ns are exact, the histogram within 0.1 %.
@@ -95,24 +95,25 @@
 }).
 
 %% As start(Pid, #{}).
--spec start(pid()) -> {ok, watch()} | {error, term()}.
+-spec start(pid()) -> {ok, recording()} | {error, term()}.
 start(Pid) ->
     start(Pid, #{}).
 
-%% Begins to watch a local process. The watch ends with stop/1 or with the process that began it.
+%% Begins to record the slices of a local process. The recording ends with stop/1 or with the
+%% process that began it.
 %%
-%% A process may watch itself. Then start and stop give its scheduler back once (erlang:yield/0), so
-%% that the watch covers whole slices, which hold what the process does between the two calls and
-%% about a microsecond of theirs. Of another process, the slices that run when the watch begins and
-%% ends count with the part that was seen; and both calls wait until it can say its reductions,
-%% which in the midst of a long NIF call is when that is over.
+%% A process may record itself. Then start and stop give its scheduler back once (erlang:yield/0),
+%% so that the recording covers whole slices, which hold what the process does between the two calls
+%% and about a microsecond of theirs. Of another process, the slices that run when the recording
+%% begins and ends count with the part that was seen; and both calls wait until it can say its
+%% reductions: during a long NIF call, until that is over.
 %%
 %% The error is noproc, already_traced (up to OTP 26 a process has one tracer), or
 %% {bad_option, Key, Value}.
--spec start(pid(), options()) -> {ok, watch()} | {error, term()}.
+-spec start(pid(), options()) -> {ok, recording()} | {error, term()}.
 start(Pid, Options) when is_pid(Pid), node(Pid) =:= node(), is_map(Options) ->
     case [Option || {Key, Value} = Option <- maps:to_list(Options), not valid(Key, Value)] of
-        [] -> begin_watch(Pid, Options);
+        [] -> begin_recording(Pid, Options);
         [{Key, Value} | _] -> {error, {bad_option, Key, Value}}
     end.
 
@@ -120,10 +121,10 @@ valid(keep, N) -> is_integer(N) andalso N >= 2;
 valid(scheduler, N) -> is_integer(N) andalso N >= 1 andalso N =< erlang:system_info(schedulers);
 valid(_, _) -> false.
 
-%% Ends the watch and returns what was seen. Call it in the process that called start.
--spec stop(watch()) -> reading().
-stop(#{pid := Pid, session := Session, tracer := Tracer, monitor := Monitor} = Watch) ->
-    #{reductions := Before} = Watch,
+%% Ends the recording and returns what was seen. Call it in the process that called start.
+-spec stop(recording()) -> reading().
+stop(#{pid := Pid, session := Session, tracer := Tracer, monitor := Monitor} = Recording) ->
+    #{reductions := Before} = Recording,
     After = reductions(Pid),
     _ = Pid =:= self() andalso erlang:yield(),
     ok = trace_off(Pid, Session),
@@ -138,7 +139,7 @@ charged(_, _) -> undefined.
 %% The trace is switched on by the owner itself and not by the tracer: so a process that watches
 %% itself has it switched on while it runs, and exactly one event, the `out` of its yield, comes
 %% before the slices that count.
-begin_watch(Pid, Options) ->
+begin_recording(Pid, Options) ->
     Owner = self(),
     State = new_state(Owner, Pid, Options),
     {Tracer, Monitor} = spawn_tracer(fun() -> tracer(Owner, State) end, Options),
@@ -216,7 +217,7 @@ event(Event, _Scheduler, Time, State) when Event =:= in; Event =:= in_exiting ->
     State#state{since = Time, zero = Zero};
 event(_Out, _Scheduler, _Time, #state{since = own} = State) ->
     State#state{since = off};
-%% It had its thread already when the watch began.
+%% It had its thread already when the recording began.
 event(_Out, Scheduler, Time, #state{since = off, picture = #picture{seen = 0}} = State) ->
     ended(State#state.zero, Time, Scheduler, State);
 event(_Out, _Scheduler, _Time, #state{since = off} = State) ->
@@ -248,7 +249,7 @@ add(DurationNs, #{count := Count, total_ns := Total, longest_ns := Longest} = Sh
         longest_ns := max(Longest, DurationNs)
     }.
 
-%% A process that watched itself runs in stop/1 now, which is not its own work. Another one that
+%% A process that recorded itself runs in stop/1 now, which is not its own work. Another one that
 %% still runs counts up to now, as normal: the scheduler is known only when a slice ends.
 close(true, _Now, State) -> State;
 close(false, Now, #state{since = Since} = State) when is_integer(Since) ->
@@ -264,7 +265,7 @@ ns(Native) ->
 
 %% ---- tracing, by OTP version -----------------------------------------------------------------
 
-%% In a session of our own where there are such, which disturbs no other tracer.
+%% In a trace session of our own where OTP has them, which disturbs no other tracer.
 trace_on(Pid, Tracer) ->
     try
         case tame_otp_features:trace() of

@@ -37,19 +37,21 @@ defmodule Mix.Tasks.Tame.Audit do
       each argument with commas between them, or one for all. `=TERM` is that Erlang term at every size
     * `--input-file FILE` - an Elixir file whose value is `fn size -> [argument, ...] end`
     * `--budget TIME` - the slice that is still good (default: 1ms)
-    * `--limit TIME` - a size that would take longer is not tried, a call that does is ended (default: 10s)
+    * `--limit TIME` - a size that would take longer is not tried, and a call that takes longer is ended (default:
+      10s)
     * `--up-to BYTES` - the largest size (default: 256 MiB of a binary, 16 MiB of a term)
     * `--json FILE` - write what was found as JSON too
-    * `--diff FILE` - what changed in the libraries since that JSON was written, of the same targets
+    * `--diff FILE` - show what has changed in the same libraries since that JSON was written
     * `--ci FILE` - check what the file lists, see `Tame.Audit.Policy`
     * `--junit FILE` - write the outcome of `--ci` as JUnit's XML too
 
-  A function's application is not started; an input file may do so. All sizes of a function together take less than half a minute.
+  The function's application is not started; an input file may start it. All sizes of a function together take less
+  than half a minute.
 
   ## Exit status
 
-  `0` when all was looked at, whatever the verdicts; `1` when a library or function could not be looked at, crashed or did not
-  return, each with one line, when the command line is wrong, or when a check of `--ci` falls short.
+  `0` when all targets were audited, with any verdict. `1` when a library or function could not be audited, crashed or
+  did not return (each has one line), when the command line is wrong, or when a check of `--ci` falls short.
   """
 
   alias Tame.{Audit, Options, Output, Progress, SystemInfo}

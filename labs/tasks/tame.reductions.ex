@@ -27,9 +27,8 @@ defmodule Mix.Tasks.Tame.Reductions do
 
   ## Exit status
 
-  `0` when every variant that is there ended well, `1` when one failed or returned something wrong,
-  or the command line is wrong. A variant that is not there is `skipped`, with its reason, and is no
-  failure.
+  `0` when every variant that is there ended well, `1` when one failed or returned something wrong, or the command
+  line is wrong. A variant that is not there is `skipped`, with the reason; this is no failure.
   """
 
   alias Tame.{Options, Output, Progress, Reductions}

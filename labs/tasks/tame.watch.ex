@@ -10,9 +10,10 @@ defmodule Mix.Tasks.Tame.Watch do
       $ mix tame.watch --node app@host --cookie secret --for 60s --json watch.json
       $ mix tame.watch --node app@host --slices my_nif:decode/1 --calls 50
 
-  One Erlang module is sent to the node, which needs neither tame nor Elixir, OTP 25 or newer. It is refused where it is present
-  already, and it removes itself when the watch ends, is interrupted or killed, or loses the connection. On a terminal the screen is
-  written anew each second; at the end, and elsewhere, there is the sum:
+  Sends three small Erlang modules to the node, and a fourth with `--slices`. The node needs OTP 25 or newer, and
+  neither tame nor Elixir. A node that has one of these modules already is refused. They remove themselves when the
+  watch ends, is interrupted or killed, or loses the connection. A terminal shows a new screen every second; at the
+  end, and where the output is no terminal, the task prints the summary:
 
       app@127.0.0.1  OTP 25, 2 schedulers, 2 dirty CPU, 10 dirty I/O
       6 seconds, cost 0.26 % of a core there (mean)
@@ -33,44 +34,47 @@ defmodule Mix.Tasks.Tame.Watch do
       calls traced: 50, 2136 µs (median), 10184 µs at most
         normal slices: 1045, the longest 8034 µs
 
-  `threads at work` and `waiting` are of the dirty schedulers, in the sum the most of a second. `in a dirty NIF` are processes seen
-  there twice in a row or more, and since when without a break: a process that calls the same NIF again meanwhile is not told
-  from one that is still in the first call. Processes are asked only while dirty
-  schedulers are busy or one is held, as many as 0.5 % of a core allow; where that is less than half of them, it is said. Neighbours
-  wake every 100 ms on each scheduler; a wake-up that was missed counts with its own delay.
+  `threads at work` and `waiting` are of the dirty schedulers; the summary has the highest of all seconds. `in a dirty
+  NIF` lists processes that were seen there at least twice in a row, and for how long without a break. A process that
+  has called the same NIF again meanwhile looks like one that is still in its first call. Processes are asked only
+  while dirty schedulers are busy or a normal one is held, as many as 0.5 % of a core allow; the screen says so when
+  that is less than half of them. Neighbours wake every 100 ms on each scheduler; a missed wake-up counts with its own
+  delay.
 
-  The VM reports slices of 10 ms and more, and does not say which NIF they were spent in. A NIF that hops is named by its process; of a
-  plain one the process only says which function called it, and so it is looked up which NIFs that function calls: one is the
-  NIF, of several it was one of them. A slice may hold many short calls. Up to OTP 27 a node has one system monitor. One that
-  somebody else has stays theirs, and long slices are not seen.
+  The VM reports slices of 10 ms and more, but not the NIF that they were spent in. The process of a NIF that hops
+  names the NIF. The process of a plain NIF names only the function that called it, so the watch looks up which NIFs
+  that function calls: if there is one, it was that one; if there are several, it was one of them. A slice may hold
+  many short calls. Up to OTP 27 a node has one system monitor. If somebody else uses it, the watch leaves it to them
+  and does not see long slices.
 
-  With `--slices` the callers of one function are traced while they are in it, on OTP 27 and newer in a session of its own. Nothing is
-  traced without.
+  With `--slices` the callers of one function are traced while they are in it, on OTP 27 and newer in a trace session
+  of its own. Without `--slices` nothing is traced.
 
   ## What it costs
 
-  `cost` is the time of its own work on the node. Each wake-up, some 25 a second with two schedulers, also makes an idle scheduler look
-  for work before it sleeps again: by the operating system's count, an idle node used 0.6 % of a core more while watched, and 0.2 %
-  without busy waiting (`+sbwt none`); see `bench/watch.exs`. To trace costs a microsecond for each event.
+  `cost` is the time of the watch's own work on the node. Each wake-up (about 25 a second with two schedulers) also
+  makes an idle scheduler look for work before it sleeps again: by the operating system's count, an idle node used 0.6
+  % of a core more while watched, and 0.2 % without busy waiting (`+sbwt none`); see `bench/watch.exs`. Tracing costs
+  a microsecond for each event.
 
   ## What it cannot see
 
-  Slices below 10 ms; which call of a NIF a slice was spent in; anything while all schedulers are held, when the node answers late, which
-  is said. A node that has one scheduler is held with its watch.
+  Slices below 10 ms; which call of a NIF a slice was spent in; anything while all schedulers are held: then the node
+  answers late, and the output says so. On a node with one scheduler, a blocking NIF blocks the watcher too.
 
   ## Command line options
 
-    * `--node NAME` - the node, as `name@host`; by its host's dots it has a long name or a short one
+    * `--node NAME` - the node, as `name@host`; a dot in the host part selects long names
     * `--cookie COOKIE` - its cookie (default: this user's)
-    * `--for TIME` - how long to watch, as `60s`, at most `1000s` (default: 600s); Ctrl-C twice ends it sooner
+    * `--for TIME` - how long to watch, such as `60s`, at most `1000s` (default: 600s); Ctrl-C twice ends it sooner
     * `--slices FUNCTION` - trace calls of that function and read their slices
-    * `--calls N` - so many calls, at most 10000 (default: 100)
-    * `--json FILE` - write every second and every traced call as JSON at the end
+    * `--calls N` - how many calls to trace, at most 10000 (default: 100)
+    * `--json FILE` - write all seconds and all traced calls as JSON at the end
 
   ## Exit status
 
-  `0` when the node was watched for as long as asked; `1` when it was lost before, with what was seen until then, or when the command
-  line is wrong, the node is not there, refuses, or is watched already.
+  `0` when the node was watched for as long as asked. `1` when the connection was lost before (what was seen until
+  then is printed), or when the command line is wrong, the node is not there, refuses, or is watched already.
   """
 
   alias Tame.{Duration, FunctionName, Options, Output, SystemInfo, Watch}
@@ -87,7 +91,7 @@ defmodule Mix.Tasks.Tame.Watch do
 
   @default_for "600s"
   @default_calls 100
-  # Every call is some events, which are kept until they are told.
+  # A call has several events, which the node keeps until it is asked for them.
   @most_calls 10_000
 
   @impl Mix.Task
@@ -140,7 +144,7 @@ defmodule Mix.Tasks.Tame.Watch do
     end
   end
 
-  # A cookie is nobody else's to read.
+  # A cookie is a secret.
   defp command(argv) do
     {argv, _} =
       Enum.map_reduce(argv, nil, fn

@@ -2,10 +2,10 @@ defmodule Tame.Watch.Blame do
   @moduledoc """
   Which NIF a long slice was spent in, from what the VM tells of it.
 
-  The VM tells where a process left its scheduler, and a process says its current function when its slice is over. A NIF
-  that hops is named by that. A plain NIF is not: by then its process is in the function that called it. So the code
-  of that function, fetched from the node once, says which NIFs can be meant: those that it calls, by functions
-  of its own module or of the NIF's.
+  The VM reports where a process left its scheduler, and a process gives its current function when its slice is over.
+  That names a NIF that hops, but not a plain NIF: by then its process is in the function that called it. So the code
+  of that function, fetched from the node once, shows which NIFs it can have been: those that it calls, through
+  functions of its own module or of the NIF's.
   """
 
   alias Tame.FunctionName
@@ -24,7 +24,7 @@ defmodule Tame.Watch.Blame do
           calls: %{module() => %{{atom(), arity()} => [mfa()]}}
         }
 
-  # Modules beyond so many, and of more bytes, are not looked into.
+  # More modules, and larger ones, are not looked into.
   @most_modules 100
   @most_bytes 1_000_000
   @most_named 4
@@ -39,7 +39,7 @@ defmodule Tame.Watch.Blame do
     }
   end
 
-  @doc "The NIFs anew, when modules were loaded."
+  @doc "Replaces the list of NIFs, when modules were loaded."
   @spec refresh(t(), [mfa()]) :: t()
   def refresh(blame, nifs), do: %{new(nifs, blame.fetch) | calls: blame.calls}
 

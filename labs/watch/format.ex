@@ -1,6 +1,6 @@
 defmodule Tame.Watch.Format do
   @moduledoc """
-  A watch as text for a terminal, second by second and in sum, and as JSON. All pure.
+  A watch as text for a terminal, second by second and as a summary, and as JSON. All pure.
   """
 
   import Tame.Stats, only: [mean: 1, median: 1]

@@ -48,27 +48,27 @@ defmodule Tame.Watch.Second do
   @kinds Utilisation.kinds()
 
   @doc """
-  The figures of a report. `base` are the report before it, and the last one that had the schedulers' counters.
+  The figures of a reading. `base` are the reading before it, and the last one that had the schedulers' counters.
   """
   @spec new(map(), %{last: map(), wall: map()}, Facts.t(), Blame.t()) :: {t(), Blame.t()}
-  def new(report, base, facts, blame) do
-    {long, blame} = long_schedules(report.long, blame)
-    dirty = dirty(report.wall)
+  def new(reading, base, facts, blame) do
+    {long, blame} = long_schedules(reading.long, blame)
+    dirty = dirty(reading.wall)
 
     {%{
-       at_ms: div(report.at_ns - facts.began_ns, 1_000_000),
-       utilisation: utilisation(report.wall, base.wall.wall, facts),
+       at_ms: div(reading.at_ns - facts.began_ns, 1_000_000),
+       utilisation: utilisation(reading.wall, base.wall.wall, facts),
        dirty: dirty,
-       holders: Enum.map(report.holders, &holder(&1, looked_ns(report), dirty)),
-       neighbour: neighbour(report.ticks),
+       holders: Enum.map(reading.holders, &holder(&1, looked_ns(reading), dirty)),
+       neighbour: neighbour(reading.ticks),
        long_schedules: long,
-       long_left_out: report.long_left_out,
-       monitor: monitor(report.monitor),
-       held: held(report.held, report.at_ns),
-       processes: report.processes,
-       looked_at: looked_at(report.looked_at),
+       long_left_out: reading.long_left_out,
+       monitor: monitor(reading.monitor),
+       held: held(reading.held, reading.at_ns),
+       processes: reading.processes,
+       looked_at: looked_at(reading.looked_at),
        cost_percent:
-         100 * (report.cost_ns - base.last.cost_ns) / max(1, report.at_ns - base.last.at_ns)
+         100 * (reading.cost_ns - base.last.cost_ns) / max(1, reading.at_ns - base.last.at_ns)
      }, blame}
   end
 

@@ -24,16 +24,16 @@
 -export([modules/1]).
 
 -export_type([options/0]).
--export_type([report/0]).
+-export_type([reading/0]).
 
 %% slices: the function whose calls are traced, and how many of them.
 -type options() :: #{watcher := pid(), limit_ms := pos_integer(), slices => {mfa(), pos_integer()}}.
 
 %% Times are of the node's monotonic clock. wall, queues, active: as erlang:statistics/1 says them;
 %% late: not all schedulers have answered. ticks: of each ticker how many wake-ups, the longest
-%% delay and its histogram since the last report. looked_at: of how many processes the scanner asked
-%% some, when it does. held: who does not answer the scanner.
--type report() :: #{
+%% delay and its histogram since the last reading. looked_at: of how many processes the scanner
+%% asked some, when it does. held: who does not answer the scanner.
+-type reading() :: #{
     at_ns := integer(),
     wall := late | wall(),
     processes := non_neg_integer(),
@@ -58,7 +58,7 @@
 -define(LONG_SCHEDULE_MS, 10).
 %% The watcher asks once a second.
 -define(SILENCE_MS, 15_000).
-%% How long a report waits for the schedulers' counters.
+%% How long a reading waits for the schedulers' counters.
 -define(WALL_MS, 300).
 %% Of a second: how many long_schedule events are reported one by one, and how many of their
 %% processes are asked.
@@ -74,7 +74,7 @@
 
 %% ---- for the watcher, by erpc ----------------------------------------------------------------
 
-%% Then the watcher sends the keeper {tame_watch, ask, self(), Ref} and gets {Ref, report()}, what
+%% Then the watcher sends the keeper {tame_watch, ask, self(), Ref} and gets {Ref, reading()}, what
 %% was seen since the last one; and {tame_watch, stop}. Nothing of this waits in code of ours, which
 %% is going to be purged.
 
@@ -199,7 +199,7 @@ wall() ->
     walls :: pid(),
     tracer :: none | pid(),
     session = none :: none | {module(), term()},
-    %% A report that waits for the counters; whether the walls still owe an answer.
+    %% A reading that waits for the counters; whether the walls still owe an answer.
     waiting = none :: none | {pid(), reference(), reference()},
     owed = false :: boolean(),
     long = [] :: [{reference(), pid() | port(), atom(), non_neg_integer(), [mfa()]}],
@@ -255,7 +255,7 @@ serve(State) ->
 
 serve({?MODULE, ask, From, Ref}, #agent{owed = true} = State) ->
     State#agent.scanner ! look,
-    report(From, Ref, late, State);
+    answer(From, Ref, late, State);
 serve({?MODULE, ask, From, Ref}, #agent{walls = Walls} = State) ->
     Walls ! {self(), wall},
     State#agent.scanner ! look,
@@ -265,12 +265,12 @@ serve({Walls, Wall}, #agent{walls = Walls, waiting = Waiting} = State) ->
     case Waiting of
         {From, Ref, Timer} ->
             _ = erlang:cancel_timer(Timer),
-            report(From, Ref, Wall, State#agent{waiting = none, owed = false});
+            answer(From, Ref, Wall, State#agent{waiting = none, owed = false});
         none ->
             State#agent{owed = false}
     end;
 serve({timeout, Timer, wall}, #agent{waiting = {From, Ref, Timer}} = State) ->
-    report(From, Ref, late, State#agent{waiting = none});
+    answer(From, Ref, late, State#agent{waiting = none});
 serve({monitor, Who, long_schedule, Facts}, #agent{long_len = Len} = State) when Len < ?LONG ->
     {timeout, Ms} = lists:keyfind(timeout, 1, Facts),
     Functions = [F || Key <- [out, in], {_, {_, _, _} = F} <- [lists:keyfind(Key, 1, Facts)]],
@@ -320,7 +320,7 @@ callbacks(Pid, Words) when Words < ?HEAP_WORDS ->
 callbacks(_Pid, _Words) ->
     [].
 
-report(From, Ref, Wall, #agent{ticks = Ticks, scanner = Scanner} = State) ->
+answer(From, Ref, Wall, #agent{ticks = Ticks, scanner = Scanner} = State) ->
     NowNs = erlang:monotonic_time(nanosecond),
     #{holders := Holders, looked_at := LookedAt, held := Held, cost_ns := ScanNs} =
         tame_watch_scanner:seen(Scanner),

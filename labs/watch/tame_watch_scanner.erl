@@ -96,7 +96,7 @@ work_is_there(#scan{ticks = Ticks}) ->
         fun(T) -> tame_watch_ticker:overdue_ns(T, NowNs) > ?OVERDUE_NS end, Ticks
     ).
 
-%% The NIFs, anew when modules have come or gone.
+%% The NIFs, listed again when modules have come or gone.
 known(#scan{nifs_at_ns = AtNs} = State, NowNs) when AtNs =:= undefined; NowNs - AtNs > ?NIFS_NS ->
     case length(erlang:loaded()) of
         Loaded when Loaded =:= State#scan.loaded -> State#scan{nifs_at_ns = NowNs};

@@ -36,7 +36,7 @@ take(Tracer) ->
     Tracer ! {self(), calls},
     receive {Tracer, Calls} -> Calls after 1000 -> {tracing, 0, []} end.
 
-%% Traces until so many calls of the function are over, and ends with an exit signal.
+%% Traces until that many calls of the function are over, and lives until an exit signal.
 -spec run(mfa(), pos_integer()) -> term().
 run(Function, Calls) ->
     _ = process_flag(trap_exit, true),

@@ -1,11 +1,11 @@
 defmodule Tame.Watch do
   @moduledoc """
-  Watches a running node: what its schedulers do, who holds dirty threads, how late neighbours wake, which NIFs held a
-  scheduler.
+  Watches a running node: how busy its schedulers are, who holds dirty threads, how late neighbours wake, and which
+  NIFs held a scheduler.
 
-  Three small Erlang modules are sent to the node, and a fourth to trace calls (`:tame_watch.modules/1`); the node needs
-  neither tame nor Elixir. They remove themselves when this process ends the watch or dies in whatever way, when the
-  connection is lost, and when the time is up.
+  Three small Erlang modules are sent to the node, and a fourth to trace calls (`:tame_watch.modules/1`); the node
+  needs neither tame nor Elixir. They remove themselves when this process ends the watch or dies, when the connection
+  is lost, and when the time is up.
   """
 
   alias Tame.FunctionName
@@ -200,7 +200,7 @@ defmodule Tame.Watch do
     end
   end
 
-  # Modules are loaded while we watch; whoever is to blame may be one of them.
+  # Modules may be loaded during the watch, and one of them may be to blame.
   defp refreshed(%{long: []}, state), do: state
 
   defp refreshed(_report, state) do
@@ -221,12 +221,12 @@ defmodule Tame.Watch do
     end)
   end
 
-  # The first report is what the others are counted from.
+  # The first reading is what the others are counted from.
   defp seconds(state) do
     case ask(state, 0) do
-      {:ok, report, silent_ms} ->
+      {:ok, reading, silent_ms} ->
         state = put_in(state.result.silent_ms, state.result.silent_ms + silent_ms)
-        state = second(report, state)
+        state = second(reading, state)
         next = max(state.next + @second_ms, now_ms())
 
         if next > state.until do
@@ -257,7 +257,7 @@ defmodule Tame.Watch do
 
   defp await(reference, monitor, state, asked, silent_ms) do
     receive do
-      {^reference, report} -> {:ok, report, silent_ms}
+      {^reference, reading} -> {:ok, reading, silent_ms}
       {:DOWN, ^monitor, _, _, reason} -> {:gone, reason}
     after
       @answer_ms ->
@@ -267,15 +267,15 @@ defmodule Tame.Watch do
     end
   end
 
-  defp second(report, %{base: nil} = state) do
-    calls(report, %{state | base: %{last: report, wall: report}})
+  defp second(reading, %{base: nil} = state) do
+    calls(reading, %{state | base: %{last: reading, wall: reading}})
   end
 
-  defp second(report, state) do
-    state = refreshed(report, state)
-    {second, blame} = Second.new(report, state.base, state.facts, state.blame)
-    wall = if report.wall == :late, do: state.base.wall, else: report
-    state = calls(report, %{state | blame: blame, base: %{last: report, wall: wall}})
+  defp second(reading, state) do
+    state = refreshed(reading, state)
+    {second, blame} = Second.new(reading, state.base, state.facts, state.blame)
+    wall = if reading.wall == :late, do: state.base.wall, else: reading
+    state = calls(reading, %{state | blame: blame, base: %{last: reading, wall: wall}})
     state.options.each.(state.facts, second, state.result.calls)
     update_in(state.result.seconds, &Enum.take([second | &1], @most_seconds))
   end

@@ -269,7 +269,7 @@ defmodule Mix.Tasks.Tame.AuditTest do
     end
   end
 
-  describe "the gate" do
+  describe "a policy (--ci)" do
     @describetag timeout: 120_000
 
     test "names what falls short, in JUnit's form too", %{folder: folder} do
