@@ -28,8 +28,8 @@ defmodule Mix.Tasks.Tame.Watch do
       in a dirty NIF              threads    processes  longest ms
       tame_spin:spin_dirty_nif/1  dirty CPU          3         842
 
-      slices over 10 ms in  called by    count  longest ms  process
-      tame_thousand_cuts:cut/1       app:parse/0     19          83  <0.93.0>
+      slices over 10 ms in      called by    count  longest ms  process
+      tame_thousand_cuts:cut/1  app:parse/0     19          83  <0.93.0>
 
       calls traced: 50, 2136 µs (median), 10184 µs at most
         normal slices: 1045, the longest 8034 µs
