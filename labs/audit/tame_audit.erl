@@ -1,5 +1,5 @@
 %% What the audit runs in a VM of its own: it loads modules whose libraries nobody knows, and calls
-%% functions that may hold a scheduler, hang or end the VM. lib/tame/audit/ judges what is seen
+%% functions that may hold a scheduler, hang or end the VM. Tame.Audit judges what is seen
 %% here.
 %%
 %% Each call is made in a fresh process bound to one scheduler, beside a neighbour bound to the
@@ -9,7 +9,7 @@
 %% Time for which the operating system gave the core to somebody else is not the function's: the
 %% kernel counts it for each thread (tame_stolen), where it does.
 %%
-%% It stands alone with the modules of src/ that it names.
+%% It stands alone with the Erlang modules that it names.
 -module(tame_audit).
 
 -export([nifs/1]).

@@ -24,7 +24,7 @@ defmodule Tame.Calibrate do
 
   @exor_bytes 1024 * 1024
 
-  @doc "The jobs that ship with tame, and those of `config :tame_labs, calibrate: [{module, function, args}]`."
+  @doc "The jobs that ship with the labs, and those of `config :tame_labs, calibrate: [{module, function, args}]`."
   @spec targets() :: [target()]
   def targets do
     binary = :binary.copy(<<1>>, @exor_bytes)

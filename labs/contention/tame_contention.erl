@@ -1,7 +1,7 @@
 %% One cell of the contention lab, run in the node that is watched: observers, a flood, and what the
 %% observers saw, sent to the node that watches.
 %%
-%% It stands alone with the modules of src/ that it names, so a node needs no Elixir to be watched.
+%% It stands alone with the Erlang modules that it names, so a node needs no Elixir to be watched.
 %% The node must have been started by peer with an alternative connection; what is said goes through
 %% that one's process `user'. In order:
 %%
