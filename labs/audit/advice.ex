@@ -37,8 +37,8 @@ defmodule Tame.Audit.Advice do
   end
 
   defp one({:dirty, held_us, bytes, _}, target, points, _budget_us) do
-    "#{target} is dirty, so normal schedulers go on; but as many callers as there are dirty threads stop all other dirty work, " <>
-      "garbage collections of large heaps among it, for #{Duration.measured(held_us)} on #{bytes} bytes: #{placement(points)}, " <>
+    "#{target} is dirty, so normal schedulers go on; but with as many callers as there are dirty threads, all other dirty work stops, " <>
+      "including garbage collections of large heaps, for #{Duration.measured(held_us)} on #{bytes} bytes: #{placement(points)}, " <>
       "or limit how many call it at once."
   end
 

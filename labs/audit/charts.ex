@@ -1,6 +1,6 @@
 defmodule Tame.Audit.Charts do
   @moduledoc """
-  The audit's picture as a Vega-Lite spec, data inside.
+  The audit's chart as a Vega-Lite spec, data inside.
   """
 
   alias Tame.Report.{Chart, Colours}
@@ -11,9 +11,8 @@ defmodule Tame.Audit.Charts do
   # A logarithmic axis has no zero.
   @floor_us 1.0
 
-  @doc "The colour of the target with that index, from 0."
-  @spec colour(non_neg_integer()) :: String.t()
-  def colour(index), do: @colours |> Enum.at(rem(index, length(@colours))) |> Colours.hex()
+  # The colour of the target with that index, from 0.
+  defp colour(index), do: @colours |> Enum.at(rem(index, length(@colours))) |> Colours.hex()
 
   @doc "The longest slice of each target by input size, both on logarithmic axes, and the budgets as dashed lines."
   @spec slices([Tame.Audit.Dynamic.t()]) :: map()

@@ -252,7 +252,7 @@ defmodule Tame.Audit.Dynamic do
       _ ->
         note(
           run,
-          "no call took #{div(@killable_us, 1000)} ms, so nothing is known of killed callers"
+          "no call took #{div(@killable_us, 1000)} ms, so killed callers were not tried"
         )
     end
   end

@@ -44,7 +44,7 @@ defmodule Tame.Audit.Format do
   end
 
   defp about(%{nif_version: nil, functions: [%{kind: :unknown} | _]}),
-    do: ["how its functions are declared cannot be seen from outside"]
+    do: ["the kind of its functions cannot be seen from outside"]
 
   defp about(%{nif_version: nil}), do: ["from its own table; what else it can do cannot be seen"]
 
@@ -63,7 +63,7 @@ defmodule Tame.Audit.Format do
   defp bound(%{bound: {:error, why}}), do: ["  the module: ", why, ?\n]
 
   defp bound(%{bound: {:ok, []}, functions: [_ | _]}) do
-    "  the VM has bound none of them: the module loads its library later, or another one\n"
+    "  the VM has bound none of them: the module loads its library later, or loads another one\n"
   end
 
   defp bound(library) do

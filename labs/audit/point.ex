@@ -1,6 +1,6 @@
 defmodule Tame.Audit.Point do
   @moduledoc """
-  One size of input: from what the peer saw (`tame_audit`) to figures. Pure.
+  One size of input: turns what the peer saw (`tame_audit`) into figures. Pure.
   """
 
   @enforce_keys [:bytes]

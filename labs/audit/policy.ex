@@ -99,7 +99,8 @@ defmodule Tame.Audit.Policy do
   defp input(word, {:function, _}, options) do
     case {options[:input], options[:input_file]} do
       {nil, nil} ->
-        {:error, "#{word}: what is it to be called with? --input GENERATOR or --input-file FILE"}
+        {:error,
+         "#{word}: nothing to call it with, expected --input GENERATOR or --input-file FILE"}
 
       {text, nil} ->
         Input.parse(to_string(text))
@@ -147,11 +148,8 @@ defmodule Tame.Audit.Policy do
 
   # ---- judging --------------------------------------------------------------------------------------
 
-  @doc """
-  The line that says where a check falls short; none where it holds. `result` is what that check alone found.
-  """
-  @spec shortfalls(check(), Tame.Audit.result()) :: [String.t()]
-  def shortfalls(%{text: text, allow: allow}, result) do
+  # The line that says where a check falls short; none where it holds. `result` is what that check alone found.
+  defp shortfalls(%{text: text, allow: allow}, result) do
     verdicts =
       for target <- result.targets,
           verdict <- target.verdicts,

@@ -171,7 +171,8 @@ defmodule Tame.Audit.Verdict do
   def text({:dirty, held_us, bytes, waited_us}) do
     waited =
       if waited_us,
-        do: "; with all threads so busy, other dirty work waited #{Duration.measured(waited_us)}",
+        do:
+          "; with all threads busy in this way, other dirty work waited #{Duration.measured(waited_us)}",
         else: ""
 
     "dirty, holds its thread for #{Duration.measured(held_us)} at #{bytes(bytes)}#{waited}"

@@ -2,8 +2,8 @@ defmodule Tame.Contention.Cell do
   @moduledoc """
   Runs one cell: a fresh peer, a flood in it, and what its observers said, as plain data.
 
-  The peer is asked to stop its flood by itself at the cell's limit. One that cannot, because native
-  code holds all its schedulers, is killed by our clock, and what it had said until then is what we have.
+  The peer stops its flood by itself at the cell's limit. A peer that cannot, because native code holds all its
+  schedulers, is killed by this VM's clock; the cell then has what the peer had sent until then.
   """
 
   alias Tame.Peer
@@ -133,7 +133,7 @@ defmodule Tame.Contention.Cell do
     :os.perf_counter(:nanosecond) - facts.machine_ns + facts.monotonic_ns
   end
 
-  # A VM that was killed, for want of memory for one, is gone without a reason.
+  # A VM that was killed, for example by the system when memory ran out, gives no reason.
   defp gone(:normal), do: "the peer node died, killed from outside or out of memory"
   defp gone(reason), do: "the peer node died: #{inspect(reason)}"
 

@@ -38,12 +38,8 @@ defmodule Tame.Contention.Verdict do
   def level(us) when us < @red_us, do: :yellow
   def level(_us), do: :red
 
-  @doc """
-  The level of a cell: that of its neighbours, and `:none` of one that was not measured. What dirty work waited is a
-  mark of its own, see `dirty_level/1`.
-  """
-  @spec cell_level(map()) :: level()
-  def cell_level(cell), do: level(cell.neighbour_max_us)
+  # That of its neighbours, and `:none` where it was not measured. The wait of dirty work has a level of its own.
+  defp cell_level(cell), do: level(cell.neighbour_max_us)
 
   @doc "The worse of a cell's two levels."
   @spec worse_level(map()) :: level()
@@ -52,9 +48,7 @@ defmodule Tame.Contention.Verdict do
     Enum.find([:red, :yellow, :green], :none, &(&1 in levels))
   end
 
-  @doc "The level of what dirty CPU work waited."
-  @spec dirty_level(map()) :: level()
-  def dirty_level(cell), do: level(cell.dirty_cpu_wait_max_us)
+  defp dirty_level(cell), do: level(cell.dirty_cpu_wait_max_us)
 
   @doc """
   A cell as the tables show it: how long a neighbour got no CPU, with a plus sign when that is missed seconds; then, where
@@ -74,16 +68,12 @@ defmodule Tame.Contention.Verdict do
     |> Enum.join(" ")
   end
 
-  @doc "The first part of `cell_text/1`."
-  @spec neighbour_text(map()) :: String.t()
-  def neighbour_text(cell) do
+  defp neighbour_text(cell) do
     plus = if cell_level(cell) == :red, do: "+", else: ""
     plus <> Duration.short(cell.neighbour_max_us) <> @signs[cell_level(cell)]
   end
 
-  @doc "The second part of `cell_text/1`, or nil."
-  @spec dirty_text(map()) :: nil | String.t()
-  def dirty_text(cell) do
+  defp dirty_text(cell) do
     level = dirty_level(cell)
 
     if level in [:yellow, :red],

@@ -1,6 +1,6 @@
 defmodule Tame.Latency.Distribution do
   @moduledoc """
-  Makes the VM a distributed node for as long as somebody needs it to be one.
+  Makes the VM a distributed node for as long as a process needs it to be one.
 
   A VM that is distributed already is used as it is. Otherwise the first `join/0` starts
   distribution: a hidden node with a name of its own at 127.0.0.1, a random cookie, and a listening

@@ -2,9 +2,9 @@ defmodule Tame.Latency.Section do
   @moduledoc """
   What the latency lab has to say in the report, from its result. Pure.
 
-  An overview of all methods; the four pictures of Andrew Bennett's "Latency of Native Functions
-  for Erlang and Elixir" (2017), measured here; latency by percentile of all methods. A picture of
-  which nothing was measured is left out, and one with gaps says which methods are missing and why.
+  An overview of all methods; the four pictures of Andrew Bennett's "Latency of Native Functions for Erlang and
+  Elixir" (2017), measured here; latency by percentile of all methods. A picture without any measured method is left
+  out; one with gaps says which methods are missing and why.
   """
 
   alias Tame.Latency.{Charts, Lines}

@@ -230,7 +230,7 @@ defmodule Tame.Reductions do
 
   defp us(ns), do: ns / 1000
 
-  @doc "What about these rows a reader must know."
+  @doc "What a reader must know about these rows."
   @spec warnings([row()], Runner.floor(), SystemInfo.t()) :: [Warning.t()]
   def warnings(rows, floor, system) do
     measured = Enum.filter(rows, &(&1.status == "ok"))

@@ -1,6 +1,6 @@
 defmodule Tame.Report.Section do
   @moduledoc """
-  What one lab has to say in the report: text, then figures, then tables without a chart.
+  One lab's part of the report: text, then figures, then tables without a chart.
 
   The `:id` starts every anchor of the section, so it is unique in a report and made of `a-z`, `0-9` and `-`.
   """

@@ -1,6 +1,7 @@
 defmodule Tame.Duration do
   @moduledoc """
-  Times of people: read from a command line, and written in the three lengths that the labs need. All in µs.
+  Times as people write them: read from a command line, and written with as many digits as their place needs. All
+  numbers are µs.
   """
 
   alias Tame.Number

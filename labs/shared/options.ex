@@ -1,6 +1,6 @@
 defmodule Tame.Options do
   @moduledoc """
-  Command lines of the `mix tame.*` tasks, read strictly: a wrong one is one line that names the
+  Reads the command lines of the `mix tame.*` tasks strictly: the error of a wrong one is one line that names the
   word, what was expected and the valid choices.
 
       iex> Tame.Options.parse(["--bytes", "16"], bytes: :non_neg_integer)

@@ -99,7 +99,7 @@ defmodule Tame.Watch.Blame do
     |> then(fn {found, blame} -> {Enum.uniq(found), blame} end)
   end
 
-  # What is called from a function, directly or by functions of the same module; a NIF of its own among it.
+  # What a function calls, directly or through functions of its module; NIFs of its own module count.
   defp outside(blame, module, from) do
     blame = fetch(blame, module)
     calls = blame.calls[module] || %{}

@@ -70,7 +70,7 @@ defmodule Tame.Watch.Format do
   defp monitor(nil), do: []
 
   defp monitor(who),
-    do: "long slices are not seen: #{who} has the system monitor, and it is left there\n"
+    do: "long slices are not seen: #{who} has the system monitor, and keeps it\n"
 
   defp holders(%{holders: []} = second), do: looked_at(second, "\n")
 
@@ -107,7 +107,7 @@ defmodule Tame.Watch.Format do
         ["slices over 10 ms in", "called by", "count", "longest ms", "process"],
         table
       ),
-      if(left_out > 0, do: "(and #{left_out} that were only counted)\n", else: [])
+      if(left_out > 0, do: "(and #{left_out} more)\n", else: [])
     ]
   end
 
@@ -134,7 +134,7 @@ defmodule Tame.Watch.Format do
 
   # ---- in sum ---------------------------------------------------------------------------------------
 
-  @doc "The whole watch: what was longest, and means of what is a share."
+  @doc "The summary of the whole watch: the longest times, and the means of shares."
   @spec summary(Tame.Watch.result()) :: iodata()
   def summary(%{seconds: []} = result), do: [title(result.facts), ending(result)]
 
@@ -175,7 +175,7 @@ defmodule Tame.Watch.Format do
     ["\n", TextTable.format(["in a dirty NIF", "threads", "processes", "longest ms"], rows)]
   end
 
-  @doc "The seconds in one: means of shares, the most of what waited, the longest of what took time."
+  @doc "All seconds as one: means of shares, the most that waited, the longest times."
   @spec sum(Tame.Watch.result()) :: map()
   def sum(%{seconds: seconds}) do
     %{

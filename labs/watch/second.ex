@@ -1,6 +1,6 @@
 defmodule Tame.Watch.Second do
   @moduledoc """
-  What the node says once a second, as figures. Pure.
+  The figures of one second, from the node's reading. Pure.
   """
 
   alias Tame.{FunctionName, Utilisation}

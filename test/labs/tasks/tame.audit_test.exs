@@ -328,7 +328,7 @@ defmodule Mix.Tasks.Tame.AuditTest do
             {~S([{"lists:seq/2", input: "list", allow: [:all]}]), "allow: unknown verdict :all"},
             {~S([{"lists:seq/2", input: "list", budget: 3}]), "duration 3: expected"},
             {~S([{"lists:seq/2", input: "list", up_to: 0}]), "up_to: expected a whole number"},
-            {~S(["lists:seq/2"]), "what is it to be called with?"},
+            {~S(["lists:seq/2"]), "nothing to call it with"},
             {~S(raise "boom"), "bad.exs: boom"}
           ] do
         File.write!(path, text)
@@ -346,7 +346,7 @@ defmodule Mix.Tasks.Tame.AuditTest do
           {~w(/no/such.so), "there is no file /no/such.so"},
           {~w(--all crypto), "--all crypto: expected one of the two"},
           {~w(--all --budget 1ms), "--budget: does not go with --all"},
-          {~w(lists:seq/2), "lists:seq/2: what is it to be called with?"},
+          {~w(lists:seq/2), "lists:seq/2: nothing to call it with"},
           {~w(lists:seq/x), "lists:seq/x: "},
           {~w(lists:seq/2 --input jsn), ~s(unknown generator "jsn")},
           {~w(lists:seq/2 --input list --budget 3), "duration 3: expected"},

@@ -106,7 +106,7 @@ defmodule Tame.Watch.PureTest do
            slices over 10 ms in  called by  count  longest ms  process
            a:b/1                 -              2          31  <0.91.0>
            one of a:b/1, a:c/2   d:e/0          1          12  x
-           (and 3 that were only counted)
+           (and 3 more)
            """
   end
 
