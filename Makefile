@@ -57,6 +57,7 @@ check:
 test-c:
 	@$(MAKE) --no-print-directory -s -C c_src test
 	@$(MAKE) --no-print-directory -s -C labs/c_src test
+	@$(MAKE) --no-print-directory -s -C bench/natives test
 
 test-beam:
 	cd test && $(MIX) test --warnings-as-errors

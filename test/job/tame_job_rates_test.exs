@@ -38,7 +38,7 @@ defmodule Tame.JobRatesTest do
 
   test "the labs add what this machine's placements cost" do
     row = ran()
-    calibration = :tame_calibration.measure()
+    calibration = Tame.Calibrate.calibration()
     assert %{hop: hop, dirty_hop: dirty, pool: pool, thread: thread} = calibration.costs_ns
     assert hop > 0 and dirty > 0 and pool > 0
     assert thread > hop

@@ -1,10 +1,10 @@
-defmodule Tame.Latency.Methods.PeersTest do
+defmodule Tame.Latency.Methods.ProgramsTest do
   # Not async: the node methods make this VM distributed and end that again.
   use ExUnit.Case, async: false
 
   import Tame.Test.OsProcess, only: [gone?: 1, await_gone: 1, parent: 1, signal: 2, stop: 1]
 
-  alias Tame.Latency.{Distribution, Methods, Peer}
+  alias Tame.Latency.{Distribution, Methods, Program}
 
   @processes [Methods.Port, Methods.SocketUnix, Methods.SocketTCP]
   @nodes [Methods.CNode, Methods.JavaNode]
@@ -32,7 +32,7 @@ defmodule Tame.Latency.Methods.PeersTest do
 
       setup %{method: module} do
         {:ok, state} = module.open()
-        {:ok, state: state, peer: peer(state)}
+        {:ok, state: state, program: program(state)}
       end
 
       test "gives every type of term back", %{method: module, state: state} do
@@ -56,25 +56,25 @@ defmodule Tame.Latency.Methods.PeersTest do
       test "leaves no OS process and no message when it is closed", %{
         method: module,
         state: state,
-        peer: peer
+        program: program
       } do
-        refute gone?(peer.os_pid)
+        refute gone?(program.os_pid)
         module.echo(state, :one)
         assert module.close(state) == :ok
-        assert gone?(peer.os_pid)
+        assert gone?(program.os_pid)
         assert Process.info(self(), :messages) == {:messages, []}
       end
 
       test "raises with the exit status when the program was killed between two calls", %{
         method: module,
         state: state,
-        peer: peer
+        program: program
       } do
         module.echo(state, :one)
-        signal(peer.os_pid, "KILL")
-        assert_killed(module, state, peer, :two)
+        signal(program.os_pid, "KILL")
+        assert_killed(module, state, program, :two)
         # A second call does not wait for what has been said already.
-        assert_killed(module, state, peer, :three)
+        assert_killed(module, state, program, :three)
         assert module.close(state) == :ok
       end
 
@@ -83,25 +83,25 @@ defmodule Tame.Latency.Methods.PeersTest do
       test "raises with the exit status when the VM learns late that the program is gone", %{
         method: module,
         state: state,
-        peer: peer
+        program: program
       } do
-        parent = parent(peer.os_pid)
-        kill = "kill -STOP #{parent}; kill -KILL #{peer.os_pid}; sleep 0.2; kill -CONT #{parent}"
+        parent = parent(program.os_pid)
+        kill = "kill -STOP #{parent}; kill -KILL #{program.os_pid}; sleep 0.2; kill -CONT #{parent}"
         Port.open({:spawn_executable, "/bin/sh"}, args: ["-c", kill])
-        await_gone(peer.os_pid)
-        assert_killed(module, state, peer, :one)
+        await_gone(program.os_pid)
+        assert_killed(module, state, program, :one)
         assert module.close(state) == :ok
       end
 
       test "raises with the exit status when the program is killed in the middle of a call", %{
         method: module,
         state: state,
-        peer: peer
+        program: program
       } do
         # Stopped, it takes only what its buffers hold of 4 MB: the call is under way.
-        stop(peer.os_pid)
-        {:ok, _} = :timer.apply_after(200, Tame.Test.OsProcess, :signal, [peer.os_pid, "KILL"])
-        assert_killed(module, state, peer, pattern(4_000_000))
+        stop(program.os_pid)
+        {:ok, _} = :timer.apply_after(200, Tame.Test.OsProcess, :signal, [program.os_pid, "KILL"])
+        assert_killed(module, state, program, pattern(4_000_000))
         assert module.close(state) == :ok
       end
 
@@ -114,10 +114,10 @@ defmodule Tame.Latency.Methods.PeersTest do
         # A Java machine takes its time to start.
         for round <- 1..if(module == Methods.JavaNode, do: 2, else: 12) do
           {:ok, state} = module.open()
-          peer = peer(state)
+          program = program(state)
 
           {:ok, _} =
-            :timer.apply_after(20 + round, Tame.Test.OsProcess, :signal, [peer.os_pid, "KILL"])
+            :timer.apply_after(20 + round, Tame.Test.OsProcess, :signal, [program.os_pid, "KILL"])
 
           error = assert_raise RuntimeError, fn -> echo_for_ever(module, state) end
           assert error.message =~ "exit status 137"
@@ -135,7 +135,7 @@ defmodule Tame.Latency.Methods.PeersTest do
         {measuring, monitor} =
           spawn_monitor(fn ->
             {:ok, state} = module.open()
-            send(test, {:opened, peer(state).os_pid})
+            send(test, {:opened, program(state).os_pid})
             echo_for_ever(module, state)
           end)
 
@@ -178,23 +178,23 @@ defmodule Tame.Latency.Methods.PeersTest do
 
   describe "a program that does not start" do
     test "is named with its path" do
-      assert Peer.open("/no/such/program", [], []) ==
+      assert Program.open("/no/such/program", [], []) ==
                {:error, "/no/such/program does not start: no such file or directory"}
     end
 
     test "is explained by its exit status and its last line" do
-      {:ok, peer} = Peer.open(Methods.Port.program(), ["udp"], Peer.lines())
+      {:ok, program} = Program.open(Methods.Port.program(), ["udp"], Program.lines())
 
-      assert Peer.how_it_ended(peer) =~
+      assert Program.how_it_ended(program) =~
                "exit status 2: tame_echo: bad command line: udp; expected: stdio | unix PATH"
 
-      Peer.close(peer)
+      Program.close(program)
     end
 
     test "is refused a port number that is none" do
-      {:ok, peer} = Peer.open(Methods.Port.program(), ["tcp", "70000"], Peer.lines())
-      assert Peer.how_it_ended(peer) =~ "not a port number from 1 to 65535: 70000"
-      Peer.close(peer)
+      {:ok, program} = Program.open(Methods.Port.program(), ["tcp", "70000"], Program.lines())
+      assert Program.how_it_ended(program) =~ "not a port number from 1 to 65535: 70000"
+      Program.close(program)
     end
   end
 
@@ -247,20 +247,20 @@ defmodule Tame.Latency.Methods.PeersTest do
     binary_part(:binary.copy(period, div(size, 251) + 1), 0, size)
   end
 
-  defp peer(%Peer{} = peer), do: peer
-  defp peer({_socket, peer}), do: peer
-  defp peer({_pid, _port, peer}), do: peer
+  defp program(%Program{} = program), do: program
+  defp program({_socket, program}), do: program
+  defp program({_pid, _port, program}), do: program
 
   defp echo_for_ever(module, state) do
     payload = {:payload, pattern(70_000)}
     Stream.repeatedly(fn -> ^payload = module.echo(state, payload) end) |> Stream.run()
   end
 
-  defp assert_killed(module, state, peer, term) do
+  defp assert_killed(module, state, program, term) do
     {us, error} =
       :timer.tc(fn -> assert_raise(RuntimeError, fn -> module.echo(state, term) end) end)
 
-    assert error.message =~ "(OS process #{peer.os_pid}) ended with exit status 137 (signal 9)"
+    assert error.message =~ "(OS process #{program.os_pid}) ended with exit status 137 (signal 9)"
     assert us < @promptly_ms * 1000, "took #{us} us"
   end
 

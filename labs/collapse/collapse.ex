@@ -1,15 +1,14 @@
-defmodule Tame.Contention.Collapse do
+defmodule Tame.Collapse do
   @moduledoc """
-  Scheduler collapse: do schedulers sleep here while work waits?
+  The collapse lab: do schedulers sleep here while work waits?
 
   A peer runs many long native calls that charge nothing, then bursts of cheap work (`tame_collapse`). Its jobs say when they
-  were asked for and when they began; meanwhile this node reads from `/proc` each 2 ms which of the peer's scheduler
-  threads sleep. Time for which jobs waited and a scheduler slept is time lost. It is measured with the flags asked for, and
-  with `+sfwi 100` besides, which makes the VM wake its schedulers each 100 ms whatever it thinks.
+  were asked for and when they began. Meanwhile this node reads from `/proc` every 2 ms which of the peer's scheduler
+  threads sleep. Time for which jobs waited and a scheduler slept is lost. The lab measures with the flags asked for, and
+  once more with `+sfwi 100` added, which makes the VM wake its schedulers every 100 ms whatever their load.
   """
 
-  alias Tame.{JSON, SystemInfo, TextTable}
-  alias Tame.Contention.{Peer, Verdict}
+  alias Tame.{Duration, JSON, Peer, SystemInfo, TextTable}
 
   @type measured :: %{
           flags: [String.t()],
@@ -31,12 +30,20 @@ defmodule Tame.Contention.Collapse do
   # scheduler that still sleeps after so long was not woken.
   @collapse_ms 50
 
-  # What the emulator calls the threads of its regular schedulers, up to OTP 25 and after.
+  # The names of the threads of normal schedulers, up to OTP 25 and after.
   @thread_name ~r/^(\d+_scheduler|erts_sched_\d+)$/
 
-  @doc "Measures with `flags`, and with `+sfwi` besides."
-  @spec measure([String.t()]) :: [measured()]
-  def measure(flags), do: for(more <- [[], @wake_flags], do: run(flags ++ more))
+  @doc "Measures with `flags`, then with `+sfwi 100` added. The error says why a peer does not start with `flags`."
+  @spec measure([String.t()]) :: {:ok, [measured()]} | {:error, String.t()}
+  def measure(flags) do
+    with :ok <- Tame.Native.build(), :ok <- Peer.check(flags) do
+      {:ok, for(more <- [[], @wake_flags], do: run(flags ++ more))}
+    end
+  end
+
+  @doc "Whether both were measured."
+  @spec ok?([measured()]) :: boolean()
+  def ok?(rows), do: Enum.all?(rows, &(&1.status == "ok"))
 
   defp run(flags) do
     with {:ok, peer} <- Peer.start(flags) do
@@ -58,7 +65,7 @@ defmodule Tame.Contention.Collapse do
     samples = [{:os.perf_counter(:nanosecond), asleep} | samples]
 
     receive do
-      {:tame_contention, ^tag, {:done, jobs}} -> {:ok, jobs, Enum.reverse(samples)}
+      {:tame_collapse, ^tag, {:done, jobs}} -> {:ok, jobs, Enum.reverse(samples)}
       {:DOWN, ^monitor, :process, _, reason} -> {:error, "the peer node died: #{inspect(reason)}"}
     after
       @sample_ms ->
@@ -93,7 +100,7 @@ defmodule Tame.Contention.Collapse do
 
       iex> ms = 1_000_000
       iex> samples = [{0, 2}, {10 * ms, 1}, {20 * ms, 1}, {30 * ms, 0}, {40 * ms, 2}]
-      iex> Tame.Contention.Collapse.lost([{5 * ms, 35 * ms}], samples)
+      iex> Tame.Collapse.lost([{5 * ms, 35 * ms}], samples)
       %{waiting_ms: 30.0, asleep_ms: 15.0, longest_ms: 15.0, stretches: 0}
   """
   @spec lost([{integer(), integer()}], [{integer(), non_neg_integer()}]) :: map()
@@ -159,7 +166,7 @@ defmodule Tame.Contention.Collapse do
           ms(row.asleep_ms),
           ms(row.longest_ms),
           Integer.to_string(row.stretches),
-          Verdict.ms(row.cheap_wait_max_us)
+          Duration.short(row.cheap_wait_max_us)
         ]
       end
 
@@ -180,7 +187,7 @@ defmodule Tame.Contention.Collapse do
   def json(rows, system) do
     [
       JSON.encode(
-        tool: "tame.contention",
+        tool: "tame.collapse",
         format: 1,
         system: system,
         collapse: Enum.map(rows, &Map.to_list/1)

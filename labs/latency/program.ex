@@ -1,9 +1,9 @@
-defmodule Tame.Latency.Peer do
+defmodule Tame.Latency.Program do
   @moduledoc false
   # A program on the other side of a port, from its start to its exit status.
   #
-  # The process that opens it owns it. The program watches its standard input, so it ends when it
-  # is closed here, when the owner dies, and when the VM does, in whatever way.
+  # The process that opens it owns it. The program watches its standard input, so it ends when it is closed here, when
+  # the owner dies, and when the VM ends in any way.
 
   @enforce_keys [:port, :os_pid, :name, :goodbye]
   defstruct [:port, :os_pid, :name, :goodbye, :stdin]
@@ -35,11 +35,11 @@ defmodule Tame.Latency.Peer do
       )
 
     goodbye = if options[:packet], do: "", else: "\n"
-    peer = %__MODULE__{port: port, os_pid: nil, name: Path.basename(path), goodbye: goodbye}
+    program = %__MODULE__{port: port, os_pid: nil, name: Path.basename(path), goodbye: goodbye}
 
     case Port.info(port, :os_pid) do
-      {:os_pid, os_pid} -> {:ok, %{peer | os_pid: os_pid}}
-      nil -> {:error, how_it_ended(peer)}
+      {:os_pid, os_pid} -> {:ok, %{program | os_pid: os_pid}}
+      nil -> {:error, how_it_ended(program)}
     end
   rescue
     error in ErlangError ->
@@ -54,51 +54,51 @@ defmodule Tame.Latency.Peer do
   reading. Works where `/proc` is; the program must run already, or the pipe is not yet its own.
   """
   @spec hold_stdin(t()) :: t()
-  def hold_stdin(%__MODULE__{} = peer) do
-    case :file.open("/proc/#{peer.os_pid}/fd/0", [:read, :raw]) do
-      {:ok, stdin} -> %{peer | stdin: stdin}
-      {:error, _} -> peer
+  def hold_stdin(%__MODULE__{} = program) do
+    case :file.open("/proc/#{program.os_pid}/fd/0", [:read, :raw]) do
+      {:ok, stdin} -> %{program | stdin: stdin}
+      {:error, _} -> program
     end
   end
 
   @doc "Raises with the way in which the program ended, which it did, or will do presently."
   @spec ended!(t()) :: no_return()
-  def ended!(%__MODULE__{} = peer), do: raise(how_it_ended(peer))
+  def ended!(%__MODULE__{} = program), do: raise(how_it_ended(program))
 
   @doc "What ended, how, and its last lines."
   @spec how_it_ended(t()) :: String.t()
-  def how_it_ended(%__MODULE__{port: port} = peer) do
+  def how_it_ended(%__MODULE__{port: port} = program) do
     receive do
       {^port, {:exit_status, status} = exit_status} ->
-        # Put back, so that it is found by whoever asks next: another call, or close/1.
+        # Put back, for the next one that asks: another call, or close/1.
         send(self(), {port, exit_status})
-        "#{name(peer)} ended with #{status(status)}#{last_lines(port)}"
+        "#{name(program)} ended with #{status(status)}#{last_lines(port)}"
     after
-      @end_ms -> "#{name(peer)} does not answer any more#{last_lines(port)}"
+      @end_ms -> "#{name(program)} does not answer any more#{last_lines(port)}"
     end
   end
 
   @doc "Ends the program and returns when it is gone."
   @spec close(t()) :: :ok
-  def close(%__MODULE__{port: port, goodbye: goodbye} = peer) do
+  def close(%__MODULE__{port: port, goodbye: goodbye} = program) do
     command(port, goodbye)
 
     receive do
       {^port, {:exit_status, _}} -> :ok
     after
-      @end_ms -> kill(peer)
+      @end_ms -> kill(program)
     end
 
     Process.unlink(port)
     close_port(port)
-    if peer.stdin, do: :file.close(peer.stdin)
+    if program.stdin, do: :file.close(program.stdin)
     forget(port)
   end
 
   # Stopped, or stuck in the kernel.
-  defp kill(peer) do
-    System.cmd("/bin/sh", ["-c", "kill -KILL #{peer.os_pid}"], stderr_to_stdout: true)
-    port = peer.port
+  defp kill(program) do
+    System.cmd("/bin/sh", ["-c", "kill -KILL #{program.os_pid}"], stderr_to_stdout: true)
+    port = program.port
 
     receive do
       {^port, {:exit_status, _}} -> :ok

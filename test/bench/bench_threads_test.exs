@@ -1,13 +1,21 @@
-defmodule Tame.EchoNIFTest do
+defmodule Tame.BenchThreadsTest do
   use ExUnit.Case, async: true
 
-  alias Tame.EchoNIFScenarios
+  alias Tame.BenchThreadsScenarios
 
   @moduletag isolation: :shared
 
+  @natives Path.expand("../../bench/natives", __DIR__)
+
+  setup_all do
+    {_, 0} = System.cmd("make", ["-s", "-C", @natives], stderr_to_stdout: true)
+    :ok
+  end
+
   # An emulator of its own on standard input and output: no distribution, and it ends with us.
   setup do
-    paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
+    built = Path.join(@natives, "build/erts-#{:erlang.system_info(:version)}")
+    paths = Enum.flat_map([~c"#{built}" | :code.get_path()], &[~c"-pa", &1])
     {:ok, peer, _} = :peer.start_link(%{connection: :standard_io, args: paths})
     %{peer: peer}
   end
@@ -25,5 +33,5 @@ defmodule Tame.EchoNIFTest do
     assert run(peer, :unload_with_threads_in_flight) == :still_here
   end
 
-  defp run(peer, scenario), do: :peer.call(peer, EchoNIFScenarios, scenario, [], 60_000)
+  defp run(peer, scenario), do: :peer.call(peer, BenchThreadsScenarios, scenario, [], 60_000)
 end

@@ -1,5 +1,5 @@
-%% Keeps a CPU busy for a time in plain Erlang: the control beside tame_spin. The VM preempts it as it
-%% does any process, so nobody has to suffer.
+%% Keeps a CPU busy for a time in plain Erlang: the control beside tame_spin. The VM preempts it as
+%% it does any process, so nobody has to suffer.
 %%
 %% The time is done as work, by a rate that the first call measures (about 5 ms) and the node
 %% remembers, as tame_spin does.
@@ -24,8 +24,8 @@ rounds(Left) -> rounds(Left - 1).
 rounds_per_ms() ->
     case persistent_term:get(?MODULE, unknown) of
         unknown ->
-            Fastest_ns = lists:min([try_ns() || _ <- lists:seq(1, ?TRIES)]),
-            Rounds = ?TRY_ROUNDS * 1_000_000 div max(Fastest_ns, 1),
+            FastestNs = lists:min([try_ns() || _ <- lists:seq(1, ?TRIES)]),
+            Rounds = ?TRY_ROUNDS * 1_000_000 div max(FastestNs, 1),
             ok = persistent_term:put(?MODULE, Rounds),
             Rounds;
         Known ->

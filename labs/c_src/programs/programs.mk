@@ -1,11 +1,11 @@
 # The echo programs of the latency lab, each an OS process of its own: tame_echo (port,
 # sockets), tame_c_node and, where a JDK and Jinterface are, tame_echo_node.jar.
 
-PEERS := $(HERE)peers/
+PROGRAMS := $(HERE)programs/
 
 TARGETS += $(OUT)/tame_echo
 
-$(OUT)/tame_echo: $(addprefix $(PEERS),echo.c frame.h stream.h watch.h)
+$(OUT)/tame_echo: $(addprefix $(PROGRAMS),echo.c frame.h stream.h watch.h)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) -pthread -o $@ $<
 
@@ -15,7 +15,7 @@ ifneq ($(wildcard $(EI_LIB)/libei.a),)
 TARGETS += $(OUT)/tame_c_node
 endif
 
-$(OUT)/tame_c_node: $(addprefix $(PEERS),c_node.c line.h watch.h)
+$(OUT)/tame_c_node: $(addprefix $(PROGRAMS),c_node.c line.h watch.h)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) -pthread -D_REENTRANT -isystem $(EI_INCLUDE) -o $@ $< $(EI_LIB)/libei.a
 
@@ -36,6 +36,6 @@ $(OUT)/tame_echo_node.jar: $(JAVA_SOURCES)
 TESTS += $(TEST_BUILD)/frame_test
 
 $(TEST_BUILD)/frame_test: $(TAME)/test/c/frame_test.c $(TAME)/test/c/check.h \
-                          $(addprefix $(PEERS),frame.h stream.h line.h)
+                          $(addprefix $(PROGRAMS),frame.h stream.h line.h)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(C) $(SANITIZE) -I$(PEERS) -pthread -o $@ $<
+	$(Q)$(C) $(SANITIZE) -I$(PROGRAMS) -pthread -o $@ $<

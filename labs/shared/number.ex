@@ -1,4 +1,4 @@
-defmodule Tame.Report.Number do
+defmodule Tame.Number do
   @moduledoc """
   Numbers as the report prints them.
   """
@@ -9,7 +9,7 @@ defmodule Tame.Report.Number do
   The histogram keeps three significant digits and the clock counts nanoseconds, so more than
   three decimals of a microsecond are never real.
 
-      iex> Enum.map([0.0421, 2.98, 51.84, 180.2, 12_345.6], &Tame.Report.Number.short/1)
+      iex> Enum.map([0.0421, 2.98, 51.84, 180.2, 12_345.6], &Tame.Number.short/1)
       ["0.042", "2.98", "51.8", "180", "12346"]
   """
   @spec short(number() | nil) :: String.t() | nil
@@ -22,7 +22,7 @@ defmodule Tame.Report.Number do
   @doc """
   A count of bytes as people say it, with the exact count behind it where that differs.
 
-      iex> Enum.map([16, 65_536, 1_500_000], &Tame.Report.Number.bytes/1)
+      iex> Enum.map([16, 65_536, 1_500_000], &Tame.Number.bytes/1)
       ["16 B", "64 KiB (65,536 B)", "1.43 MiB (1,500,000 B)"]
   """
   @spec bytes(non_neg_integer()) :: String.t()
@@ -33,7 +33,7 @@ defmodule Tame.Report.Number do
   @doc """
   An integer with its thousands apart.
 
-      iex> Enum.map([7, 1000, 1_234_567], &Tame.Report.Number.grouped/1)
+      iex> Enum.map([7, 1000, 1_234_567], &Tame.Number.grouped/1)
       ["7", "1,000", "1,234,567"]
   """
   @spec grouped(non_neg_integer()) :: String.t()
@@ -42,7 +42,7 @@ defmodule Tame.Report.Number do
   @doc """
   Digits in groups of three, counted from the right.
 
-      iex> Tame.Report.Number.thousands("12346")
+      iex> Tame.Number.thousands("12346")
       ["12", "346"]
   """
   @spec thousands(String.t()) :: [String.t()]

@@ -1,11 +1,11 @@
-defmodule Tame.Contention.Peer do
+defmodule Tame.Peer do
   @moduledoc false
-  # The node that is watched: a VM of its own, reached through its standard input and output, so that
+  # The node that a lab floods or calls: a VM of its own, reached through its standard input and output, so that
   # neither distribution nor epmd is needed.
   #
-  # A starved VM does not notice that its standard input is closed. So each has a guard beside it, a
-  # shell that waits on a pipe of ours and kills the VM when that closes: when the peer is
-  # stopped, when its owner dies, and when we do, in whatever way.
+  # A starved VM does not notice that its standard input is closed. So each has a guard beside it, a shell that waits
+  # on a pipe of ours and kills the VM when that closes: when the peer is stopped, when its owner dies, and when this
+  # VM ends in any way.
 
   @enforce_keys [:pid, :os_pid, :guard]
   defstruct [:pid, :os_pid, :guard]
@@ -20,11 +20,21 @@ defmodule Tame.Contention.Peer do
   # The exit status of timeout(1) when the time is over.
   @timed_out 124
 
-  @doc "Whether a VM starts with these flags; if not, what it says to that."
+  @doc "Emulator flags by which threads without work sleep at once."
+  @spec no_busy_wait() :: [String.t()]
+  def no_busy_wait, do: ~w(+sbwt none +sbwtdcpu none +sbwtdio none)
+
+  @doc "Whether a VM starts with these flags; if not, a line that names them and says why."
   @spec check([String.t()]) :: :ok | {:error, String.t()}
   def check(flags) do
     args = ["#{div(@start_ms, 1000)}", erl()] ++ flags ++ ~w(-noinput -s erlang halt)
 
+    with {:error, why} <- started(args) do
+      {:error, "the peer node does not start with #{inspect(Enum.join(flags, " "))}: #{why}"}
+    end
+  end
+
+  defp started(args) do
     case System.cmd(System.find_executable("timeout") || "timeout", args, stderr_to_stdout: true) do
       {_, 0} -> :ok
       {_, @timed_out} -> {:error, "does not end within #{div(@start_ms, 1000)} s"}
@@ -33,12 +43,12 @@ defmodule Tame.Contention.Peer do
   end
 
   @doc """
-  Starts a peer. It ends with `stop/1` or with the process that called this. `status_file`, if any, holds its exit status
-  once it has ended, as a shell has it; what it says on standard error is lost then.
+  Starts a peer. It ends with `stop/1` or with the process that called this. `status_file`, if given, holds its exit
+  status once it has ended, as a shell has it; its standard error is lost then.
   """
   @spec start([String.t()], Path.t() | nil) :: {:ok, t()} | {:error, String.t()}
   def start(flags, status_file \\ nil) do
-    args = Enum.flat_map(ebins(), &["-pa", &1]) ++ ["-start_epmd", "false" | flags]
+    args = code_paths() ++ ["-start_epmd", "false" | flags]
 
     options = %{
       connection: :standard_io,
@@ -112,10 +122,9 @@ defmodule Tame.Contention.Peer do
 
   defp erl, do: Path.join([:code.root_dir(), "bin", "erl"])
 
-  # Of both applications: the jobs need the runtime.
-  defp ebins do
-    for module <- [:tame, :tame_contention],
-        do: module |> :code.which() |> Path.dirname()
+  # What jobs need there: the runtime, and the labs' own modules and natives.
+  defp code_paths do
+    Enum.flat_map([:tame, __MODULE__], &["-pa", &1 |> :code.which() |> Path.dirname()])
   end
 
   defp first_line(text) do

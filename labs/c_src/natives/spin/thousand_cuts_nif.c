@@ -1,4 +1,4 @@
-/* tame_cuts: what a contention lab needs beside tame_spin, written by hand without tame.h.
+/* tame_thousand_cuts: what a contention lab needs beside tame_spin, written by hand without tame.h.
  *
  *   cut              a CPU kept busy for a time by a plain NIF that charges nothing: a thousand
  *                    such calls in a row, none of them long, hold a scheduler as one long call does
@@ -67,4 +67,4 @@ static ErlNifFunc functions[] = {
     {"dirty_cpu_clock", 0, dirty_cpu_clock, ERL_NIF_DIRTY_JOB_CPU_BOUND},
 };
 
-ERL_NIF_INIT(tame_cuts, functions, load, NULL, upgrade, NULL)
+ERL_NIF_INIT(tame_thousand_cuts, functions, load, NULL, upgrade, NULL)

@@ -1,4 +1,4 @@
-/* tame_spin_classic: a CPU kept busy by a yielding NIF as it is written by hand: work for 100 us,
+/* bench_spin: a CPU kept busy by a yielding NIF as it is written by hand: work for 100 us,
  * report it as 10 % of a timeslice, go on until enif_consume_timeslice says that it is used up,
  * which is after 1 ms, and reschedule with what is left. What tame_spin:spin_yielding/1 is compared
  * with. */
@@ -33,7 +33,7 @@ static ERL_NIF_TERM spin_slices(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     return enif_make_atom(env, "ok");
 }
 
-static ERL_NIF_TERM spin_classic(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+static ERL_NIF_TERM spin(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     /* (Us :: non_neg_integer()) -> ok */
     const uint64_t *rounds_per_us = enif_priv_data(env);
@@ -63,6 +63,6 @@ static void unload(ErlNifEnv *env, void *priv_data)
     enif_free(priv_data);
 }
 
-static ErlNifFunc functions[] = {{"spin_classic", 1, spin_classic, 0}};
+static ErlNifFunc functions[] = {{"spin", 1, spin, 0}};
 
-ERL_NIF_INIT(tame_spin_classic, functions, load, NULL, NULL, unload)
+ERL_NIF_INIT(bench_spin, functions, load, NULL, NULL, unload)

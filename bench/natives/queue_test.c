@@ -1,4 +1,4 @@
-/* The queue of c_src/natives/echo/queue.h: order, length, reuse of nodes. */
+/* The queue of queue.h: order, length, reuse of nodes. */
 #include "../../test/c/check.h"
 #include "queue.h"
 

@@ -1,21 +1,21 @@
-defmodule Tame.Latency.Colours do
+defmodule Tame.Latency.Lines do
   @moduledoc """
   One colour per isolation and one line style per method, the same in every chart.
 
-  The hues follow Okabe and Ito's set, which colour-blind readers can tell apart, moved to a
-  lightness that reads on white and on near-black paper alike (contrast 3:1 or more on both). Within the
-  charts of one isolation colour is not enough, so each method has its own pair of colour and dash.
+  Within the charts of one isolation colour is not enough, so each method has its own pair of colour and dash.
   """
 
-  @grey "#7b848e"
-  @blue "#1f7fbf"
-  @cyan "#1798ab"
-  @green "#0a9a72"
-  @olive "#7f8c2a"
-  @indigo "#7569d6"
-  @vermillion "#d55e00"
-  @amber "#b27b0e"
-  @pink "#c2609a"
+  alias Tame.Report.Colours
+
+  @grey Colours.hex(:grey)
+  @blue Colours.hex(:blue)
+  @cyan Colours.hex(:cyan)
+  @green Colours.hex(:green)
+  @olive Colours.hex(:olive)
+  @indigo Colours.hex(:indigo)
+  @vermillion Colours.hex(:vermillion)
+  @amber Colours.hex(:amber)
+  @pink Colours.hex(:pink)
 
   @isolations [
     {"none", @grey, "no native code: Erlang alone, the floor of the meter"},

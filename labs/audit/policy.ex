@@ -1,25 +1,25 @@
-defmodule Tame.Audit.Gate do
+defmodule Tame.Audit.Policy do
   @moduledoc """
-  The CI gate: a file that says what to check, what falls short of it, and JUnit's XML of that.
+  What a project demands of its NIFs: the file of `--ci`, and where a check falls short of it.
 
       # tame.audit.exs
       [
-        # Its libraries can be read.
+        # The application's libraries can be read.
         "my_app",
-        # Called; every verdict but well-behaved falls short.
+        # Called; the check falls short with every verdict other than well-behaved.
         {"my_nif:encode/1", input: "term", budget: "1ms"},
-        # Only up to that size, and dirty is what it is meant to be.
+        # Called on at most 4 MB; this function is meant to be dirty.
         {"my_nif:resize/2", input_file: "bench/resize.exs", budget: "50ms", up_to: 4_000_000, allow: [:dirty]}
       ]
   """
 
-  alias Tame.Audit.{Input, Target, Verdict}
-  alias Tame.Contention.Plan
+  alias Tame.Audit.{Input, JUnit, Target, Verdict}
+  alias Tame.Duration
 
   @keys [:input, :input_file, :budget, :limit, :up_to, :allow]
   @allow [:blocks, :under_charges, :dirty, :ignores_kill]
 
-  @typedoc "A check of the file: its line, what to look at, and which verdicts are as they should be."
+  @typedoc "A check: its target as text, what to audit, and the verdicts that are allowed."
   @type check :: %{text: String.t(), check: Tame.Audit.check(), allow: [atom()]}
 
   @doc "Reads the file. The error is one line that names it and the entry."
@@ -31,7 +31,7 @@ defmodule Tame.Audit.Gate do
     end
   end
 
-  @doc "The same for what stands on a command line."
+  @doc "The check of a target and its options, as a command line has them."
   @spec check(String.t(), keyword()) :: {:ok, check()} | {:error, String.t()}
   def check(word, options), do: entry({word, options})
 
@@ -99,7 +99,8 @@ defmodule Tame.Audit.Gate do
   defp input(word, {:function, _}, options) do
     case {options[:input], options[:input_file]} do
       {nil, nil} ->
-        {:error, "#{word}: what is it to be called with? --input GENERATOR or --input-file FILE"}
+        {:error,
+         "#{word}: nothing to call it with, expected --input GENERATOR or --input-file FILE"}
 
       {text, nil} ->
         Input.parse(to_string(text))
@@ -122,7 +123,7 @@ defmodule Tame.Audit.Gate do
   defp time(nil), do: {:ok, nil}
 
   defp time(text) do
-    with {:ok, [us]} <- Plan.parse_durations([to_string(text)]), do: {:ok, us}
+    Duration.parse(to_string(text))
   end
 
   defp allowed(word, allow) do
@@ -147,16 +148,13 @@ defmodule Tame.Audit.Gate do
 
   # ---- judging --------------------------------------------------------------------------------------
 
-  @doc """
-  What became of a check: the line that says in what it falls short, none where it holds. `result` is that check's own.
-  """
-  @spec shortfalls(check(), Tame.Audit.result()) :: [String.t()]
-  def shortfalls(%{text: text, allow: allow}, result) do
+  # The line that says where a check falls short; none where it holds. `result` is what that check alone found.
+  defp shortfalls(%{text: text, allow: allow}, result) do
     verdicts =
       for target <- result.targets,
           verdict <- target.verdicts,
           Verdict.name(verdict) not in [:well_behaved, :hangs, :crashes | allow],
-          do: {Verdict.text(verdict), "budget #{Verdict.budget_text(target.budget_us)}"}
+          do: {Verdict.text(verdict), "budget #{Duration.text(target.budget_us)}"}
 
     failures =
       for failure <- result.failures,
@@ -170,36 +168,38 @@ defmodule Tame.Audit.Gate do
     end
   end
 
-  @doc "JUnit's XML, a case for each check: `{text, seconds, shortfalls}`."
-  @spec junit([{String.t(), float(), [String.t()]}]) :: iodata()
-  def junit(cases) do
-    failed = Enum.count(cases, fn {_, _, lines} -> lines != [] end)
-    total = cases |> Enum.map(&elem(&1, 1)) |> Enum.sum()
+  @doc """
+  Runs each check by itself, so that what is wrong with one is that one's. `progress` is told before each size, and `done`
+  after each check. Returns the outcomes, and what all checks found as one result.
+  """
+  @spec judge([check()], keyword(), (map() -> any()), (() -> any())) ::
+          {[JUnit.outcome()], Tame.Audit.result()}
+  def judge(checks, system, progress, done \\ fn -> :ok end) do
+    {outcomes, results} =
+      checks
+      |> Enum.map(fn check ->
+        started = System.monotonic_time(:millisecond)
+        result = audit(check, system, progress)
+        seconds = (System.monotonic_time(:millisecond) - started) / 1000
+        done.()
+        {{check.text, seconds, shortfalls(check, result)}, result}
+      end)
+      |> Enum.unzip()
 
-    [
-      ~s(<?xml version="1.0" encoding="UTF-8"?>\n),
-      ~s(<testsuites tests="#{length(cases)}" failures="#{failed}" time="#{seconds(total)}">\n),
-      ~s(<testsuite name="tame.audit" tests="#{length(cases)}" failures="#{failed}" errors="0" time="#{seconds(total)}">\n),
-      Enum.map(cases, &junit_case/1),
-      "</testsuite>\n</testsuites>\n"
-    ]
+    {outcomes,
+     %{
+       system: system,
+       libraries: results |> Enum.flat_map(& &1.libraries) |> Enum.uniq_by(&{&1.module, &1.path}),
+       targets: Enum.flat_map(results, & &1.targets),
+       notes: [],
+       failures: Enum.flat_map(outcomes, &elem(&1, 2))
+     }}
   end
 
-  defp junit_case({text, time, lines}) do
-    failures =
-      for line <- lines,
-          do: [~s(<failure message="), escape(line), ~s(">), escape(line), "</failure>\n"]
-
-    [
-      ~s(<testcase classname="tame.audit" name="),
-      escape(text),
-      ~s(" time="#{seconds(time)}">\n),
-      failures,
-      "</testcase>\n"
-    ]
+  defp audit(check, system, progress) do
+    case Tame.Audit.run([check.check], system, progress) do
+      {:ok, result} -> result
+      {:error, why} -> %{libraries: [], targets: [], notes: [], failures: [why]}
+    end
   end
-
-  defp seconds(time), do: :erlang.float_to_binary(time / 1, decimals: 3)
-
-  defp escape(text), do: Tame.Report.HTML.escape(text)
 end
