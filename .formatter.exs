@@ -1,6 +1,7 @@
 [
   inputs: [
-    "{mix,.formatter,labs/mix,test/mix}.exs",
+    "{mix,.formatter}.exs",
+    "{labs,test}/mix.exs",
     "{lib,test,bench,soak}/**/*.{ex,exs}",
     "labs/{latency,reductions,contention,audit,watch,calibrate,report,shared,jobs,tasks}/**/*.ex",
     "examples/*/mix.exs",

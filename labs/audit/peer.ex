@@ -51,17 +51,6 @@ defmodule Tame.Audit.Peer do
     :ok
   end
 
-  # A shell's way to say by which signal a process died.
-  @signals %{
-    4 => "SIGILL",
-    6 => "SIGABRT",
-    7 => "SIGBUS",
-    8 => "SIGFPE",
-    9 => "SIGKILL",
-    11 => "SIGSEGV",
-    15 => "SIGTERM"
-  }
-
   @doc """
   How a VM ended, in words, from what its shell wrote.
 
@@ -74,13 +63,17 @@ defmodule Tame.Audit.Peer do
   @spec ending({:ok, String.t()} | {:error, term()}) :: String.t()
   def ending({:ok, text}) do
     case Integer.parse(text) do
-      {status, _} when status > 128 -> Map.get(@signals, status - 128, "signal #{status - 128}")
+      {status, _} when status > 128 -> signal(:tame_signal.name(status - 128))
       {status, _} -> "exit status #{status}"
       :error -> "an unknown status"
     end
   end
 
   def ending({:error, _}), do: "an unknown status"
+
+  # A shell's way to say by which signal a process died.
+  defp signal(number) when is_integer(number), do: "signal #{number}"
+  defp signal(name), do: name |> Atom.to_string() |> String.upcase()
 
   # Threads without work sleep, so that CPU time is that of work; and there must be a scheduler beside one that is held.
   defp flags do

@@ -7,9 +7,7 @@ defmodule Tame.IsolationTest do
   @calls 500
 
   setup do
-    paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
-    {:ok, peer, _} = :peer.start_link(%{connection: :standard_io, args: paths})
-    %{peer: peer}
+    %{peer: Tame.Test.PeerVm.start_link()}
   end
 
   describe "as in the VM:" do

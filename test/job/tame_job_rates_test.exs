@@ -4,7 +4,7 @@ defmodule Tame.JobRatesTest do
 
   test "progress reaches who watches the caller, and nobody else" do
     caller = spawn(fn -> Process.sleep(:infinity) end)
-    :ok = :tame_job_rates.watch(caller)
+    :ok = :tame_job_rates.subscribe(caller)
     send(:tame_job_rates, {:"$tame", :progress, self(), 1, 10})
     send(:tame_job_rates, {:"$tame", :progress, caller, 2, 10})
     assert_receive {:tame_job_rates, :progress, 2, 10}
@@ -14,7 +14,7 @@ defmodule Tame.JobRatesTest do
 
   test "a caller that has ended is not watched any more" do
     {caller, monitor} = spawn_monitor(fn -> receive(do: (:go -> :ok)) end)
-    :ok = :tame_job_rates.watch(caller)
+    :ok = :tame_job_rates.subscribe(caller)
     assert is_map_key(watched(), caller)
     send(caller, :go)
     assert_receive {:DOWN, ^monitor, _, _, _}

@@ -2,7 +2,7 @@ defmodule Tame.RingTest do
   use ExUnit.Case, async: true
 
   alias Tame.{Await, Property}
-  alias Tame.Test.{CLibrary, OsProcess, RingHost}
+  alias Tame.Test.{CLibrary, OsProcess, PeerVm, RingHost}
 
   import Bitwise
   import :proper_types, only: [any: 0]
@@ -141,7 +141,7 @@ defmodule Tame.RingTest do
 
   describe "the library" do
     test "may be replaced and unloaded under calls" do
-      peer = start_peer()
+      peer = PeerVm.start()
 
       {rounds, threads_gone} = :peer.call(peer, Tame.RingScenarios, :upgrade, [4], 100_000)
 
@@ -162,7 +162,7 @@ defmodule Tame.RingTest do
       File.write!(file, "#define ABI_LAYOUT 99\n#include \"#{source}\"\n")
       assert {_, 0} = CLibrary.compile(folder, file, ["-std=gnu11"])
 
-      peer = start_peer()
+      peer = PeerVm.start()
 
       {in_flight, in_line, rest} =
         :peer.call(peer, Tame.RingScenarios, :other_layout, [~c"#{folder}"], 60_000)
@@ -175,17 +175,10 @@ defmodule Tame.RingTest do
     end
 
     test "does not keep an emulator from halting, nor crash it" do
-      peer = start_peer()
+      peer = PeerVm.start()
       monitor = Process.monitor(peer)
       catch_exit(:peer.call(peer, Tame.RingScenarios, :halt, [], 60_000))
       assert_receive {:DOWN, ^monitor, :process, ^peer, :normal}, 60_000
-    end
-
-    defp start_peer do
-      paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
-      {:ok, peer, _} = :peer.start(%{connection: :standard_io, args: paths})
-      on_exit(fn -> if Process.alive?(peer), do: :peer.stop(peer) end)
-      peer
     end
   end
 

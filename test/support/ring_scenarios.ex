@@ -99,7 +99,7 @@ defmodule Tame.RingScenarios do
       end
 
     for host <- hosts, size <- [33, 129, 160, 100_000] do
-      map = RingTerms.map(size, :integer)
+      map = RingTerms.map(size, :small)
       {:value, ^map} = RingHost.call(host, :slow_echo, [map])
     end
 
@@ -117,7 +117,7 @@ defmodule Tame.RingScenarios do
     host = RingHost.start_ring(["workers=1"], %{spin_us: 0})
 
     terms = [
-      {:map_of_integers, RingTerms.map(100_000, :integer)},
+      {:map_of_integers, RingTerms.map(100_000, :small)},
       {:map_of_binaries, RingTerms.map(100_000, :binary)},
       {:map_of_1500, RingTerms.map(1500, :binary)},
       {:small_maps, List.duplicate(%{a: 1, b: 2, c: 3}, 100_000)},
