@@ -115,11 +115,11 @@ docs:
 
 DOCS := tmp/docs
 docs-here: natives
-	$(MIX) compile
+	cd labs && $(MIX) compile
 	rm -rf $(DOCS) doc && mkdir -p $(DOCS)/ebin
-	cp _build/mix/dev/lib/tame/ebin/* $(DOCS)/ebin/ && ln -s ../../priv $(DOCS)/priv
-	tools/erldoc src $(DOCS)/src
-	erlc +debug_info -I src -pa $(DOCS)/ebin -o $(DOCS)/ebin $(DOCS)/src/*.erl
+	cp _build/mix/dev/lib/tame/ebin/* _build/mix/dev/lib/tame_labs/ebin/* $(DOCS)/ebin/
+	tools/erldoc $(DOCS)/src src labs
+	erlc +debug_info -I src/isolate -pa $(DOCS)/ebin -o $(DOCS)/ebin $(DOCS)/src/*.erl
 	ex_doc Tame $$(erl -noinput -eval '{ok,[{_,_,A}]}=file:consult("src/tame.app.src"), \
 	    io:put_chars(proplists:get_value(vsn, A)), halt().') $(DOCS)/ebin \
 	    --config docs/ex_doc.exs --proglang erlang --warnings-as-errors --formatter html --output doc
@@ -129,7 +129,8 @@ bench: build
 
 clean:
 	$(MAKE) -C c_src clean
-	rm -rf _build priv/report report tmp labs/assets/node_modules
+	$(MAKE) -C labs/c_src clean
+	rm -rf _build labs/priv/report report tmp labs/assets/node_modules
 	for example in examples/*/; do $(MAKE) -C $$example clean; done
 
 .PHONY: report test deps-report deps-test build natives assets check test-c test-beam test-sanitized test-fuzz soak \

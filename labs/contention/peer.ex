@@ -38,7 +38,7 @@ defmodule Tame.Contention.Peer do
   """
   @spec start([String.t()], Path.t() | nil) :: {:ok, t()} | {:error, String.t()}
   def start(flags, status_file \\ nil) do
-    args = ["-pa", List.to_string(ebin()), "-start_epmd", "false" | flags]
+    args = Enum.flat_map(ebins(), &["-pa", &1]) ++ ["-start_epmd", "false" | flags]
 
     options = %{
       connection: :standard_io,
@@ -112,7 +112,11 @@ defmodule Tame.Contention.Peer do
 
   defp erl, do: Path.join([:code.root_dir(), "bin", "erl"])
 
-  defp ebin, do: :tame_contention |> :code.which() |> Path.dirname() |> String.to_charlist()
+  # Of both applications: the jobs need the runtime.
+  defp ebins do
+    for module <- [:tame, :tame_contention],
+        do: module |> :code.which() |> Path.dirname()
+  end
 
   defp first_line(text) do
     text |> String.split("\n", trim: true) |> Enum.find(&(String.trim(&1) != ""))

@@ -57,14 +57,14 @@ defmodule Tame.Test.OsProcess do
 
   # Another VM with our code, as a port that speaks lines. It ends with its standard input.
   def start_vm(code, env) do
-    ebin = Path.dirname(:code.which(Tame.Latency.Peer))
+    ours = for module <- [:tame, Tame.Latency, __MODULE__], do: Path.dirname(:code.which(module))
 
     Port.open({:spawn_executable, System.find_executable("elixir")}, [
       :binary,
       :exit_status,
       :stderr_to_stdout,
       line: 10_000,
-      args: ["-pa", ebin, "-e", code],
+      args: Enum.flat_map(ours, &["-pa", &1]) ++ ["-e", code],
       env: for({name, value} <- env, do: {String.to_charlist(name), String.to_charlist(value)})
     ])
   end

@@ -20,7 +20,7 @@ defmodule Tame.WatchNode do
         args:
           [~c"-start_epmd", ~c"false", ~c"-setcookie", String.to_charlist(@cookie)] ++
             [~c"-kernel", ~c"logger_level", ~c"none"] ++
-            [~c"-pa", ebin.(:tame), ~c"-pa", ebin.(__MODULE__)] ++ flags
+            Enum.flat_map([:tame, :tame_labs_native, __MODULE__], &[~c"-pa", ebin.(&1)]) ++ flags
       })
 
     %{peer: peer, node: node}

@@ -1,6 +1,6 @@
 // Opens a report in headless Chromium and checks what a reader would see.
 //
-//     node test/browser/report.mjs REPORT.html SCREENSHOT_FOLDER
+//     node test/labs/browser/report.mjs REPORT.html SCREENSHOT_FOLDER
 //
 // One line a check, then "N passed, N failed"; the exit status is 1 when a check failed.
 
@@ -9,7 +9,7 @@ import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const require = createRequire(new URL("../../assets/package.json", import.meta.url));
+const require = createRequire(new URL("../../../labs/assets/package.json", import.meta.url));
 const { chromium } = require("playwright-core");
 
 const CHROMIUM = "/usr/bin/chromium";
