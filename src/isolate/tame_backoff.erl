@@ -1,8 +1,9 @@
 %% How long a host that crashes stays down, and when it is not started again. Pure.
 %%
-%% It starts again at once after the first crash, then after twice as long each time, up to a
-%% ceiling; a host that was up for ?STEADY_MS begins anew. More crashes than the option intensity
-%% says: failed.
+%% A host starts again at once after the first crash. The pause after the second crash in a row is
+%% the first value of the option backoff_ms; it doubles with each crash, up to the second value. A
+%% crash after ?STEADY_MS up counts as a first crash. After more crashes than the option intensity
+%% allows, the host has failed.
 -module(tame_backoff).
 
 -export([new/0]).
@@ -13,7 +14,6 @@
 
 -export_type([state/0]).
 
-%% A host that was up for this long has shown that it can be.
 -define(STEADY_MS, 1000).
 %% A host that does not even start is not tried in a loop, even if the options say so.
 -define(START_AGAIN_MS, 20).

@@ -70,9 +70,9 @@ ring(#library{rings = Rings}, Args) ->
         two_hosts -> two_hosts
     end.
 
-%% The place of the ring whose host has the resources that a term names. One of a host that is gone
-%% is a reference like any other: whichever host is called says badarg. Takes time by the number of
-%% the term's cells, in Erlang, so it yields.
+%% The place of the ring whose host has the resources that a term names. A resource of a host that
+%% is gone is a reference like any other: any host raises badarg for it. The time depends on the
+%% size of the term; this is Erlang, so it yields.
 home(_Term, _Rings, two_hosts) ->
     two_hosts;
 home(Ref, Rings, Home) when is_reference(Ref) ->

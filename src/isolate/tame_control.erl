@@ -1,5 +1,4 @@
-%% The frames of a host's control port, as the VM reads and writes them. Pure: it owns no process
-%% and no port.
+%% Reads and writes the frames of a host's control port. Pure: it owns no process and no port.
 %%
 %% Each way in from a host is hostile. A frame is four bytes of length, the highest first, and a
 %% term in external format. It is accepted when its length is within bounds, it is not compressed,
@@ -23,8 +22,8 @@
 
 -import(tame_text, [text/2]).
 
-%% No frame is longer, and none takes more memory as a term: a list of empty lists has 16 bytes for
-%% each of its own.
+%% The longest frame, and the most memory that one may take as a term: a list of empty lists takes
+%% 16 bytes of memory for each byte of its frame.
 -define(FRAME_BYTES_MAX, 1 bsl 26).
 -define(FRAME_MEMORY_MAX, 1 bsl 28).
 %% Before its library is loaded a host has little to say.
@@ -69,8 +68,8 @@
     | {pong, non_neg_integer()}
     | {ended, map()}.
 
-%% The longest frame that may come, and what was read of one that is not whole yet: how much, latest
-%% part first.
+%% The longest frame that may come; the size of what was read of an incomplete frame; its parts, the
+%% latest first.
 -opaque reader() :: {pos_integer(), non_neg_integer(), [binary()]}.
 
 -spec new() -> reader().
@@ -251,8 +250,8 @@ encode(Term) ->
     Bytes = term_to_binary(Term),
     [<<(byte_size(Bytes)):32>>, Bytes].
 
-%% The atoms that a host may name, in frames and in replies. One that no loaded module has is
-%% refused by [safe].
+%% The atoms that a host may name, in frames and in replies. They must be in a loaded module, this
+%% one, because binary_to_term with [safe] refuses an atom that does not exist.
 -spec words() -> [atom()].
 words() ->
     [

@@ -1,7 +1,7 @@
-%% One report through logger for each host that ended without being asked to: which library, in
-%% which function, of which signal or status, where, its last words on standard error, and the
-%% number of the next start. A host that crashes again and again is reported once a second at most;
-%% the next report says how many were left out.
+%% Logs a report for each host that ended without being asked to: the library, the function, the
+%% signal or status, the address, the end of its standard error, and the number of the next start. A
+%% host that crashes again and again is reported once a second at most; the next report says how
+%% many were left out.
 -module(tame_crash_report).
 
 -export([new/0]).

@@ -1,14 +1,14 @@
-%% Whether a host still answers, and whether it needs another worker. Pure: one look at the host's
-%% ring, each ?LOOK_MS, is one step, so that a VM that was stopped itself, and then takes its looks
-%% late, blames no host.
+%% Whether a host still answers, and whether it needs another worker. Pure: each look at the host's
+%% ring, every ?LOOK_MS, is one step. Looks are counted, not time, so a VM that was itself stopped
+%% for a while does not take its hosts for dead.
 %%
 %%   quiet ── PING_LOOKS without a reply, or CHECK_LOOKS in any case: ping ──▶ asked
 %%     ▲                                                                        │
 %%     └──────────────────────────────── pong ──────────────────────────────────┤
 %%                                        as many looks as answer_ms has: {kill, not_answering}
 %%
-%% While calls flow that is one question each ?CHECK_LOOKS, because a host may answer calls and have
-%% lost its control port. Besides, in any state:
+%% While calls are answered there is one ping every ?CHECK_LOOKS, because a host may answer calls
+%% and have lost its control port. Besides, in any state:
 %%
 %%   - more calls in the host than workers, the oldest waiting for a whole look, and no reply since
 %%     the last look: grow, up to GROWTH_MAX workers more. In the VM a NIF that waits for another
@@ -33,9 +33,8 @@
 -define(GROWTH_MAX, 10).
 -define(WORKERS_MAX, 64).
 
-%% As tame_ring:pulse/1 says it: replies so far, slots in use, how long the oldest call has been
-%% under way. And as tame_ring:abandoned/2: calls that their callers have given up
-%% and no worker is at.
+%% From tame_ring:pulse/1: replies so far, slots in use, how long the oldest call has been under
+%% way. From tame_ring:abandoned/2: calls that their callers have given up and no worker is at.
 -type pulse() :: {
     Answered :: non_neg_integer(),
     InUse :: non_neg_integer(),
@@ -49,11 +48,13 @@
     workers :: pos_integer(),
     workers_max :: pos_integer(),
     answered = 0 :: non_neg_integer(),
-    %% looks since the last pong, and without a reply; looks with calls that are untouched; looks
-    %% since the ping that was not answered yet
+    %% Looks since the last pong.
     looks = 0 :: non_neg_integer(),
+    %% Looks in a row without a reply.
     silent = 0 :: non_neg_integer(),
+    %% Looks in a row with untouched calls.
     untouched = 0 :: non_neg_integer(),
+    %% Looks since a ping that was not answered yet.
     asked = none :: none | non_neg_integer()
 }).
 

@@ -14,18 +14,18 @@
 %%          failed ──restart──▶ starting
 %%
 %% It is told to stop in any state: crashed and failed end at once, starting and killing when the OS
-%% process has. A host that has never loaded its library, and whose tame_hosts has not seen it
-%% loaded either, is refused: another try would come to the same. After that every failure is a
+%% process has. A host that cannot load its library is refused, and not started again, if no
+%% host has loaded that library yet: another try would fail the same way. Later every failure is a
 %% crash: a program that cannot be started now, for lack of a file or of memory, is started again
-%% after the back-off, as one that died of a signal.
+%% after the back-off, like a program that died of a signal.
 %%
 %% Time limits: starting has start_ms, crashed its back-off (tame_backoff), draining ?DRAIN_MS,
 %% leaving ?LEAVE_MS, killing ?GONE_MS. In up, tame_heartbeat looks at the ring each 100 ms. Nothing
-%% here waits for the OS process in any other way: a frame that its port does not take at once
-%% stands in the outbox, which is bounded in time and bytes.
+%% here waits for the OS process in any other way: a frame that its port does not take at once goes
+%% into the outbox, which is bounded in time and bytes.
 %%
-%% The OS process is killed by closing its port (tame_host_port). What the host says of itself, its
-%% pid first, is never what a signal is sent by.
+%% The OS process is killed by closing its port (tame_host_port). No signal
+%% is sent to a pid that the host names.
 %%
 %% tame_hosts is told {tame_host, Pid, {up, Ring, Loaded} | down | {refused, Why} | failed}.
 -module(tame_host).
@@ -59,9 +59,9 @@
     options := tame_isolate_options:options()
 }.
 
-%% The library as it is loaded. wants_caller: it asks who calls it, so each call says so. sends: it
-%% may send messages, so it is noted which processes it was given. resources: a call may have to go
-%% to a certain host.
+%% What the loaded library does. wants_caller: it asks which process calls it, so each call says so.
+%% sends: it may send messages, so tame_given notes the processes that it is given. resources: it
+%% has native resources, so a call may have to go to a certain host.
 -type loaded() :: #{wants_caller := boolean(), sends := boolean(), resources := boolean()}.
 
 %% Why a host is down, as callers see it.
@@ -138,8 +138,8 @@ init(Spec) ->
     ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
     {ok, starting, #host{spec = Spec, requests = tame_host_requests:new(Spec)}}.
 
-%% An orderly end lets calls in flight end, as `draining' does. In any case the port closes
-%% and callers are told.
+%% An orderly end lets calls in flight end, as `draining' does. In any case the port closes and
+%% callers are told.
 -spec terminate(term(), atom(), #host{}) -> ok.
 terminate(Reason, State, Host) when State =:= up; State =:= draining; State =:= leaving ->
     _ = is_orderly(Reason) andalso tame_host_port:is_open(Host#host.port) andalso
@@ -329,8 +329,8 @@ acted([{kill, Why} | _], Host) -> kill(Why, up, Host).
 send(Frame, #host{port = Port} = Host) ->
     Host#host{port = tame_host_port:send(Frame, Port)}.
 
-%% How each event ends that may have sent something: what the port has not taken is tried again now,
-%% and soon.
+%% The end of each event that may have sent something: tries once more what the port has not taken,
+%% and again soon.
 flushed(State, Host) ->
     flushed(State, Host, []).
 
@@ -452,7 +452,7 @@ frame({loaded, Functions, Loaded}, starting, #host{ring = Ring} = Host) when Rin
 frame({refused, Reason, Text}, starting, _Host) ->
     {refused, Reason, tame_control:printable(Text, 4000)};
 frame({query, Id, Query}, State, Host0) when State =/= killing ->
-    %% The first to have heard of a new name may be who asks.
+    %% The library may ask before this process was told that the node has a new name.
     #host{ring = Ring, requests = Requests} = Host = named(Host0),
     case tame_host_requests:answer(Query, Ring, Requests) of
         {bad, Sentence} ->

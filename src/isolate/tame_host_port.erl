@@ -22,8 +22,8 @@
 
 %% How long a host may go on after it said that it has ended.
 -define(END_MS, 1000).
-%% What the port has brought and was not read yet: messages, of up to 64 KiB each, and about how
-%% many bytes, if they are like the one that is being read.
+%% The most messages of the port that may wait to be read, of up to 64 KiB each, and the most bytes,
+%% estimated by the message that is being read.
 -define(FLOOD_LEN, 20000).
 -define(FLOOD_BYTES, 1 bsl 27).
 
@@ -73,7 +73,7 @@ cannot_start_text(enoent, Program) ->
 cannot_start_text(Why, Program) ->
     io_lib:format("~ts does not start: ~ts", [Program, file:format_error(Why)]).
 
-%% What a message to the process says, if it came from this port.
+%% What a message to this process means, if it came from the port.
 -spec event(term(), state()) -> event().
 event({Port, {data, Data}}, #port{port = Port, reader = Reader} = State) ->
     case is_flood(Data) of

@@ -37,7 +37,7 @@ new(#{module := Module, options := #{max_atoms := Most}}) ->
     {term(), [term()], state()} | {bad, iolist()}.
 answer(leases, Ring, Requests) when Ring =/= none ->
     {ok, [leases(Ring)], Requests};
-%% As references, which live from when the frame was read.
+%% The host names them by reference: those are alive since the frame was read.
 answer({hold, _Call, Refs}, Ring, Requests) when Ring =/= none ->
     {tame_ring:hold(Ring, Refs), [], Requests};
 answer(Early, none, _Requests) when Early =:= leases; element(1, Early) =:= hold ->
@@ -48,7 +48,7 @@ answer({monitor, Id, _Pid}, _Ring, #requests{monitors = Monitors}) when
     Others = map_size(Monitors) div 2,
     {bad, io_lib:format("monitor ~b, which it has already, or after ~b others", [Id, Others])};
 answer({monitor, Id, Pid}, _Ring, #requests{monitors = Monitors} = Requests) ->
-    %% The answer decides: of a process that is dead already no `down' follows.
+    %% No `down' follows for a process that is dead already: the answer says so.
     case is_alive(Pid) of
         true ->
             Ref = monitor(process, Pid),
@@ -101,8 +101,8 @@ existing_atom(Name) ->
         error:_ -> none
     end.
 
-%% Atoms are never collected: a library that makes them without end must not fill the VM's table.
-%% Those that exist already cost nothing.
+%% Atoms are never garbage-collected: a library that makes them without end must not fill the VM's
+%% table. Atoms that exist already cost nothing.
 new_atoms(Names, Module, Most) ->
     New = [Name || Name <- Names, existing_atom(Name) =:= none],
     case tame_registry:count_atoms(Module, length(New)) > Most of
@@ -114,7 +114,7 @@ new_atoms(Names, Module, Most) ->
             ok
     end.
 
-%% What is found is given, unless it is the system's own.
+%% The library is given what is found, unless that is a process of the system.
 whereis_given(none, _Module) ->
     undefined;
 whereis_given(Name, Module) ->
@@ -137,7 +137,7 @@ port_took(Port, Data) ->
 
 %% ---- messages -------------------------------------------------------------------------------
 
-%% To those alone that the library was given.
+%% Only to processes that the library was given.
 -spec deliver(pid(), term(), state()) -> state().
 deliver(Pid, Message, #requests{module = Module} = Requests) ->
     case node(Pid) =:= node() andalso tame_given:is_given(Module, Pid) of

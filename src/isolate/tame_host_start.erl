@@ -19,7 +19,7 @@
 %% The most that a ring takes besides its areas: 1024 slots of 64 KiB, and its header.
 -define(SLOTS_BYTES, 1 bsl 27).
 
-%% The answer to its hello: which ring it is to make.
+%% The answer to a host's hello: which ring it is to make.
 -spec hello(pos_integer(), non_neg_integer(), tame_isolate_options:options()) ->
     {ok, {ring, map()}} | {bad, iodata()}.
 hello(OsPid, GuardPid, #{area_bytes := AreaBytes} = Options) ->
@@ -32,7 +32,7 @@ hello(OsPid, GuardPid, #{area_bytes := AreaBytes} = Options) ->
             {bad, io_lib:format(Format, [OsPid])}
     end.
 
-%% The ring that it has made, and what it is told then.
+%% Opens the ring that the host has made; the frames that it is sent then.
 -spec ring(pos_integer(), non_neg_integer(), tame_host:spec()) ->
     {ok, tame_ring:ring(), [term()]} | refusal().
 ring(OsPid, Fd, #{path := Path, module := Module, load_info := LoadInfo, options := Options}) ->

@@ -46,9 +46,9 @@
 
 %% How often hosts are looked at: whether there are too few or too many.
 -define(LOOK_MS, 100).
-%% How often the table of processes that the library was given is cleared of the dead, in looks.
+%% After how many looks dead processes are removed from tame_given.
 -define(PRUNE_LOOKS, 50).
-%% What a question to a process of ours may take.
+%% How long a process of ours may take to answer.
 -define(ASK_MS, 5000).
 -define(REPLACE_MS, 1000).
 
@@ -79,7 +79,7 @@ start_link(Module) ->
 name(Module) ->
     binary_to_atom(<<"tame_hosts_", (atom_to_binary(Module))/binary>>).
 
-%% What erlang:load_nif/2 would do: starts the hosts, and returns when the first has loaded the
+%% In place of erlang:load_nif/2: starts the hosts, and returns when the first has loaded the
 %% library.
 -spec load(module(), file:filename_all(), term()) -> ok | {error, {atom(), string()}}.
 load(Module, Path, LoadInfo) ->
@@ -90,7 +90,7 @@ load(Module, Path, LoadInfo) ->
             exit(noproc)
     end.
 
-%% A ring of a host that is up; waits for one for this long. Exits when the process here is being
+%% A ring of a host that is up; waits for one for this long. Exits while this process is being
 %% replaced.
 -spec ring(module(), timeout()) -> {ok, tame_ring:ring()} | {error, refusal()}.
 ring(Module, infinity) ->
@@ -99,7 +99,7 @@ ring(Module, infinity) ->
 ring(Module, Ms) ->
     gen_statem:call(name(Module), {ring, Ms}, Ms + ?ASK_MS).
 
-%% What a host says of itself; lost while that process is being replaced.
+%% A host's message; lost while this process is being replaced, which asks hosts when it starts.
 -spec tell(module(), term()) -> ok.
 tell(Module, Message) ->
     try
@@ -109,12 +109,12 @@ tell(Module, Message) ->
         error:badarg -> ok
     end.
 
-%% The host of this ring wrote what none may write.
+%% The host of this ring wrote what no host may write.
 -spec bad_reply(module(), tame_ring:ring(), term()) -> ok.
 bad_reply(Module, Ring, What) ->
     gen_statem:cast(name(Module), {bad_reply, Ring, What}).
 
-%% New hosts in place of all that there are; these end after their calls in flight.
+%% Starts new hosts in place of all others, which end after their calls in flight.
 -spec restart(module()) -> ok.
 restart(Module) ->
     gen_statem:call(name(Module), restart, ?ASK_MS).
@@ -155,7 +155,7 @@ spec(#entry{module = Module, functions = Functions, options = Options}, Path, Lo
         options => Options
     }.
 
-%% The hosts of the process before.
+%% Takes over the hosts of the process that was here before.
 adopt(#data{module = Module} = Data) ->
     lists:foldl(
         fun(Host, Adopting) ->
@@ -212,8 +212,7 @@ handle_event({call, {Caller, _} = From}, {ring, Timeout}, _Empty, Data) ->
             refused(busy, Data),
             {keep_state_and_data, {reply, From, {error, busy}}}
     end;
-%% One that was answered in the meantime is not in the line any more, and its time-out means
-%% nothing.
+%% A caller that was answered in the meantime waits no longer, and its time-out means nothing.
 handle_event({timeout, Monitor}, {expired, Why}, _State, #data{waiting = Waiting} = Data) when
     is_map_key(Monitor, Waiting)
 ->
@@ -307,7 +306,7 @@ host_died(Host, State, #data{hosts = Hosts, died_at = Before} = Data) ->
             {keep_state, Data}
     end.
 
-%% As many hosts as there are to be at least.
+%% Starts hosts until there are as many as there are to be at least.
 reconcile(_State, Data) ->
     Started = started(missing(Data), Data),
     {next_state, state(Started), Started, [reconcile_later() || missing(Started) > 0]}.
@@ -411,7 +410,6 @@ load_error(#{reason := Reason, text := Text}) -> {Reason, to_string(Text)}.
 to_string(Text) ->
     tame_text:text("~ts", [Text]).
 
-%% Tells telemetry.
 refused(Reason, #data{module = Module, waiting = Waiting}) ->
     tame_telemetry:execute([tame, hosts, refused], #{waiting => map_size(Waiting)}, #{
         library => Module, reason => Reason

@@ -46,7 +46,7 @@
     area_bytes => pos_integer(),
     %% The memory that one reply may take in its caller.
     max_reply_bytes => pos_integer(),
-    %% Atoms that the library may make which did not exist, in all its hosts.
+    %% New atoms that the library may make, in all its hosts together.
     max_atoms => non_neg_integer(),
     %% For the configuration only: what happens when the module cannot be isolated. fail: the
     %% application tame does not start. in_vm: that is logged, and the module runs inside the VM.
@@ -61,8 +61,8 @@
 
 -type check() :: fun((term()) -> boolean()).
 
-%% Each option once, in the order of the guide: its name, its default (none: what the guide says is
-%% found), whether a value will do, and what is expected.
+%% Each option once, in the order of the guide: its name, its default (none: tame finds the file),
+%% the check of a value, and what is expected.
 -spec table() -> [{atom(), {default, term()} | none, check(), string()}].
 table() ->
     [

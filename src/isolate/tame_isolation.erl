@@ -1,12 +1,11 @@
 %% How a module becomes isolated, and how it is itself again: the process behind tame:isolate/1,2,
 %% tame:restore/1, tame:restart/1 and tame:info/0.
 %%
-%% One module at a time. What is isolated stands in tame_registry, not in this process, which holds
-%% only what it is doing just now; calls of isolated modules do not come here. When it dies, the
-%% next one brings to an end what it finds begun (init/1). When it ends in order, nothing happens:
-%% modules stay bound.
+%% It isolates one module at a time. Its state is in tame_registry, not in this process; calls of
+%% isolated modules do not come here. When this process dies, the next one finishes what it finds
+%% begun (init/1). When the application stops, modules stay bound.
 %%
-%% No process is killed for it. Code is replaced only while no process runs what would have to be
+%% Isolating kills no process. Code is replaced only while no process runs the version that would be
 %% purged for that, and code that some process still runs stays until it has left (phase `leaving'
 %% of the registry).
 -module(tame_isolation).

@@ -11,9 +11,9 @@
 %%      │                                that end
 %%      └─ tame_isolation           isolate and restore, one at a time
 %%
-%% Each one that dies is started again by the one above, and finds in the tables what it has to do:
-%% a new tame_libraries its children, a new pool its library and the hosts that are up. Hosts end
-%% with their supervisor.
+%% A process that dies is started again by its supervisor, and finds in the tables what it has to
+%% do: a new tame_libraries its children, a new tame_hosts its library and the hosts that are up.
+%% Hosts end with their supervisor.
 -module(tame_isolation_sup).
 -behaviour(supervisor).
 
@@ -112,7 +112,7 @@ init({library, Module}) ->
         #{id => hosts, start => {tame_hosts, start_link, [Module]}}
     ]}};
 init({host_sup, _Module}) ->
-    %% The pool starts another. A host takes up to 6 s to end its calls and its OS process.
+    %% tame_hosts starts another. A host takes up to 6 s to end its calls and its OS process.
     {ok, {flags(simple_one_for_one), [
         #{id => host, start => {tame_host, start_link, []}, restart => temporary, shutdown => 10000}
     ]}}.

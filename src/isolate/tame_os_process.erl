@@ -5,13 +5,12 @@
 -export([is_child/2]).
 -export([rss_bytes/1]).
 
-%% Where there is no /proc it is taken for gone.
+%% False where there is no /proc.
 -spec is_alive(non_neg_integer()) -> boolean().
 is_alive(OsPid) ->
     OsPid > 0 andalso element(1, file:read_link_info(path(OsPid, ""), [raw])) =:= ok.
 
-%% Whether a process is the child of another, or that process itself. Where there is no /proc it is
-%% taken for that.
+%% Whether a process is the child of another, or that process itself. True where there is no /proc.
 -spec is_child(pos_integer(), non_neg_integer()) -> boolean().
 is_child(OsPid, ParentPid) ->
     case read(path(OsPid, "/stat")) of

@@ -1,7 +1,6 @@
-%% Frames on their way to a port that takes none just now. A port is busy while its program does not
-%% read; a process that wrote to it all the same would be suspended. So what is not taken at once
-%% waits here, and is full when that is more than ?BYTES_MAX, or when the port has taken nothing for
-%% ?MS_MAX.
+%% Frames for a port that is busy. A port is busy while its program does not read; a process that
+%% writes to a busy port is suspended. So what the port does not take at once waits here. The outbox
+%% is full when it has more than ?BYTES_MAX, or when the port has taken nothing for ?MS_MAX.
 -module(tame_outbox).
 
 -export([new/0]).

@@ -1,4 +1,4 @@
-%% Looks at NIF libraries without loading them into this VM: tame_host loads each in a process of
+%% Describes NIF libraries without loading them into this VM: tame_host loads each in a process of
 %% its own, which it throws away, and prints the library's ErlNifEntry.
 -module(tame_probe).
 
@@ -43,11 +43,10 @@ run(Files) ->
             {error, text("~ts does not start: ~p", [Program, Why])}
     end.
 
-%% A host ends what does not return from its constructors after 10 s; one that says nothing for
-%% longer is stuck.
+%% tame_host ends a library whose constructors do not return within 10 s; if it prints nothing for
+%% longer, it is stuck.
 -define(PROBE_MS, 30000).
-%% It prints a line of some kilobytes for each library; what a library itself prints there is in
-%% them.
+%% It prints a line of some kilobytes for each library; a library may print there too.
 -define(PROBE_BYTES_MAX, 1 bsl 26).
 
 collect(Port, _Parts, Bytes) when Bytes > ?PROBE_BYTES_MAX ->
@@ -77,8 +76,8 @@ entries([Line | Lines], Entries) ->
         _ -> {error, "tame_host --probe printed a line that is no JSON: does the library print?"}
     end.
 
-%% The libraries that bind a module, of those that lie where its application keeps such: below
-%% priv/, or beside the beam file.
+%% The libraries that bind a module, among the files below its application's priv/ and beside its
+%% beam file.
 -spec find(module()) -> {ok, [entry()]} | {error, string()}.
 find(Module) ->
     case code:which(Module) of

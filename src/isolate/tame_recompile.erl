@@ -1,10 +1,10 @@
 %% Turns a module whose functions are NIFs into one whose functions ask a host, without its source:
 %% the module is compiled again from the debug_info in its beam file.
 %%
-%% Three things change. Each function that the NIF library names (the probe knows them; stub bodies
-%% lie) becomes a call of tame_call; its body stays, under another name, as what runs while no
-%% library is loaded. Each call of erlang:load_nif/2, wherever it stands, becomes one of
-%% tame_call:load_nif/3. The attribute -nifs goes, because nothing is bound in this VM any more.
+%% Three things change. Each function that the NIF library names becomes a call of tame_call; its
+%% body stays, under another name, and runs while no library is loaded. Each call of
+%% erlang:load_nif/2 becomes one of tame_call:load_nif/3. The attribute -nifs goes, because nothing
+%% is bound in this VM any more.
 -module(tame_recompile).
 
 -export([bind/3]).
@@ -39,8 +39,8 @@ changed(Beam, Change) ->
         {_, {ok, Forms, Options}} -> compile(Change(Forms), Options)
     end.
 
-%% A module's forms and compiler options of any language, as Erlang's abstract
-%% code.
+%% A module's forms, as Erlang's abstract code also where it was written in another language, and
+%% its compiler options.
 -spec forms(binary()) -> {ok, [erl_parse:abstract_form()], [term()]} | error.
 forms(Beam) ->
     case beam_lib:chunks(Beam, [debug_info, compile_info]) of
@@ -53,8 +53,8 @@ forms(Beam) ->
             error
     end.
 
-%% The forms are as the parser and all parse transforms left them: those must not run again. What
-%% was once an error or a warning has been seen by the module's own author.
+%% Parse transforms have been applied to these forms already and must not run again. Warnings are
+%% for the module's own author, who has seen them.
 compile(Forms, Options) ->
     Kept = [Option || Option <- Options, keep(Option)],
     case compile:forms(Forms, [binary, return_errors, nowarn, debug_info | Kept]) of
@@ -77,8 +77,6 @@ transform(Module, Functions, Forms) ->
 
 form(_Module, _Rows, {attribute, _, nifs, _}) ->
     [];
-%% A type error in a body that is never reached is of no interest, and a spec of the renamed
-%% function is missing.
 form(Module, Rows, {function, Anno, Name, Arity, Clauses}) ->
     case Rows of
         #{{Name, Arity} := Index} ->

@@ -1,13 +1,12 @@
-%% What is isolated, and with what: one entry for each module, in a table that outlives every
-%% process but the top supervisor, which owns it. So whatever else dies, what takes its place finds
-%% here what there is to do.
+%% The isolated modules: one entry for each, in a table that outlives every process but the top
+%% supervisor, which owns it. So when a process dies, its replacement finds here what there is to
+%% do.
 %%
 %% phase: binding  the entry is made, the module's code may be bound already or not
 %%        bound    the module's code asks hosts
 %%        leaving  the module's own code is loaded again, and some process still runs the bound code
 %%
-%% load_args is there from when a host has loaded the library: then its functions belong to hosts
-%% for good.
+%% load_args is set when a host has loaded the library: from then on its functions belong to hosts.
 -module(tame_registry).
 
 -include("tame_registry.hrl").
@@ -52,7 +51,7 @@ set_load_args(Module, LoadArgs) ->
     _ = ets:update_element(?MODULE, Module, {#entry.load_args, LoadArgs}),
     ok.
 
-%% Adds to the atoms that the library has made, and says how many that are now.
+%% Adds to the number of atoms that the library has made; the new number.
 -spec count_atoms(module(), non_neg_integer()) -> non_neg_integer().
 count_atoms(Module, More) ->
     try

@@ -14,8 +14,8 @@
 -define(LEAVE_MS, 5000).
 -define(LOOK_MS, 20).
 
-%% New callers get the module as it was, with its library in the VM. Those that still run the bound
-%% code are served by its hosts until they have left; then the hosts end.
+%% New callers get the original module, with its library in the VM. Hosts serve the processes that
+%% still run the bound code until these have left; then the hosts end.
 -spec restore(#entry{}) -> ok | tame_isolation:refusal().
 restore(#entry{module = Module, phase = leaving}) ->
     left_in_time(Module);

@@ -78,7 +78,7 @@ defmodule Tame.IsolationTest do
     end
   end
 
-  describe "the pool" do
+  describe "the hosts of a library" do
     test "starts hosts while callers stand in line, and stops those that are idle", %{peer: peer} do
       options = %{hosts: {1, 3}, workers: 1, slots: 2, idle_ms: 300}
       {ends, most} = scenario(peer, :crowd, [12, 100, options])
