@@ -14,10 +14,11 @@
 %%          failed ──restart──▶ starting
 %%
 %% It is told to stop in any state: crashed and failed end at once, starting and killing when the OS
-%% process has. A host that cannot load its library is refused, and not started again, if no
-%% host has loaded that library yet: another try would fail the same way. Later every failure is a
-%% crash: a program that cannot be started now, for lack of a file or of memory, is started again
-%% after the back-off, like a program that died of a signal.
+%% process has. In draining and leaving the exit of the OS process ends it too, and a time limit
+%% that passes leads to killing. A host that cannot load its library is refused, and not started
+%% again, if no host has loaded that library yet: another try would fail the same way. Later every
+%% failure is a crash: a program that cannot be started now, for lack of a file or of memory, is
+%% started again after the back-off, like a program that died of a signal.
 %%
 %% Time limits: starting has start_ms, crashed its back-off (tame_backoff), draining ?DRAIN_MS,
 %% leaving ?LEAVE_MS, killing ?GONE_MS. In up, tame_heartbeat looks at the ring each 100 ms. Nothing

@@ -67,8 +67,7 @@
     died_at = none :: none | integer(),
     idle = tame_hosts_scale:new() :: tame_hosts_scale:idle(),
     looks = 0 :: non_neg_integer(),
-    %% By their monitors.
-    waiting = #{} :: #{reference() => gen_statem:from()},
+    waiting = tame_hosts_waiting:new() :: tame_hosts_waiting:waiting(),
     restarts = 0 :: non_neg_integer()
 }).
 
@@ -200,32 +199,26 @@ handle_event({call, From}, {ring, _}, failed, _Data) ->
 handle_event({call, From}, {ring, _}, serving, #data{hosts = Hosts}) ->
     Rings = list_to_tuple(rings(Hosts)),
     {keep_state_and_data, {reply, From, {ok, element(tame_ring:choose(Rings), Rings)}}};
-handle_event({call, {Caller, _} = From}, {ring, Timeout}, _Empty, Data) ->
-    #data{waiting = Waiting, options = #{max_waiting := Most, wait_ms := WaitMs}} = Data,
-    case map_size(Waiting) < Most of
+handle_event({call, From}, {ring, Timeout}, _Empty, #data{waiting = Waiting} = Data) ->
+    #{max_waiting := Most, wait_ms := WaitMs} = Data#data.options,
+    case tame_hosts_waiting:count(Waiting) < Most of
         true ->
-            Monitor = monitor(process, Caller),
+            {Monitor, More} = tame_hosts_waiting:add(From, Waiting),
             {Ms, Why} = if Timeout =< WaitMs -> {Timeout, deadline}; true -> {WaitMs, no_host} end,
-            TimeOut = {{timeout, Monitor}, Ms, {expired, Why}},
-            {keep_state, Data#data{waiting = Waiting#{Monitor => From}}, TimeOut};
+            {keep_state, Data#data{waiting = More}, {{timeout, Monitor}, Ms, {expired, Why}}};
         false ->
             refused(busy, Data),
             {keep_state_and_data, {reply, From, {error, busy}}}
     end;
-%% A caller that was answered in the meantime waits no longer, and its time-out means nothing.
-handle_event({timeout, Monitor}, {expired, Why}, _State, #data{waiting = Waiting} = Data) when
-    is_map_key(Monitor, Waiting)
-->
-    {From, Others} = maps:take(Monitor, Waiting),
-    demonitor(Monitor, [flush]),
-    refused(Why, Data),
-    {keep_state, Data#data{waiting = Others}, {reply, From, {error, Why}}};
-handle_event({timeout, Monitor}, {expired, _}, _State, _Data) when is_reference(Monitor) ->
-    keep_state_and_data;
-handle_event(info, {'DOWN', Monitor, process, _, _}, _State, #data{waiting = Waiting} = Data) when
-    is_map_key(Monitor, Waiting)
-->
-    {keep_state, Data#data{waiting = maps:remove(Monitor, Waiting)}, {{timeout, Monitor}, cancel}};
+handle_event({timeout, Monitor}, {expired, Why}, _State, #data{waiting = Waiting} = Data) ->
+    case tame_hosts_waiting:take(Monitor, Waiting) of
+        {From, Others} ->
+            refused(Why, Data),
+            {keep_state, Data#data{waiting = Others}, {reply, From, {error, Why}}};
+        %% It was answered in the meantime.
+        error ->
+            keep_state_and_data
+    end;
 %% ---- hosts ----------------------------------------------------------------------------------
 
 handle_event(info, {tame_host, Host, What}, State, #data{hosts = Hosts} = Data) ->
@@ -234,10 +227,15 @@ handle_event(info, {tame_host, Host, What}, State, #data{hosts = Hosts} = Data) 
         %% It was told to stop.
         false -> keep_state_and_data
     end;
-handle_event(info, {'DOWN', Monitor, process, _, _}, State, #data{monitors = Monitors} = Data) ->
-    case maps:take(Monitor, Monitors) of
-        {Host, Others} -> host_died(Host, State, Data#data{monitors = Others});
-        error -> keep_state_and_data
+handle_event(info, {'DOWN', Monitor, process, _, _}, State, Data) ->
+    #data{monitors = Monitors, waiting = Waiting} = Data,
+    case {maps:take(Monitor, Monitors), tame_hosts_waiting:take(Monitor, Waiting)} of
+        {{Host, Others}, error} ->
+            host_died(Host, State, Data#data{monitors = Others});
+        {error, {_From, Others}} ->
+            {keep_state, Data#data{waiting = Others}, {{timeout, Monitor}, cancel}};
+        {error, error} ->
+            keep_state_and_data
     end;
 handle_event(internal, publish, serving, Data) ->
     publish(Data),
@@ -268,7 +266,7 @@ handle_event({call, From}, info, State, #data{hosts = Hosts, waiting = Waiting} 
     Info = #{
         state => State,
         load => Data#data.load,
-        waiting => map_size(Waiting),
+        waiting => tame_hosts_waiting:count(Waiting),
         restarts => Data#data.restarts
     },
     {keep_state_and_data, {reply, From, {Info, [Host || {Host, _} <- Hosts]}}};
@@ -411,9 +409,9 @@ to_string(Text) ->
     tame_text:text("~ts", [Text]).
 
 refused(Reason, #data{module = Module, waiting = Waiting}) ->
-    tame_telemetry:execute([tame, hosts, refused], #{waiting => map_size(Waiting)}, #{
-        library => Module, reason => Reason
-    }).
+    Measurements = #{waiting => tame_hosts_waiting:count(Waiting)},
+    Metadata = #{library => Module, reason => Reason},
+    tame_telemetry:execute([tame, hosts, refused], Measurements, Metadata).
 
 now_ms() ->
     erlang:monotonic_time(millisecond).
@@ -422,20 +420,9 @@ now_ms() ->
 
 %% All at once: from then on they take rings from the entry as any other caller, the least busy
 %% first.
-answer_all(#data{hosts = Hosts} = Data) ->
+answer_all(#data{hosts = Hosts, waiting = Waiting} = Data) ->
     [Ring | _] = rings(Hosts),
-    reply_all({ok, Ring}, Data).
+    Data#data{waiting = tame_hosts_waiting:reply_all({ok, Ring}, Waiting)}.
 
-refuse_all(Why, Data) ->
-    reply_all({error, Why}, Data).
-
-%% Their time-outs find no caller.
-reply_all(Answer, #data{waiting = Waiting} = Data) ->
-    maps:foreach(
-        fun(Monitor, From) ->
-            demonitor(Monitor, [flush]),
-            gen_statem:reply(From, Answer)
-        end,
-        Waiting
-    ),
-    Data#data{waiting = #{}}.
+refuse_all(Why, #data{waiting = Waiting} = Data) ->
+    Data#data{waiting = tame_hosts_waiting:reply_all({error, Why}, Waiting)}.

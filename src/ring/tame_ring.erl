@@ -8,6 +8,10 @@
 %% that process dies, or when no process has a reference to it any more; the next host has a ring of
 %% its own. What happens in the memory: c_src/ring/ring.h.
 %%
+%% A native resource of the host is a reference in the VM, its proxy. The VM makes proxies and lends
+%% them to the host before it needs them: these are leases. The host uses a lease when it sends the
+%% first term with that reference.
+%%
 %% A reply is made by the process that called, on its scheduler: small ones at once, large ones in
 %% slices, and those with many keys in maps on a dirty scheduler. No thread of the ring's own makes
 %% a term.
