@@ -1,4 +1,4 @@
-%% Emits telemetry events if the application telemetry is available; otherwise does nothing. Tame
+%% Emits telemetry events if the module telemetry is loaded; otherwise does nothing. Tame
 %% does not depend on it. Each event's metadata has the library's module as `library', and besides:
 %%
 %%     event                     measurements    metadata

@@ -79,7 +79,7 @@ defmodule Tame.IsolationTest do
   end
 
   describe "the hosts of a library" do
-    test "starts hosts while callers stand in line, and stops those that are idle", %{peer: peer} do
+    test "are more while callers wait, and fewer when they are idle", %{peer: peer} do
       options = %{hosts: {1, 3}, workers: 1, slots: 2, idle_ms: 300}
       {ends, most} = scenario(peer, :crowd, [12, 100, options])
       assert ends == %{ok: 12}
@@ -87,7 +87,7 @@ defmodule Tame.IsolationTest do
       assert scenario(peer, :idle, [2000]) == 1
     end
 
-    test "refuses callers beyond the line at once", %{peer: peer} do
+    test "refuse callers beyond max_waiting at once", %{peer: peer} do
       {ends, 1} = scenario(peer, :crowd, [20, 1000, %{workers: 1, slots: 1, max_waiting: 4}])
       assert ends[{:tame, :busy}] == 15
       assert ends[:ok] == 5

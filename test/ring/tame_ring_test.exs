@@ -107,7 +107,7 @@ defmodule Tame.RingTest do
     end
   end
 
-  test "a full ring lets wait in line, first come first served, and says busy beyond" do
+  test "callers of a full ring wait for a slot in their order, and beyond max_waiting get busy" do
     host = RingHost.start_ring(~w(slots=1), %{max_waiting: 3})
     parent = self()
 
@@ -123,7 +123,7 @@ defmodule Tame.RingTest do
             send(parent, {self(), reply, now()})
           end)
 
-        # In its place before the next one comes: in the slot, in line, or refused.
+        # Each has its place before the next one comes: has the slot, waits for it, or is refused.
         assert Await.until(fn ->
                  info = :tame_ring.info(host.ring)
                  info.slots_in_use + info.in_line + info.busy == number
@@ -192,7 +192,7 @@ defmodule Tame.RingTest do
       refute_received _
     end
 
-    test "of a call in line takes it out of the line" do
+    test "of a call that waits for a slot ends its waiting" do
       host = RingHost.start_ring(~w(slots=1))
       task = Task.async(fn -> RingHost.call(host, :until_cancelled, [], 500) end)
       assert Await.until(fn -> :tame_ring.info(host.ring).slots_in_use == 1 end)
@@ -212,7 +212,7 @@ defmodule Tame.RingTest do
     end
   end
 
-  test "killed callers leave nothing behind: in a slot, in line, at any moment" do
+  test "killed callers leave nothing behind: with a slot, waiting for one, at any moment" do
     host = RingHost.start_ring(~w(slots=4 workers=2))
 
     for round <- 1..200 do

@@ -5,7 +5,7 @@ defmodule Tame.RingScenarios do
   alias Tame.Test.{RingHost, RingTerms}
 
   @doc """
-  Loads the ring's NIF anew, `rounds` times, each from a file of its own, while callers spin, stand in line and
+  Loads the ring's NIF again, `rounds` times, each from a file of its own, while callers spin, wait for a slot and
   wait; then unloads it. Returns how those calls ended, each once, what a call on the ring came to that was open all the time,
   and whether the reader threads are gone.
   """
@@ -74,7 +74,7 @@ defmodule Tame.RingScenarios do
     :os.putenv(~c"TAME_NATIVE_DIR", String.to_charlist(folder))
   end
 
-  @doc "Halts the emulator under calls that spin, stand in line and wait."
+  @doc "Halts the emulator under calls that spin, wait for a slot and wait for a reply."
   def halt do
     host = RingHost.start_ring(~w(slots=4 workers=2))
     callers(host)
