@@ -39,7 +39,7 @@
 -type options() :: #{
     %% Callers that may wait for a slot; one more gets {error, busy}. Default 1024.
     max_waiting => non_neg_integer(),
-    %% How long a caller looks for its reply before it waits in receive. Default 20.
+    %% How long a caller spins for its reply before it waits in receive. Default 20.
     spin_us => 0..1000,
     %% The most that a host may ask for, all in all. Default 4 GiB.
     max_bytes => pos_integer(),
@@ -230,7 +230,7 @@ scan(Bytes) ->
         What -> {error, What}
     end.
 
-%% Counters: calls, spins, spins_paid, looks_paid (after spinning, in turns with other processes),
+%% Counters: calls, spins, spins_paid, polls_paid (after spinning, in turns with other processes),
 %% waits (calls that waited in receive), lined (calls that waited for a slot), busy, bad_replies;
 %% and what is now: slots_in_use, in_line, region_bytes (of requests), leases_unused, resources
 %% (proxies that the host has used and the VM has not collected yet); and the geometry.
