@@ -1,58 +1,38 @@
-%% What the functions of an isolated module do (tame_bind): find their library, call it in its host, and
-%% return or raise what it returned or raised.
-%%
-%% The table of libraries belongs to the top supervisor; each library's pool writes its row. It is read by
-%% every call, from any process. A bound module never runs a NIF in this VM: without a row, or without the table,
-%% its functions raise.
--module(tame_isolated).
+%% What the functions of an isolated module do (tame_bind): find their library, call it in its host,
+%% and return or raise what it returned or raised. A bound module never runs a NIF in this VM: where
+%% its library is not known (tame_library), its functions raise.
+-module(tame_call).
+
+-include("tame_library.hrl").
 
 -export([library/1]).
 -export([call/4]).
 -export([load_nif/3]).
 
-%% Internal.
--export([new/0]).
--export([add/1]).
--export([publish/4]).
--export([remove/1]).
-
--export_type([library/0]).
-
-%% A pool that is being replaced is asked again after this.
+%% When tame_hosts is being replaced, it is asked again after this.
 -define(AGAIN_MS, 5).
 
--record(library, {
-    module :: module(),
-    %% of the hosts that are up, oldest first
-    rings = {} :: tuple(),
-    %% whether the library has been loaded into a host
-    loaded = false :: boolean(),
-    %% each call says who makes it
-    wants_caller = false :: boolean(),
-    %% it is noted which processes a call names
-    sends = false :: boolean(),
-    %% a call goes to the host whose resources it names
-    resources = false :: boolean(),
-    deadline_ms = infinity :: timeout(),
-    wait_ms = 0 :: non_neg_integer()
-}).
-
--opaque library() :: #library{}.
-
-%% none: no library is loaded yet, so the module's own body is what runs. Raises where the module is not isolated
-%% any more, or the application tame has been stopped.
--spec library(module()) -> none | library().
+%% none: no library is loaded yet, so the module's own body is what runs. Raises where the module is
+%% not isolated any more, or the application tame has been stopped.
+-spec library(module()) -> none | tame_library:library().
 library(Module) ->
-    try ets:lookup(?MODULE, Module) of
-        [#library{loaded = true} = Library] -> Library;
-        [#library{}] -> none;
-        [] -> error({tame, {restored, #{library => Module, advice => "its code is of the time when it was isolated"}}})
-    catch
-        error:badarg -> error({tame, {not_started, #{library => Module, advice => "start the application tame"}}})
+    case tame_library:find(Module) of
+        #library{loaded = true} = Library ->
+            Library;
+        #library{} ->
+            none;
+        not_isolated ->
+            unknown(restored, Module, "its code is of the time when it was isolated");
+        not_started ->
+            unknown(not_started, Module, "start the application tame")
     end.
 
+-spec unknown(restored | not_started, module(), string()) -> no_return().
+unknown(Reason, Module, Advice) ->
+    error({tame, {Reason, #{library => Module, advice => Advice}}}).
+
 %% Calls function number Index of the library, which is Name with these arguments.
--spec call(library(), non_neg_integer(), atom(), [term()]) -> term().
+-spec call(tame_library:library(), non_neg_integer(), atom(), [term()]) -> term().
 call(#library{rings = Rings, deadline_ms = DeadlineMs} = Library, Index, Name, Args) ->
     ok = noted(Library, Args),
     case ring(Library, Args) of
@@ -75,7 +55,7 @@ with_caller(#library{wants_caller = true}, Args) -> [self() | Args].
 noted(#library{sends = false}, _Args) -> ok;
 noted(#library{module = Module}, Args) -> tame_given:note(Module, [self() | Args]).
 
-%% ---- which host --------------------------------------------------------------------------------------------
+%% ---- which host -----------------------------------------------------------------------------
 
 ring(#library{rings = {}}, _Args) ->
     none;
@@ -90,9 +70,9 @@ ring(#library{rings = Rings}, Args) ->
         two_hosts -> two_hosts
     end.
 
-%% The place of the ring whose host has the resources that a term names. One of a host that is gone is a reference
-%% like any other: whichever host is called says badarg. Takes time by the number of the term's cells, in Erlang,
-%% so it yields.
+%% The place of the ring whose host has the resources that a term names. A resource of a host that
+%% is gone is a reference like any other: any host raises badarg for it. The time depends on the
+%% size of the term; this is Erlang, so it yields.
 home(_Term, _Rings, two_hosts) ->
     two_hosts;
 home(Ref, Rings, Home) when is_reference(Ref) ->
@@ -110,13 +90,17 @@ home(Map, Rings, Home) when is_map(Map) ->
 home(_Term, _Rings, Home) ->
     Home.
 
-home_elements(0, _Tuple, _Rings, Home) -> Home;
-home_elements(N, Tuple, Rings, Home) -> home_elements(N - 1, Tuple, Rings, home(element(N, Tuple), Rings, Home)).
+home_elements(0, _Tuple, _Rings, Home) ->
+    Home;
+home_elements(N, Tuple, Rings, Home) ->
+    home_elements(N - 1, Tuple, Rings, home(element(N, Tuple), Rings, Home)).
 
-home_pairs(none, _Rings, Home) -> Home;
-home_pairs({Key, Value, More}, Rings, Home) -> home_pairs(maps:next(More), Rings, home(Value, Rings, home(Key, Rings, Home))).
+home_pairs(none, _Rings, Home) ->
+    Home;
+home_pairs({Key, Value, More}, Rings, Home) ->
+    home_pairs(maps:next(More), Rings, home(Value, Rings, home(Key, Rings, Home))).
 
-%% ---- without a host ------------------------------------------------------------------------------------------
+%% ---- without a host -------------------------------------------------------------------------
 
 until(infinity) -> infinity;
 until(Ms) -> now_ms() + Ms.
@@ -152,46 +136,40 @@ again(#library{module = Module} = Library, Until, WaitUntil, Index, Name, Args) 
             receive
             after ?AGAIN_MS -> ok
             end,
-            case is_here(Module) of
+            case tame_library:is_known(Module) of
                 true -> later(Library, Until, WaitUntil, Index, Name, Args);
                 false -> raise(restored, Library, Name, Args)
             end
     end.
 
-is_here(Module) ->
-    try
-        ets:member(?MODULE, Module)
-    catch
-        error:badarg -> false
-    end.
-
 asked(Module, Timeout) ->
     try
-        tame_pool:ring(Module, Timeout)
+        tame_hosts:ring(Module, Timeout)
     catch
         exit:_ -> replaced
     end.
 
-%% ---- exceptions ------------------------------------------------------------------------------------------------
+%% ---- exceptions -----------------------------------------------------------------------------
 
--spec raise(tame_ring:reply(), tame_ring:ring(), library(), atom(), [term()]) -> no_return().
+-spec raise(tame_ring:reply(), tame_ring:ring(), tame_library:library(), atom(), [term()]) ->
+    no_return().
 %% As if the function itself had raised it: the module may look at the head of the stack trace.
 raise({raise, Reason}, _Ring, Library, Name, Args) ->
     raise_as(Reason, Library, {Name, Args});
 raise(badarg, _Ring, Library, Name, Args) ->
     raise_as(badarg, Library, {Name, Args});
 raise({error, {bad_reply, What}}, Ring, #library{module = Module} = Library, Name, Args) ->
-    ok = tame_pool:bad_reply(Module, Ring, What),
+    ok = tame_hosts:bad_reply(Module, Ring, What),
     raise({bad_reply, What}, Library, Name, Args);
 raise({error, Error}, _Ring, Library, Name, Args) ->
     raise(Error, Library, Name, Args).
 
-%% The arguments may be large, and nobody looks for them here.
--spec raise(term(), library(), atom(), [term()]) -> no_return().
+%% Without the arguments, which may be large: their number is enough here.
+-spec raise(term(), tame_library:library(), atom(), [term()]) -> no_return().
 raise(Error, #library{module = Module} = Library, Name, Args) ->
     raise_as({tame, reason(Error, Module, {Name, length(Args)})}, Library, {Name, length(Args)}).
 
--spec raise_as(term(), library(), {atom(), arity() | [term()]}) -> no_return().
+-spec raise_as(term(), tame_library:library(), {atom(), arity() | [term()]}) -> no_return().
 raise_as(Reason, #library{module = Module}, {Name, Args}) ->
     {current_stacktrace, Frames} = process_info(self(), current_stacktrace),
     Callers = lists:dropwhile(fun({M, _, _, _}) -> M =:= ?MODULE end, tl(Frames)),
@@ -208,11 +186,13 @@ reason({host_down, Why}, Module, Function) ->
 reason(failed, Module, Function) ->
     advice(failed, Module, Function, "its hosts crashed too often; see tame:restart/1");
 reason(no_host, Module, Function) ->
-    advice(no_host, Module, Function, "no host came up within wait_ms; see tame:info/0 and the log");
+    Advice = "no host came up within wait_ms; see tame:info/0 and the log",
+    advice(no_host, Module, Function, Advice);
 reason(restored, Module, Function) ->
     advice(restored, Module, Function, "the module is not isolated any more");
 reason(two_hosts, Module, Function) ->
-    advice(two_hosts, Module, Function, "the call names native resources of two hosts; with hosts => 1 all are in one");
+    Advice = "the call names native resources of two hosts; with hosts => 1 all are in one",
+    advice(two_hosts, Module, Function, Advice);
 reason({bad_reply, What}, Module, Function) ->
     {bad_reply, #{library => Module, function => Function, reply => What}};
 reason({reply_too_large, Bytes}, Module, Function) ->
@@ -223,14 +203,14 @@ reason(Other, Module, Function) ->
 advice(Reason, Module, Function, Advice) ->
     {Reason, #{library => Module, function => Function, advice => Advice}}.
 
-%% ---- loading ---------------------------------------------------------------------------------------------------
+%% ---- loading --------------------------------------------------------------------------------
 
 %% In place of erlang:load_nif/2.
 -spec load_nif(module(), file:filename(), term()) -> ok | {error, {atom(), string()}}.
 load_nif(Module, Path, LoadInfo) ->
     case so_path(Path) of
         {ok, File} ->
-            case is_here(Module) of
+            case tame_library:is_known(Module) of
                 true -> loaded(Module, File, LoadInfo);
                 false -> {error, {load, "the module is not isolated any more"}}
             end;
@@ -248,43 +228,11 @@ so_path(Path) ->
 
 loaded(Module, File, LoadInfo) ->
     try
-        tame_pool:load(Module, File, LoadInfo)
+        tame_hosts:load(Module, File, LoadInfo)
     catch
-        exit:_ -> {error, {load, "the processes of this library ended while it was loaded: try again"}}
+        exit:_ ->
+            {error, {load, "the processes of this library ended while it was loaded: try again"}}
     end.
 
 now_ms() ->
     erlang:monotonic_time(millisecond).
-
-%% ---- the table ------------------------------------------------------------------------------------------
-
--spec new() -> ok.
-new() ->
-    ?MODULE = ets:new(?MODULE, [named_table, public, {keypos, #library.module}, {read_concurrency, true}]),
-    ok.
-
-%% Not loaded yet.
--spec add(module()) -> ok.
-add(Module) ->
-    true = ets:insert(?MODULE, #library{module = Module}),
-    ok.
-
-%% What the pool knows now. Nothing is written for a module that is not isolated any more.
--spec publish(module(), tuple(), tame_host:loaded(), tame_isolation:options()) -> ok.
-publish(Module, Rings, Loaded, #{deadline_ms := DeadlineMs, wait_ms := WaitMs}) ->
-    #{wants_caller := WantsCaller, sends := Sends, resources := Resources} = Loaded,
-    _ = ets:update_element(?MODULE, Module, [
-        {#library.rings, Rings},
-        {#library.loaded, true},
-        {#library.wants_caller, WantsCaller},
-        {#library.sends, Sends},
-        {#library.resources, Resources},
-        {#library.deadline_ms, DeadlineMs},
-        {#library.wait_ms, WaitMs}
-    ]),
-    ok.
-
--spec remove(module()) -> ok.
-remove(Module) ->
-    true = ets:delete(?MODULE, Module),
-    ok.
