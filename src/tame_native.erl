@@ -38,7 +38,8 @@ how_to_build() ->
     Script = filename:join([source_dir(), "c_src", "build.sh"]),
     case filelib:is_regular(Script) of
         true -> "build it with " ++ Commands ++ " in your project, or with `sh " ++ Script ++ "`";
-        false -> Commands ++ " builds it, with the Erlang/OTP that runs here, before the release is made"
+        false ->
+            Commands ++ " builds it, with the Erlang/OTP that runs here, before the release is made"
     end.
 
 %% Whether a file can be run as a program; raises enoent or eacces, as open_port/2 does. To be asked
