@@ -5,7 +5,7 @@
     "{lib,test,bench,soak}/**/*.{ex,exs}",
     "labs/{latency,reductions,contention,collapse,audit,watch,calibrate,report,shared,jobs,tasks}/**/*.ex",
     "examples/*/mix.exs",
-    "examples/*/{config,lib,test}/**/*.{ex,exs}"
+    "examples/*/{config,lib,measure,test}/**/*.{ex,exs}"
   ],
   line_length: 100
 ]

@@ -6,7 +6,7 @@
 # And for those who work on tame:
 #
 #   make build    natives, the report's page script, Erlang and Elixir; warnings are errors
-#   make check    formatting and generated files
+#   make check    formatting, lines of Erlang (tools/lines), what may include what (tools/floors)
 #   make soak     30 minutes of isolated libraries under load while everything goes wrong
 #   make bench    the published figures, each from its script in bench/
 #   make matrix   build and test on OTP 27 and 29 too, each in a Debian root of its own
@@ -52,6 +52,8 @@ $(ASSETS): labs/assets/node_modules/.package-lock.json labs/assets/page.js labs/
 check:
 	$(MIX) format --check-formatted
 	clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h')
+	tools/lines src labs
+	tools/floors c_include/tame c_src/ring c_src/host
 
 test-c:
 	@$(MAKE) --no-print-directory -s -C c_src test
@@ -65,11 +67,13 @@ test-beam:
 # takes its memory from malloc, where the address sanitizer sees it. Leaks are not looked for: the
 # emulator itself keeps memory to its end.
 SANITIZED := $(CURDIR)/c_src/build/sanitized
+SANITIZED_FLAGS := CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
 test-sanitized:
-	@for part in c_src labs/c_src; do $(MAKE) --no-print-directory -s -C $$part OUT=$(SANITIZED) \
-	    CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer" || exit 1; done
-	cd test && TAME_NATIVE_DIR=$(SANITIZED) TAME_LABS_NATIVE_DIR=$(SANITIZED) ASAN_OPTIONS=detect_leaks=0 \
-	ERL_FLAGS="+Mea min" \
+	@$(MAKE) --no-print-directory -s -C c_src ring-echo TEST_BUILD=$(SANITIZED) $(SANITIZED_FLAGS)
+	@for part in c_src labs/c_src; do \
+	    $(MAKE) --no-print-directory -s -C $$part OUT=$(SANITIZED) $(SANITIZED_FLAGS) || exit 1; done
+	cd test && TAME_NATIVE_DIR=$(SANITIZED) TAME_LABS_NATIVE_DIR=$(SANITIZED) \
+	TAME_TEST_RING_ECHO=$(SANITIZED)/tame_ring_echo ASAN_OPTIONS=detect_leaks=0 ERL_FLAGS="+Mea min" \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 	    $(MIX) test --only isolation:shared
 	@$(MAKE) --no-print-directory -s -C c_src host-sanitized
@@ -86,10 +90,11 @@ test-fuzz:
 soak: natives
 	cd test && MIX_ENV=test $(MIX) run ../soak/soak.exs
 
-# The package as a rebar3 user gets it: src/ alone, compiled by rebar3, checked by Dialyzer.
+# The package as a rebar3 user gets it: src/ alone, compiled by rebar3, checked by Dialyzer. Then with the labs' Erlang.
 test-rebar3:
 	rebar3 compile
 	rebar3 dialyzer
+	rebar3 as labs dialyzer
 
 # Strangers' projects, each built and run from its own folder as its README says.
 test-examples:

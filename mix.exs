@@ -1,3 +1,35 @@
+defmodule Mix.Tasks.Compile.TameNatives do
+  @moduledoc false
+  # Builds the two native parts into this package's own priv, wherever it is compiled.
+  use Mix.Task.Compiler
+
+  @impl true
+  def run(_args) do
+    env = [
+      {"ERLANG_ROOT_DIR", to_string(:code.root_dir())},
+      {"ERLANG_ERTS_VER", to_string(:erlang.system_info(:version))}
+    ]
+
+    script = Path.expand("c_src/build.sh", __DIR__)
+
+    case System.cmd("sh", [script], env: env, into: IO.stream(), stderr_to_stdout: true) do
+      {_, 0} ->
+        # priv may be new, and is not linked into _build then.
+        Mix.Project.build_structure()
+        :ok
+
+      # What is missing has been said.
+      {_, _} ->
+        {:error, []}
+    end
+  end
+
+  @impl true
+  def clean do
+    for made <- ["priv", "c_src/build"], do: File.rm_rf!(Path.expand(made, __DIR__))
+  end
+end
+
 defmodule Tame.MixProject do
   use Mix.Project
 
@@ -17,6 +49,7 @@ defmodule Tame.MixProject do
       elixir: "~> 1.14",
       # rebar3 writes _build/<profile>/lib/tame too; the second would overwrite the first.
       build_path: "_build/mix",
+      compilers: [:tame_natives] ++ Mix.compilers(),
       erlc_options: [:debug_info, :warn_missing_spec, :warn_export_vars, :warn_shadow_vars],
       # The tests are a project of their own, which depends on this one: test/mix.exs.
       test_paths: [],
@@ -33,8 +66,9 @@ defmodule Tame.MixProject do
     [
       licenses: ["Apache-2.0"],
       links: %{},
-      files: ~w(src lib c_src c_include priv/README.md mix.exs rebar.config
-                README.md CHANGELOG.md LICENSE .formatter.exs)
+      # c_src/build is built, and so is all of priv: a release holds what lies in priv.
+      files: ~w(src lib c_include c_src/Makefile c_src/build.sh c_src/otp.mk c_src/host c_src/ring
+                mix.exs rebar.config README.md CHANGELOG.md LICENSE .formatter.exs)
     ]
   end
 end

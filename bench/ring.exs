@@ -8,13 +8,18 @@
 #   callers  1, 2, 8 and 64 callers at once: calls per second, longest and median wait
 #   hostile  1,000,000 calls of a host that lies (some minutes)
 
+Code.require_file("../test/support/ring_host.ex", __DIR__)
+
 defmodule Bench.Ring do
+  alias Tame.Test.RingHost
+
   @parts ~w(echo busy callers)
 
   def run([]), do: run(@parts)
 
   def run(parts) do
     :ok = Tame.Native.build()
+    :ok = RingHost.build()
 
     for part <- parts do
       IO.puts("\n== #{part}\n")
@@ -167,21 +172,7 @@ defmodule Bench.Ring do
     }
   end
 
-  defp start(args) do
-    port =
-      Port.open({:spawn_executable, :tame_native.path(~c"tame_ring_echo")}, [
-        :binary,
-        line: 100,
-        args: args
-      ])
-
-    receive do
-      {^port, {:data, {:eol, line}}} ->
-        [os_pid, fd] = line |> String.split() |> Enum.map(&String.to_integer/1)
-        {:ok, ring} = :tame_ring.open(os_pid, fd, %{})
-        %{ring: ring, port: port}
-    end
-  end
+  defp start(args), do: RingHost.start_ring(args)
 
   defp median(values), do: Enum.at(Enum.sort(values), div(length(values), 2))
   defp table(columns, rows), do: IO.write(Tame.TextTable.format(columns, rows))

@@ -58,7 +58,7 @@
  *   --------------------  ----------------------------------------  -----------------------------
  *   TAME_AUTO             inline, then yielding, then in the pool   the default
  *                         when what is left would take over 100 ms
- *                         or 100 calls a scheduler take turns
+ *                         or 100 calls share each scheduler
  *   TAME_INLINE           to the end in one go, on the caller's     work known to stay under 1 ms
  *                         scheduler
  *   TAME_YIELDING         in slices on the caller's scheduler       up to about 100 ms
@@ -67,7 +67,7 @@
  *   TAME_YIELDING_DIRTY   in slices on dirty CPU schedulers         100 ms and more
  *   TAME_THREAD           on a thread made for the call             rare calls that block
  *   TAME_POOL             on the library's own threads, one per     many jobs, kept apart from all
- *                         scheduler; other calls wait their turn    schedulers
+ *                         scheduler; other calls wait in a queue    schedulers
  *
  * One job may stand in several rows, each with a placement of its own.
  *
@@ -112,20 +112,20 @@
  * 5  WHAT THE LIBRARY DOES FOR EVERY JOB
  *
  *   Slices     100 us on a regular scheduler, 5 ms on a dirty one. The amount of each step follows
- *              the rate that was measured, with a look at the clock about every 10 us; the rate of
- *              each row is kept for later calls. A slice lasts as long as said plus at most one
- *              step. Off the regular schedulers a job lets others have the core every 100 us, and
- *              then keeps it for as long as they took it.
+ *              the rate that was measured, and the clock is read about every 10 us; the rate of each
+ *              row is kept for later calls. A slice lasts as long as said plus at most one step. On
+ *              a dirty scheduler or its own thread a job calls sched_yield() every 100 us, then runs
+ *              for at least as long as it was off the core.
  *   Charging   4000 reductions per ms used on a regular scheduler, result included, remainders
  *              carried over; short calls are charged as well. A call that owes more than its
- *              timeslice gives way until it has paid. Every slice that is not the last ends the
+ *              timeslice yields until it has paid. Every slice that is not the last ends the
  *              timeslice, so that the scheduler really moves on: 100 us then cost all that is left
  *              of the 4000.
  *   Stop       When the caller dies the job ends: at its next hop (yielding), its next step
  *              (thread, pool), its next 5 ms (dirty); cleanup runs, and no result is made.
  *              TAME_INLINE is not interrupted. Deadlines and cancelling are tame:with/2,
  *              tame:async/3 and tame:cancel/1: they end the process that made the call.
- *   Admission  With max_running only so many calls of a row run at once. Others wait in receive,
+ *   Admission  At most max_running calls of a row run at once. Others wait in receive,
  *              first come, first served; more than max_waiting are refused at once. A call has its
  *              place until cleanup. The pool has its queue whether or not max_running is set.
  *   Telling    When the application tame runs, it is told how far a call is, each 100 ms
@@ -199,7 +199,7 @@
  *   TAME_DIRTY_SLICE_US   5000    dirty_slice_us
  *   TAME_MAX_WAITING      10000   max_waiting
  *   TAME_MAX_STACK_KIB    65536   -; stack_kib is the VM's default, 8 MiB as a rule
- *   TAME_LOOK_NS          10000   -
+ *   TAME_CLOCK_CHECK_NS          10000   -
  *   TAME_MAX_ARGS         8       -
  *   TAME_MAX_INPUTS       8       -
  *   TAME_VERSION          the version of tame, a string

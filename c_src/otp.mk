@@ -5,7 +5,9 @@
 
 ERL ?= erl
 
-# One start of the VM answers all: ERTS version, its include folder, erl_interface, Jinterface.
+# One start of the VM answers all: ERTS version, its include folder, erl_interface, Jinterface. It is spared where the
+# caller says what the runtime needs, ERTS_VERSION and ERTS_INCLUDE (build.sh).
+ifndef ERTS_INCLUDE
 OTP := $(shell $(ERL) -noinput -eval ' \
     Lib = fun(App) -> case code:lib_dir(App) of {error, _} -> "-"; Dir -> Dir end end, \
     io:format("~s ~s ~s ~s", [erlang:system_info(version), code:root_dir(), \
@@ -15,10 +17,12 @@ ERTS_INCLUDE := $(word 2,$(OTP))/erts-$(ERTS_VERSION)/include
 EI_INCLUDE := $(word 3,$(OTP))/include
 EI_LIB := $(word 3,$(OTP))/lib
 JINTERFACE_JAR := $(wildcard $(word 4,$(OTP))/priv/OtpErlang.jar)
-JAVAC := $(shell command -v javac)
+endif
+JAVAC = $(shell command -v javac)
 
 # One folder for each emulator, because a library built for a newer one does not load in an older one.
 OUT ?= $(HERE)../priv/erts-$(ERTS_VERSION)
+# Objects, and programs for tests: never in OUT, because a release takes priv as it is.
 BUILD := $(HERE)build/erts-$(ERTS_VERSION)
 TEST_BUILD := $(HERE)build/test
 
@@ -30,9 +34,9 @@ $(error erl_nif.h is not in $(ERTS_INCLUDE): install the package with OTP's C he
 endif
 
 CFLAGS ?= -O2 -g
-WARNINGS := -Wall -Wextra -Werror
+WARNINGS ?= -Wall -Wextra -Werror
 C := $(CC) -std=gnu11 $(WARNINGS) $(CFLAGS)
 SHARED := -fPIC -shared -fvisibility=hidden
-SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+SANITIZE := -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 Q := $(if $(V),,@)
 

@@ -1,4 +1,4 @@
-%% Where tame's built natives lie: libraries, drivers and programs.
+%% Where tame's two built natives lie, tame_host and the ring's NIF.
 %%
 %% They are built by c_src/Makefile into one folder per emulator version, because a
 %% library built with a newer OTP does not load in an older one.
@@ -8,6 +8,7 @@
 
 -export([dir/0]).
 -export([path/1]).
+-export([source_dir/0]).
 -export([how_to_build/0]).
 -export([runnable/1]).
 
@@ -18,22 +19,32 @@ dir() ->
     Default = filename:join(priv_dir(), "erts-" ++ erlang:system_info(version)),
     os:getenv("TAME_NATIVE_DIR", Default).
 
-%% The path of one built file by its name, for example "tame_echo_nif.so". It need not exist.
+%% The path of one built file by its name, for example "tame_ring_nif.so". It need not exist.
 -spec path(string()) -> file:filename().
 path(Name) ->
     filename:join(dir(), Name).
 
+%% The folder in which tame's sources lie, by the source path kept in the beam file, because neither
+%% rebar3 nor Mix links c_src/ or c_include/ into _build.
+-spec source_dir() -> file:filename().
+source_dir() ->
+    {source, Source} = lists:keyfind(source, 1, ?MODULE:module_info(compile)),
+    filename:dirname(filename:dirname(Source)).
+
 %% What to do where a built file is missing, for error messages.
 -spec how_to_build() -> string().
 how_to_build() ->
-    Sources = filename:join(tame:source_dir(), "c_src"),
-    case filelib:is_dir(Sources) of
-        true -> "build it with `make -C " ++ Sources ++ "`";
-        false -> "it is built with `make -C c_src` in tame's sources, for this Erlang/OTP, before the release is made"
+    Commands = "`mix deps.compile tame` or `rebar3 compile`",
+    Script = filename:join([source_dir(), "c_src", "build.sh"]),
+    case filelib:is_regular(Script) of
+        true -> "build it with " ++ Commands ++ " in your project, or with `sh " ++ Script ++ "`";
+        false ->
+            Commands ++ " builds it, with the Erlang/OTP that runs here, before the release is made"
     end.
 
-%% Whether a file can be run as a program; raises enoent or eacces, as open_port/2 does. To be asked before that: a
-%% call of open_port/2 that raises loses a file descriptor of the VM (seen on OTP 25).
+%% Whether a file can be run as a program; raises enoent or eacces, as open_port/2 does. To be asked
+%% before that: a call of open_port/2 that raises loses a file descriptor of the VM (seen on OTP
+%% 25).
 -spec runnable(file:filename_all()) -> true.
 runnable(File) ->
     case file:read_file_info(File, [raw]) of
@@ -46,6 +57,9 @@ runnable(File) ->
 %% called "tame" we ask for the folder beside our own ebin.
 priv_dir() ->
     case code:priv_dir(tame) of
-        {error, bad_name} -> filename:join(filename:dirname(filename:dirname(code:which(?MODULE))), "priv");
-        Dir -> Dir
+        {error, bad_name} ->
+            Ebin = filename:dirname(code:which(?MODULE)),
+            filename:join(filename:dirname(Ebin), "priv");
+        Dir ->
+            Dir
     end.

@@ -1,6 +1,7 @@
 # What a test needs besides Elixir is installed by tools/install-missing; a test whose tool is
 # missing all the same says so and is counted as skipped, never passed over in silence.
 :ok = Tame.Native.build()
+:ok = Tame.Test.RingHost.build()
 
 # Real libraries that are isolated. Newer Elixir leaves what is no dependency out of the code path.
 for folder <- Path.wildcard("#{:code.lib_dir()}/{jiffy,p1_*}-*/ebin") do

@@ -1,14 +1,11 @@
-/* tame/again.h - the second call of a NIF, by which a call that had to wait goes on.
+/* tame/again.h - the entry of every NIF, and the second call, by which a call that had to wait goes
+ * on.
  *
- * Part of tame.h. A NIF whose caller has to wait returns {'$tame', wait, Ref, Again}. tame:value/3
- * waits for {Ref, _} and calls the NIF with the arguments Again, which are those of the first call
- * but for the first: {'$tame', Type, Run, First}. Run is the run's resource, which owns what the
- * call has, and First the argument as it was. Again has as many elements as the NIF has arguments,
- * so it does not depend on what the wrapper takes.
+ * Part of tame.h. tame/wait.h says how the second call comes about, and what its arguments are.
  *
  * {Ref, done}: all steps are done, and `result` is made in this second call: on the caller's
  * scheduler and in its environment, where a term may be of any size and an exception is one.
- * {Ref, turn}: there is a place at the gate, and the call begins (tame/gate.h).
+ * {Ref, admitted}: there is a place at the gate, and the call begins (tame/gate.h).
  *
  * The module may have been loaded anew between the two calls. Then the second comes to another
  * instance of the library than the first, perhaps to another build. So Type names the resource type
@@ -16,43 +13,14 @@
 #ifndef TAME_AGAIN_H
 #define TAME_AGAIN_H
 
-#include "run.h"
-
-/* {'$tame', wait, Ref, Again} for a run whose caller waits; the term holds the run. */
-static inline ERL_NIF_TERM tame_impl_wait(ErlNifEnv *env, struct tame_impl_run *run,
-                                          ERL_NIF_TERM reference, const ERL_NIF_TERM argv[])
-{
-    const struct tame_impl_instance *instance = run->instance;
-    ERL_NIF_TERM again[TAME_MAX_ARGS];
-
-    memcpy(again, argv, sizeof *again * (size_t)run->row->arity);
-    again[0] = enif_make_tuple4(env, instance->tag, instance->type_name,
-                                enif_make_resource(env, run), argv[0]);
-    return enif_make_tuple4(env, instance->tag, enif_make_atom(env, "wait"), reference,
-                            enif_make_list_from_array(env, again, (unsigned)run->row->arity));
-}
-
-/* The result of a run that is TAKEN by the calling NIF, and the end of it. */
-static inline ERL_NIF_TERM tame_impl_take(ErlNifEnv *env, struct tame_impl_run *run,
-                                          const ERL_NIF_TERM argv[])
-{
-    ERL_NIF_TERM result;
-
-    run->call.env = env;
-    run->call.argv = argv;
-    result = tame_impl_result(run);
-    /* After result, which may read the inputs. */
-    enif_free_env(run->own_env);
-    run->own_env = NULL;
-    return result;
-}
+#include "enter.h"
 
 /* What the second call asks of a run, and its answer. Two builds of a library may meet here: a
  * change of this struct is a new TAME_IMPL_AGAIN. */
 #define TAME_IMPL_AGAIN 1
 
 struct tame_impl_again {
-    uint32_t version; /* TAME_IMPL_AGAIN of who asks */
+    uint32_t version; /* TAME_IMPL_AGAIN of the build that asks */
     uint32_t argc;
     const ERL_NIF_TERM *argv; /* as in the first call */
     const char *name;         /* of the NIF */
@@ -78,19 +46,38 @@ static inline void tame_impl_run_again(ErlNifEnv *env, void *object, void *data)
 
     if (again->version != TAME_IMPL_AGAIN || strcmp(again->name, run->row->name) != 0 ||
         again->argc != (uint32_t)run->row->arity || enif_self(env, &self) == NULL ||
-        enif_compare_pids(&self, &run->caller) != 0)
+        enif_compare_pids(&self, &run->waiter.caller) != 0)
         return;
-    if (tame_impl_turn(run, TAME_IMPL_THERE, TAME_IMPL_TAKEN)) {
+    if (tame_impl_claim(run, TAME_IMPL_THERE, TAME_IMPL_TAKEN)) {
         again->result = tame_impl_take(env, run, again->argv);
         again->is = TAME_IMPL_AGAIN_RESULT;
-    } else if (tame_impl_turn(run, TAME_IMPL_TURN, TAME_IMPL_TAKEN)) {
+    } else if (tame_impl_claim(run, TAME_IMPL_ADMITTED, TAME_IMPL_TAKEN)) {
         again->is = TAME_IMPL_AGAIN_ADMITTED;
         if (run->instance != enif_priv_data(env)) {
             again->is = TAME_IMPL_AGAIN_BEGIN;
             tame_impl_gate_leave(env, run);
         }
-        run->admitted = 0;
+        run->holds.admitted = 0;
     }
+}
+
+/* The caller of a run that is off the schedulers, or waits for them or at the gate, is dead. A run
+ * whose steps are done ends here, because somebody else may still hold the term that names it. */
+static inline void tame_impl_run_down(ErlNifEnv *env, void *object, ErlNifPid *pid,
+                                      ErlNifMonitor *monitor)
+{
+    struct tame_impl_run *run = (struct tame_impl_run *)object;
+
+    (void)pid;
+    (void)monitor;
+    /* The thread makes it THERE and then reads stop; this writes stop and then reads whether it is
+     * THERE. In one order for all, at least one of them sees what the other did. */
+    __atomic_store_n(&run->stop, 1, __ATOMIC_SEQ_CST);
+    tame_impl_gate_forget(run);
+    tame_impl_pool_forget(run);
+    if (tame_impl_claim(run, TAME_IMPL_THERE, TAME_IMPL_TAKEN) ||
+        tame_impl_claim(run, TAME_IMPL_ADMITTED, TAME_IMPL_TAKEN))
+        tame_impl_drop(env, run);
 }
 
 static inline ERL_NIF_TERM tame_impl_enter(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[],

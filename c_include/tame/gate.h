@@ -1,21 +1,20 @@
 /* tame/gate.h - admission: how many calls of a row run at once, how many wait, and in which order.
  *
- * Part of tame.h. Without it sharing collapses under load: when everything takes turns, everything
- * is always half done. A call that finds the gate full waits in receive, not on a thread: its NIF
- * returns {'$tame', wait, Ref, Again} to the wrapper tame:value/3, which waits for {Ref, turn} and
- * then calls the NIF again with the arguments Again (tame/again.h). The run in them is a resource
- * and cannot be forged; it holds the place that was kept for it, so nobody overtakes. */
+ * Part of tame.h. Without it sharing collapses under load: when everything shares the schedulers,
+ * everything is always half done. A call that finds the gate full waits in receive, not on a thread
+ * (tame/wait.h), for {Ref, admitted}. Its run is a resource and cannot be forged; it holds the
+ * place that was kept for it, so nobody overtakes. */
 #ifndef TAME_GATE_H
 #define TAME_GATE_H
 
-#include "again.h"
+#include "wait.h"
 
 struct tame_impl_gate {
     ErlNifMutex *lock;
     uint32_t running;
     struct tame_impl_queue waiting; /* each entry is a hold on its run */
-    uint32_t
-        pooled; /* runs of the row that wait for a worker of the pool; guarded by the pool's lock */
+    /* Runs of the row that wait for a worker of the pool; guarded by the pool's lock. */
+    uint32_t pooled;
 };
 
 /* NULL without memory; then the library does not load. */
@@ -38,12 +37,12 @@ static inline struct tame_impl_gate *tame_impl_gates_open(int rows_len)
     return gates;
 }
 
-static inline void tame_impl_gates_close(struct tame_impl_instance *instance)
+static inline void tame_impl_gates_close(struct tame_impl_gate *gates)
 {
-    if (instance->gates == NULL)
+    if (gates == NULL)
         return;
-    enif_mutex_destroy(instance->gates[0].lock);
-    enif_free(instance->gates);
+    enif_mutex_destroy(gates[0].lock);
+    enif_free(gates);
 }
 
 static inline struct tame_impl_gate *tame_impl_gate(const struct tame_impl_run *run)
@@ -51,8 +50,8 @@ static inline struct tame_impl_gate *tame_impl_gate(const struct tame_impl_run *
     return &run->instance->gates[run->row->index];
 }
 
-/* Passes a place of the row on to the first who waits, or gives it back. `env` as in
- * tame_impl_cleanup. */
+/* Passes a place of the row on to the first who waits, or gives it back. `env` is that
+ * of the NIF or the callback that this is called from; NULL on a thread of ours. */
 static inline void tame_impl_gate_free(ErlNifEnv *env, struct tame_impl_instance *instance,
                                        const struct tame_impl_row *row)
 {
@@ -60,21 +59,21 @@ static inline void tame_impl_gate_free(ErlNifEnv *env, struct tame_impl_instance
     struct tame_impl_run *next;
 
     enif_mutex_lock(gate->lock);
-    next = tame_impl_queue_pop(&gate->waiting);
+    next = tame_impl_queue_pop_run(&gate->waiting);
     if (next == NULL)
         gate->running--;
     else
-        next->admitted = 1;
+        next->holds.admitted = 1;
     if (next != NULL) /* with the lock: tame_impl_gate_forget comes before or after, not between */
-        (void)tame_impl_turn(next, TAME_IMPL_BY_MESSAGE, TAME_IMPL_TURN);
+        (void)tame_impl_claim(next, TAME_IMPL_BY_MESSAGE, TAME_IMPL_ADMITTED);
     enif_mutex_unlock(gate->lock);
     if (next == NULL)
         return;
 
     /* The queue's hold is ours now. A caller that has died meanwhile gave the place back. */
-    (void)enif_send(
-        env, &next->caller, next->own_env,
-        enif_make_tuple2(next->own_env, next->reference, enif_make_atom(next->own_env, "turn")));
+    (void)enif_send(env, &next->waiter.caller, next->waiter.own_env,
+                    enif_make_tuple2(next->waiter.own_env, next->waiter.reference,
+                                     enif_make_atom(next->waiter.own_env, "admitted")));
     enif_release_resource(next);
 }
 
@@ -90,14 +89,14 @@ static inline void tame_impl_gate_forget(struct tame_impl_run *run)
     int waited;
 
     enif_mutex_lock(gate->lock);
-    waited = tame_impl_queue_remove(&gate->waiting, run);
+    waited = tame_impl_queue_remove(&gate->waiting, &run->link);
     enif_mutex_unlock(gate->lock);
     if (waited)
         enif_release_resource(run);
 }
 
-/* A place for the run: then run->admitted is set. Else what to return: to wait for a turn, or that
- * too many wait already. */
+/* A place for the run: then run->holds.admitted is set. Else what to return: that it waits, or
+ * that too many wait already. */
 static inline ERL_NIF_TERM tame_impl_gate_enter(struct tame_impl_run *run)
 {
     ErlNifEnv *env = run->call.env;
@@ -111,12 +110,12 @@ static inline ERL_NIF_TERM tame_impl_gate_enter(struct tame_impl_run *run)
     enif_mutex_lock(gate->lock);
     if (gate->running < job->max_running) {
         gate->running++;
-        run->admitted = 1;
+        run->holds.admitted = 1;
     } else {
         busy = gate->waiting.len >= max_waiting;
     }
     enif_mutex_unlock(gate->lock);
-    if (run->admitted)
+    if (run->holds.admitted)
         return 0;
     if (busy)
         return tame_impl_error(env, "busy");
@@ -126,25 +125,26 @@ static inline ERL_NIF_TERM tame_impl_gate_enter(struct tame_impl_run *run)
         return tame_impl_raise_enomem(env);
     reference = enif_make_ref(env);
     wait = tame_impl_wait(env, waiting, reference, run->call.argv);
-    waiting->own_env = enif_alloc_env();
-    enif_self(env, &waiting->caller);
-    if (waiting->own_env == NULL ||
-        enif_monitor_process(env, waiting, &waiting->caller, &waiting->monitor) != 0) {
+    waiting->waiter.own_env = enif_alloc_env();
+    enif_self(env, &waiting->waiter.caller);
+    if (waiting->waiter.own_env == NULL ||
+        enif_monitor_process(env, waiting, &waiting->waiter.caller, &waiting->waiter.monitor) !=
+            0) {
         enif_release_resource(waiting);
         return tame_impl_raise_enomem(env);
     }
-    waiting->reference = enif_make_copy(waiting->own_env, reference);
+    waiting->waiter.reference = enif_make_copy(waiting->waiter.own_env, reference);
 
     /* A place may have become free meanwhile; then it is ours. */
     enif_mutex_lock(gate->lock);
     if (gate->running < job->max_running) {
         gate->running++;
-        run->admitted = 1;
+        run->holds.admitted = 1;
     } else {
-        tame_impl_queue_push(&gate->waiting, waiting); /* our hold is the queue's now */
+        tame_impl_queue_push(&gate->waiting, &waiting->link); /* our hold is the queue's now */
     }
     enif_mutex_unlock(gate->lock);
-    if (run->admitted) {
+    if (run->holds.admitted) {
         enif_release_resource(waiting);
         return 0;
     }

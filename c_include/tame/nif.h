@@ -12,7 +12,7 @@
 #define TAME_NIF_H
 
 #include "otp_features.h"
-#include "pool.h"
+#include "again.h"
 
 /* A row that appears twice is an enumerator that appears twice: the compiler says so. */
 #define TAME_IMPL_ENUM(NAME, ARITY, JOB, PLACEMENT) tame_impl_row_##NAME##_##ARITY,
@@ -30,8 +30,8 @@
      : (PLACEMENT) == TAME_DIRTY_IO ? ERL_NIF_DIRTY_JOB_IO_BOUND  \
                                     : 0},
 
-/* Whether the caller of a row may have to wait: the second call is told from the first by its first
- * argument. */
+/* Whether the caller of a row may have to wait. Then the row needs an argument: the second call is
+ * told from the first by it. */
 static inline int tame_impl_may_wait(const struct tame_impl_row *row)
 {
     return row->job->max_running > 0 || row->placement == TAME_AUTO ||
@@ -59,7 +59,7 @@ static inline int tame_impl_check(const char *module, const struct tame_impl_row
     return wrong == NULL;
 }
 
-/* A VM that halts while native code runs takes its memory away from under it. OTP 26 and newer can
+/* A VM that halts while native code runs frees the memory that this code uses. OTP 26 and newer can
  * be told to wait for the calls that are in the library, and say before that they are about to:
  * then dirty, yielding dirty and pool runs end at their next step. */
 #if TAME_IMPL_HAS_HALT_OPTIONS
@@ -73,7 +73,7 @@ static inline void tame_impl_on_halt(void *priv_data)
 
 static inline void tame_impl_delay_halt(ErlNifEnv *env)
 {
-    /* A VM that cannot is as one that is older. */
+    /* A VM that refuses behaves as an older one. */
     (void)enif_set_option(env, ERL_NIF_OPT_DELAY_HALT);
     (void)enif_set_option(env, ERL_NIF_OPT_ON_HALT, tame_impl_on_halt);
 }
@@ -98,8 +98,8 @@ static inline int tame_impl_load(ErlNifEnv *env, void **priv_data, const char *m
     memset(instance, 0, sizeof *instance);
     instance->references = 1;
     instance->module = module;
-    instance->learned =
-        (struct tame_impl_learned *)enif_alloc(sizeof *instance->learned * (size_t)rows_len);
+    instance->row_stats =
+        (struct tame_impl_row_stats *)enif_alloc(sizeof *instance->row_stats * (size_t)rows_len);
     instance->gates = tame_impl_gates_open(rows_len);
     for (int i = 0; i < rows_len; i++)
         if (rows[i].job->stack_kib > stack_kib)
@@ -119,10 +119,10 @@ static inline int tame_impl_load(ErlNifEnv *env, void **priv_data, const char *m
     instance->module_name = enif_make_atom(env, module);
     instance->type_name = enif_make_atom(env, name);
 
-    int ok = instance->learned != NULL && instance->gates != NULL && instance->pool != NULL &&
+    int ok = instance->row_stats != NULL && instance->gates != NULL && instance->pool != NULL &&
              instance->run_type != NULL;
     for (int i = 0; ok && i < rows_len; i++) {
-        memset(&instance->learned[i], 0, sizeof instance->learned[i]);
+        memset(&instance->row_stats[i], 0, sizeof instance->row_stats[i]);
         ok = tame_impl_check(module, &rows[i]);
     }
     if (!ok) {

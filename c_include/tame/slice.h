@@ -1,27 +1,20 @@
-/* tame/slice.h - how much to do before looking at the clock again.
+/* tame/slice.h - how much to do before the clock is read again.
  *
  * Part of tame.h; usable alone. Plain C: no ErlNifEnv, no allocation, no state of its own.
  *
- * A job's step does at most so many units (bytes, rounds, rows: the author's own) and says
- * whether there is more. tame_slice_run calls it until the job is done or the slice's time is
- * spent, with amounts that follow the measured rate: it starts with one unit when nothing is
- * known, grows at most fourfold from one step to the next, and aims at a look at the clock every
- * TAME_LOOK_NS. So a rate that suddenly falls (fresh memory that has to be paged in, a colder
- * cache) costs one step of the wrong size and no more. */
+ * A job's step is given a number of units (bytes, rounds, rows: the author's own), does at most
+ * that much, and says whether there is more. tame_slice_run calls it until the job is done or the
+ * slice's time is spent, with amounts that follow the measured rate: it starts with one unit when
+ * nothing is known, grows at most fourfold from one step to the next, and aims at reading the clock
+ * every TAME_CLOCK_CHECK_NS. So a rate that suddenly falls (fresh memory that has to be paged in, a
+ * colder cache) costs one step of the wrong size and no more. */
 #ifndef TAME_SLICE_H
 #define TAME_SLICE_H
 
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 
-/* -std=c11 hides what POSIX adds to time.h; then it is declared here, as Linux has it. */
-#if !defined(CLOCK_MONOTONIC) && defined(__linux__)
-int clock_gettime(int, struct timespec *);
-#define TAME_IMPL_CLOCK 1
-#else
-#define TAME_IMPL_CLOCK CLOCK_MONOTONIC
-#endif
+#include "clock.h"
 
 /* What a step returns. */
 enum tame_status { TAME_MORE = 0, TAME_DONE = 1 };
@@ -29,24 +22,12 @@ enum tame_status { TAME_MORE = 0, TAME_DONE = 1 };
 /* Does at most `units` (1 or more) of the job's work. */
 typedef enum tame_status (*tame_step)(void *state, size_t units);
 
-/* How long a step may run between two looks at the clock. A look costs about 30 ns, so this
- * is 0.3 % of it, and a tenth of the default slice. */
-#define TAME_LOOK_NS UINT64_C(10000)
+/* How long a step may run until the clock is read. To read it costs about 30 ns, 0.3 % of this;
+ * this is a tenth of the default slice. */
+#define TAME_CLOCK_CHECK_NS UINT64_C(10000)
 
 /* Shorter than this, a measured time is mostly the clock's own and says nothing of the rate. */
 #define TAME_IMPL_NOISE_NS 500
-
-/* Monotonic time in ns. Not enif_monotonic_time, which costs three times as much, and not the
- * thread's CPU time, which costs ten times as much and does not see what a neighbour sees. */
-typedef uint64_t (*tame_clock)(void);
-
-static inline uint64_t tame_now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(TAME_IMPL_CLOCK, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 /* The rate after a step that did `units` in `took_ns`, where `known` was the rate before it. A step
  * too short to be measured still says that the job is no slower than that: without it one slow
@@ -85,7 +66,8 @@ static inline struct tame_slice tame_slice_run(tame_step step, void *state, uint
         const uint64_t spent_ns = last - start_ns;
         const uint64_t left_ns = spent_ns < slice_ns ? slice_ns - spent_ns : 0;
         const double wanted =
-            slice.units_per_ns * (double)(left_ns < TAME_LOOK_NS ? left_ns : TAME_LOOK_NS);
+            slice.units_per_ns *
+            (double)(left_ns < TAME_CLOCK_CHECK_NS ? left_ns : TAME_CLOCK_CHECK_NS);
         size_t units = most;
         uint64_t now;
 

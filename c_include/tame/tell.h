@@ -28,7 +28,7 @@ static inline ErlNifEnv *tame_impl_tell_env(ErlNifEnv *env, ErlNifPid *reports)
 static inline void tame_impl_tell(ErlNifEnv *env, const ErlNifPid *reports, ErlNifEnv *message,
                                   ERL_NIF_TERM term)
 {
-    /* Whoever has just ended need not know. */
+    /* A listener that has just ended is no error. */
     (void)enif_send(env, reports, message, term);
     enif_free_env(message);
 }

@@ -43,7 +43,7 @@ static inline int tame_impl_thread_create(const char *name, ErlNifTid *tid, void
 
 /* Lets the calling thread run wherever the VM may. A thread inherits the CPUs of the one that
  * starts it; that is a scheduler, which is bound to a single one under +sbt, and thread and
- * scheduler would take turns there while others are idle. The VM's main thread is never bound. */
+ * scheduler would share that CPU while others are idle. The VM's main thread is never bound. */
 static inline void tame_impl_thread_unbind(void)
 {
 #ifdef __linux__

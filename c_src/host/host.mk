@@ -2,17 +2,21 @@
 # ours takes the place of one of the library's (-rdynamic exports what is visible).
 
 HOST := $(HERE)host/
-HOST_SOURCES := $(wildcard $(HOST)*.c)
-# The ring's end in the host, where it is there.
-HOST_RING := $(wildcard $(HERE)ring/ring_host.c)
-HOST_HEADERS := $(wildcard $(HOST)*.h) $(HOST)enif_api.def $(wildcard $(HERE)ring/*.h)
-# _GNU_SOURCE: ppoll, pipe2, sigabbrev_np.
-HOST_FLAGS := -D_GNU_SOURCE -fvisibility=hidden -iquote $(HOST) -isystem $(ERTS_INCLUDE) -pthread
+HOST_SOURCES := $(wildcard $(HOST)*.c $(HOST)*/*.c)
+# The ring's end in the host.
+HOST_RING := $(wildcard $(HERE)ring/ring_host*.c)
+HOST_HEADERS := $(wildcard $(HOST)*/*.h) $(HOST)enif_api.def $(wildcard $(HERE)ring/*.h) \
+                $(HERE)../c_include/tame/clock.h
+# _GNU_SOURCE: ppoll, pipe2, sigabbrev_np. -Wmissing-prototypes: what another file may use is declared in
+# a header, which tools/floors reads.
+HOST_FLAGS := -D_GNU_SOURCE -fvisibility=hidden -Wmissing-prototypes -iquote $(HOST) -iquote $(HERE) \
+              -isystem $(ERTS_INCLUDE) -pthread
 HOST_LIBRARIES := -rdynamic -ldl -lm
 
 TARGETS += $(OUT)/tame_host
 
-HOST_BUILD := $(OUT)/.host/
+# A folder for each OUT: what is built there may have CFLAGS of its own.
+HOST_BUILD := $(BUILD)/host/$(notdir $(abspath $(OUT)))/
 HOST_OBJECTS := $(patsubst $(HOST)%.c,$(HOST_BUILD)%.o,$(HOST_SOURCES))
 
 $(HOST_BUILD)%.o: $(HOST)%.c $(HOST_HEADERS)
@@ -20,6 +24,7 @@ $(HOST_BUILD)%.o: $(HOST)%.c $(HOST_HEADERS)
 	$(Q)$(C) $(HOST_FLAGS) -c -o $@ $<
 
 $(OUT)/tame_host: $(HOST_OBJECTS) $(HOST_RING)
+	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(HOST_FLAGS) -o $@ $^ $(HOST_LIBRARIES)
 
 # The same under sanitizers, for the tests: TAME_NATIVE_DIR names its folder.

@@ -7,13 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api.h"
-#include "control.h"
-#include "crash.h"
-#include "guard.h"
-#include "host.h"
-#include "probe.h"
-#include "worker.h"
+#include "life/api.h"
+#include "life/control.h"
+#include "life/crash.h"
+#include "life/guard.h"
+#include "life/host.h"
+#include "life/probe.h"
+#include "life/worker.h"
+#include "port/port.h"
 
 #define WORKERS_DEFAULT 2
 #define WORKERS_MAX 1024
@@ -52,27 +53,28 @@ static int probe_all(int count, char **paths)
     return ferror(stdout) ? 1 : 0;
 }
 
-static int serve(void)
+static int serve(int workers)
 {
-    if (control_open() < 0) {
+    if (port_open() < 0) {
         fprintf(stderr,
                 "tame_host: cannot use descriptors 3 and 4: %s. It is started by a VM; see %s\n",
                 strerror(errno), "tame_host --help");
         return 2;
     }
     signal(SIGPIPE, SIG_IGN); /* a VM that is gone is a return value of write() */
-    crash_catch(guard_split(host.control.in, host.control.out));
-    worker_start();
+    crash_catch(guard_split(port.in, port.out));
+    worker_start(workers);
     control_hello();
     control_read();
 }
 
 int main(int argc, char **argv)
 {
+    int workers = WORKERS_DEFAULT;
+
     host_init();
     /* As the VM does: what a library's C functions take a text for depends on it. */
     setlocale(LC_CTYPE, "");
-    host.workers = WORKERS_DEFAULT;
     if (argc > 1 && strcmp(argv[1], "--probe") == 0)
         return probe_all(argc - 2, argv + 2);
     if (argc == 2 && strcmp(argv[1], "--api") == 0) {
@@ -89,10 +91,10 @@ int main(int argc, char **argv)
             return wrong_usage("unknown argument", argv[i]);
         if (++i == argc)
             return wrong_usage("expected a number after", "--workers");
-        long workers = strtol(argv[i], &end, 10);
-        if (end == argv[i] || *end != '\0' || workers < 1 || workers > WORKERS_MAX)
+        long number = strtol(argv[i], &end, 10);
+        if (end == argv[i] || *end != '\0' || number < 1 || number > WORKERS_MAX)
             return wrong_usage("--workers takes a number from 1 to 1024, not", argv[i]);
-        host.workers = (int)workers;
+        workers = (int)number;
     }
-    return serve();
+    return serve(workers);
 }

@@ -26,6 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "etf_tags.h"
+
 /* Terms nested deeper are refused: each level costs 8 bytes while it is walked. */
 #define ETF_SCAN_DEPTH_MAX (1u << 20)
 
@@ -123,9 +125,9 @@ static inline void etf_scan_atom(struct etf_scan *scan, const uint8_t *data, uin
 {
     const uint64_t tag = etf_scan_number(scan, data, size, 1);
 
-    if (tag == 119 || tag == 115)
+    if (tag == ETF_SMALL_ATOM_UTF8 || tag == ETF_SMALL_ATOM)
         (void)etf_scan_take(scan, data, size, etf_scan_number(scan, data, size, 1));
-    else if (tag == 118 || tag == 100)
+    else if (tag == ETF_ATOM_UTF8 || tag == ETF_ATOM)
         (void)etf_scan_take(scan, data, size, etf_scan_number(scan, data, size, 2));
     else if (scan->wrong == NULL)
         scan->wrong = "payload";
@@ -211,122 +213,121 @@ static inline void etf_scan_item(struct etf_scan *scan, const uint8_t *data, uin
     uint64_t n;
 
     switch (etf_scan_number(scan, data, size, 1)) {
-    case 97: /* SMALL_INTEGER_EXT */
+    case ETF_SMALL_INTEGER:
         (void)etf_scan_take(scan, data, size, 1);
         break;
-    case 98: /* INTEGER_EXT */
+    case ETF_INTEGER:
         (void)etf_scan_take(scan, data, size, 4);
         break;
-    case 70: /* NEW_FLOAT_EXT */
+    case ETF_NEW_FLOAT:
         (void)etf_scan_take(scan, data, size, 8);
         scan->heap += 2 * ETF_SCAN_WORD;
         break;
-    case 99: /* FLOAT_EXT */
+    case ETF_FLOAT:
         (void)etf_scan_take(scan, data, size, 31);
         scan->heap += 2 * ETF_SCAN_WORD;
         break;
-    case 110: /* SMALL_BIG_EXT */
+    case ETF_SMALL_BIG:
         n = etf_scan_number(scan, data, size, 1);
         (void)etf_scan_take(scan, data, size, n + 1);
         scan->heap += ETF_SCAN_WORD + etf_scan_words(n);
         break;
-    case 111: /* LARGE_BIG_EXT */
+    case ETF_LARGE_BIG:
         n = etf_scan_number(scan, data, size, 4);
         (void)etf_scan_take(scan, data, size, n + 1);
         scan->heap += ETF_SCAN_WORD + etf_scan_words(n);
         break;
-    case 119: /* SMALL_ATOM_UTF8_EXT */
-    case 115: /* SMALL_ATOM_EXT */
+    case ETF_SMALL_ATOM_UTF8:
+    case ETF_SMALL_ATOM:
         (void)etf_scan_take(scan, data, size, etf_scan_number(scan, data, size, 1));
         break;
-    case 118: /* ATOM_UTF8_EXT */
-    case 100: /* ATOM_EXT */
+    case ETF_ATOM_UTF8:
+    case ETF_ATOM:
         (void)etf_scan_take(scan, data, size, etf_scan_number(scan, data, size, 2));
         break;
-    case 104: /* SMALL_TUPLE_EXT */
+    case ETF_SMALL_TUPLE:
         n = etf_scan_number(scan, data, size, 1);
         scan->heap += (1 + n) * ETF_SCAN_WORD;
         etf_scan_elements(scan, size, n, key);
         break;
-    case 105: /* LARGE_TUPLE_EXT */
+    case ETF_LARGE_TUPLE:
         n = etf_scan_number(scan, data, size, 4);
         scan->heap += (1 + n) * ETF_SCAN_WORD;
         etf_scan_elements(scan, size, n, key);
         break;
-    case 106: /* NIL_EXT */
+    case ETF_NIL:
         break;
-    case 107: /* STRING_EXT */
+    case ETF_STRING:
         n = etf_scan_number(scan, data, size, 2);
         (void)etf_scan_take(scan, data, size, n);
         scan->heap += 2 * n * ETF_SCAN_WORD;
         break;
-    case 108: /* LIST_EXT */
+    case ETF_LIST:
         n = etf_scan_number(scan, data, size, 4);
         scan->heap += 2 * n * ETF_SCAN_WORD;
         etf_scan_elements(scan, size, n + 1, key);
         break;
-    case 109: /* BINARY_EXT */
+    case ETF_BINARY:
         n = etf_scan_number(scan, data, size, 4);
         (void)etf_scan_take(scan, data, size, n);
         scan->heap += etf_scan_words(n) + (n > 64 ? 14 : 2) * ETF_SCAN_WORD;
         break;
-    case 77: /* BIT_BINARY_EXT */
+    case ETF_BIT_BINARY:
         n = etf_scan_number(scan, data, size, 4);
         (void)etf_scan_take(scan, data, size, n + 1);
         scan->heap += etf_scan_words(n) + (n > 64 ? 20 : 8) * ETF_SCAN_WORD;
         break;
-    case 116: /* MAP_EXT */
+    case ETF_MAP:
         n = etf_scan_number(scan, data, size, 4);
         scan->heap += (n > 32 ? 8 + 6 * n : 5 + 2 * n) * ETF_SCAN_WORD;
         scan->pairs += n;
         scan->has_tree |= n > ETF_TREE_PAIRS;
         etf_scan_elements(scan, size, 2 * n, ETF_OPEN_MAP | key);
         break;
-    case 88:  /* NEW_PID_EXT */
-    case 120: /* V4_PORT_EXT */
+    case ETF_NEW_PID:
+    case ETF_V4_PORT:
         etf_scan_atom(scan, data, size);
         (void)etf_scan_take(scan, data, size, 12);
         scan->heap += 8 * ETF_SCAN_WORD;
         break;
-    case 103: /* PID_EXT */
+    case ETF_PID:
         etf_scan_atom(scan, data, size);
         (void)etf_scan_take(scan, data, size, 9);
         scan->heap += 8 * ETF_SCAN_WORD;
         break;
-    case 89: /* NEW_PORT_EXT */
+    case ETF_NEW_PORT:
         etf_scan_atom(scan, data, size);
         (void)etf_scan_take(scan, data, size, 8);
         scan->heap += 8 * ETF_SCAN_WORD;
         break;
-    case 101: /* REFERENCE_EXT */
+    case ETF_REFERENCE:
         etf_scan_atom(scan, data, size);
         etf_scan_reference(scan, etf_scan_take(scan, data, size, 5), 1);
         break;
-    case 102: /* PORT_EXT */
+    case ETF_PORT:
         etf_scan_atom(scan, data, size);
         (void)etf_scan_take(scan, data, size, 5);
         scan->heap += 8 * ETF_SCAN_WORD;
         break;
-    case 114: /* NEW_REFERENCE_EXT */
+    case ETF_NEW_REFERENCE:
         n = etf_scan_number(scan, data, size, 2);
         etf_scan_atom(scan, data, size);
         words = etf_scan_take(scan, data, size, 1 + 4 * n);
         etf_scan_reference(scan, words == NULL ? NULL : words + 1, n);
         break;
-    case 90: /* NEWER_REFERENCE_EXT */
+    case ETF_NEWER_REFERENCE:
         n = etf_scan_number(scan, data, size, 2);
         etf_scan_atom(scan, data, size);
         words = etf_scan_take(scan, data, size, 4 + 4 * n);
         etf_scan_reference(scan, words == NULL ? NULL : words + 4, n);
         break;
-    case 113: /* EXPORT_EXT: module, function, arity as a term */
+    case ETF_EXPORT: /* module, function, arity as a term */
         etf_scan_atom(scan, data, size);
         etf_scan_atom(scan, data, size);
         (void)etf_scan_take(scan, data, size, 2);
         scan->heap += 8 * ETF_SCAN_WORD;
         break;
-    case 112: /* NEW_FUN_EXT: size, arity, uniq, index; module, old index, old uniq, pid, variables
-               */
+    case ETF_NEW_FUN: /* size, arity, uniq, index; module, old index, old uniq, pid, variables */
         (void)etf_scan_take(scan, data, size, 4 + 1 + 16 + 4);
         n = etf_scan_number(scan, data, size, 4);
         scan->heap += (8 + n) * ETF_SCAN_WORD;
@@ -362,39 +363,6 @@ static inline enum etf_scan_end etf_scan_some(struct etf_scan *scan, const uint8
         etf_scan_has_pair(scan))
         scan->wrong = "references";
     return scan->wrong != NULL ? ETF_SCAN_WRONG : scan->depth == 0 ? ETF_SCAN_DONE : ETF_SCAN_MORE;
-}
-
-/* Bytes of a map's tag and count. */
-#define ETF_MAP_HEAD 5
-
-/* Whether a map of more than `pairs` pairs might begin at one of the bytes in front of `end`: the
- * tag, and a count that the bytes behind it can hold. Text has the tag, but hardly ever such a
- * count behind it. */
-static inline int etf_scan_may_have_map(const uint8_t *data, uint64_t from, uint64_t end,
-                                        uint64_t size, uint64_t pairs)
-{
-    const uint8_t *at = data + from, *const stop = data + end;
-
-    while (at < stop && (at = (const uint8_t *)memchr(at, 116, (size_t)(stop - at))) != NULL) {
-        const uint64_t left = (uint64_t)(data + size - ++at);
-
-        if (left < ETF_MAP_HEAD - 1)
-            return 0;
-
-        const uint64_t count =
-            (uint64_t)at[0] << 24 | (uint64_t)at[1] << 16 | (uint64_t)at[2] << 8 | at[3];
-
-        if (count > pairs && count <= (left - (ETF_MAP_HEAD - 1)) / 2)
-            return 1;
-    }
-    return 0;
-}
-
-/* Whether a term might hold a map of more than 32 pairs. Without it there is nothing that
- * binary_to_term must not see. */
-static inline int etf_scan_may_have_tree(const uint8_t *data, uint64_t size)
-{
-    return etf_scan_may_have_map(data, 0, size, size, ETF_TREE_PAIRS);
 }
 
 #endif

@@ -12,9 +12,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "etf_tags.h"
 #include "ring.h"
 
-/* So many elements take 30 to 150 us (measured: 8 to 35 ns each). */
+/* Takes 30 to 150 us (measured: 8 to 35 ns an element). */
 #define ETF_ELEMENTS_MAX 4096
 #define ETF_DEPTH_MAX 64
 
@@ -44,7 +45,7 @@ static inline void etf_big_endian(uint8_t *place, uint64_t value, int bytes)
         place[i] = (uint8_t)value;
 }
 
-/* A tag and an unsigned number behind it, of so many bytes. */
+/* A tag and an unsigned number of `bytes` bytes behind it. */
 static inline void etf_tagged(struct etf *etf, int tag, uint64_t value, int bytes)
 {
     uint8_t *place = etf_take(etf, 1 + (size_t)bytes);
@@ -88,9 +89,9 @@ static inline int etf_atom(struct etf *etf, ERL_NIF_TERM term)
     for (int i = 0; i < size; i++)
         ascii &= (unsigned char)name[i] < 128;
     if (ascii)
-        etf_tagged(etf, 119, (unsigned)size, 1); /* SMALL_ATOM_UTF8_EXT */
+        etf_tagged(etf, ETF_SMALL_ATOM_UTF8, (unsigned)size, 1);
     else
-        etf_tagged(etf, 100, (unsigned)size, 2); /* ATOM_EXT */
+        etf_tagged(etf, ETF_ATOM, (unsigned)size, 2);
     etf_bytes(etf, name, (size_t)size);
     return 1;
 }
@@ -103,11 +104,11 @@ static inline int etf_integer(struct etf *etf, ERL_NIF_TERM term)
 
     if (enif_get_int64(etf->env, term, &value)) {
         if (value >= 0 && value <= 255) {
-            etf_tagged(etf, 97, (uint64_t)value, 1);
+            etf_tagged(etf, ETF_SMALL_INTEGER, (uint64_t)value, 1);
             return 1;
         }
         if (value >= INT32_MIN && value <= INT32_MAX) {
-            etf_tagged(etf, 98, (uint32_t)(int32_t)value, 4);
+            etf_tagged(etf, ETF_INTEGER, (uint32_t)(int32_t)value, 4);
             return 1;
         }
         negative = value < 0;
@@ -115,7 +116,7 @@ static inline int etf_integer(struct etf *etf, ERL_NIF_TERM term)
     } else if (!enif_get_uint64(etf->env, term, &magnitude)) {
         return 0;
     }
-    uint8_t big[3 + 8] = {110, 0, (uint8_t)negative};
+    uint8_t big[3 + 8] = {ETF_SMALL_BIG, 0, (uint8_t)negative};
     int len = 0;
 
     for (; magnitude > 0; magnitude >>= 8)
@@ -133,7 +134,7 @@ static inline int etf_float(struct etf *etf, ERL_NIF_TERM term)
     if (!enif_get_double(etf->env, term, &value))
         return 0;
     memcpy(&bits, &value, sizeof bits);
-    etf_tagged(etf, 70, bits, 8);
+    etf_tagged(etf, ETF_NEW_FLOAT, bits, 8);
     return 1;
 }
 
@@ -143,7 +144,7 @@ static inline int etf_binary(struct etf *etf, ERL_NIF_TERM term)
 
     if (!enif_inspect_binary(etf->env, term, &binary) || binary.size > UINT32_MAX)
         return 0;
-    etf_tagged(etf, 109, binary.size, 4);
+    etf_tagged(etf, ETF_BINARY, binary.size, 4);
     etf_bytes(etf, binary.data, binary.size);
     return 1;
 }
@@ -170,7 +171,7 @@ static inline int etf_string(struct etf *etf, ERL_NIF_TERM list)
     if (!enif_is_empty_list(etf->env, list))
         return 0;
     if (start != NULL) {
-        start[0] = 107;
+        start[0] = ETF_STRING;
         etf_big_endian(start + 1, (uint64_t)len, 2);
     }
     return 1;
@@ -195,7 +196,7 @@ static inline int etf_list(struct etf *etf, ERL_NIF_TERM list)
         if (!etf_term(etf, head))
             return 0;
     if (start != NULL) {
-        start[0] = 108;
+        start[0] = ETF_LIST;
         etf_big_endian(start + 1, len, 4);
     }
     return etf_term(etf, tail);
@@ -209,9 +210,9 @@ static inline int etf_tuple(struct etf *etf, ERL_NIF_TERM term)
     if (!enif_get_tuple(etf->env, term, &arity, &elements))
         return 0;
     if (arity <= 255)
-        etf_tagged(etf, 104, (unsigned)arity, 1);
+        etf_tagged(etf, ETF_SMALL_TUPLE, (unsigned)arity, 1);
     else
-        etf_tagged(etf, 105, (unsigned)arity, 4);
+        etf_tagged(etf, ETF_LARGE_TUPLE, (unsigned)arity, 4);
     for (int i = 0; i < arity; i++)
         if (!etf_term(etf, elements[i]))
             return 0;
@@ -232,7 +233,7 @@ static inline int etf_map(struct etf *etf, ERL_NIF_TERM term)
     if (!enif_map_iterator_create(etf->env, term, &iterator,
                                   forward ? ERL_NIF_MAP_ITERATOR_FIRST : ERL_NIF_MAP_ITERATOR_LAST))
         return 0;
-    etf_tagged(etf, 116, len, 4);
+    etf_tagged(etf, ETF_MAP, len, 4);
     while (ok && enif_map_iterator_get_pair(etf->env, &iterator, &key, &value)) {
         ok = etf_term(etf, key) && etf_term(etf, value);
         if (!(forward ? enif_map_iterator_next(etf->env, &iterator)
@@ -270,7 +271,7 @@ static inline int etf_term(struct etf *etf, ERL_NIF_TERM term)
         return etf_integer(etf, term);
     case ERL_NIF_TERM_TYPE_LIST:
         if (enif_is_empty_list(etf->env, term)) {
-            etf_tagged(etf, 106, 0, 0);
+            etf_tagged(etf, ETF_NIL, 0, 0);
             return 1;
         }
         return etf_nested(etf, term, etf_list);
@@ -287,13 +288,13 @@ static inline int etf_term(struct etf *etf, ERL_NIF_TERM term)
     }
 }
 
-/* Writes 131 and the term. Returns the size, which may be larger than the capacity (what was
- * written is of no use then), or 0 when this term is not for us. */
+/* Writes the version byte and the term. Returns the size, which may be larger than the capacity
+ * (what was written is of no use then), or 0 when this term is not for us. */
 static inline size_t etf_write(ErlNifEnv *env, ERL_NIF_TERM term, uint8_t *data, size_t capacity)
 {
     struct etf etf = {env, data, capacity, 0, ETF_ELEMENTS_MAX, ETF_DEPTH_MAX};
 
-    etf_tagged(&etf, 131, 0, 0);
+    etf_tagged(&etf, ETF_VERSION, 0, 0);
     return etf_term(&etf, term) ? etf.size : 0;
 }
 

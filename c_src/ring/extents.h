@@ -62,7 +62,7 @@ static inline void extents_close(struct extents *extents)
     *extents = (struct extents){0};
 }
 
-/* A region of so many pages; none when there is no such gap or memory is short. */
+/* A region of `pages` pages; none when there is no such gap or memory is short. */
 static inline struct extent extents_take(struct extents *extents, uint64_t pages)
 {
     const struct extent none = {0, 0};
@@ -123,7 +123,7 @@ static inline void extents_give(struct extents *extents, struct extent region)
     }
 }
 
-/* Keeps the first so many pages of a region and gives the rest back. */
+/* Keeps the first `pages` pages of a region and gives the rest back. */
 static inline void extents_trim(struct extents *extents, struct extent *region, uint32_t pages)
 {
     struct extent rest = {region->at + pages, region->pages - pages};

@@ -1,139 +1,40 @@
-/* nif_leases.h - the NIFs of leases: proxies made, held again, let go of.
+/* nif_leases.h - leases: proxies that the VM keeps until the host has used them, and the word to
+ * the host when one is collected.
  *
- * Private to tame_ring_nif.c, which includes it behind its helpers; the table of leases is in
- * vm_leases.h. */
+ * A resource of ours is destroyed on a scheduler, whatever thread drops the last hold (the emulator
+ * sees to that), so the reader may drop holds. */
 #ifndef TAME_RING_NIF_LEASES_H
 #define TAME_RING_NIF_LEASES_H
 
-static ERL_NIF_TERM leases(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    /* (Ring, Count) -> [{Id, Ref}] */
-    struct ring *ring;
-    unsigned count;
-    ERL_NIF_TERM list = enif_make_list(env, 0);
+#include "nif_ring.h"
 
-    (void)argc;
-    if (!enif_get_uint(env, argv[1], &count) || count > 1024)
-        return enif_make_badarg(env);
-    if (!get_ring(env, argv[0], &ring))
-        return is_lost(env, argv[0]) ? list : enif_make_badarg(env);
-    while (count-- > 0) {
-        struct proxy *proxy = enif_alloc_resource(library_of(env)->proxy_type, sizeof *proxy);
-        ERL_NIF_TERM ref;
-        uint64_t id;
+/* Leases used at one taking of the lock. */
+#define LEASES_STEP 64
 
-        if (proxy == NULL)
-            return raise_enomem(env);
-        ring_keep(ring);
-        enif_mutex_lock(ring->lock);
-        id = ++ring->next_lease;
-        enif_mutex_unlock(ring->lock);
-        *proxy = (struct proxy){ring, id, 0};
-        ref = enif_make_resource(env, proxy);
-        if (!lease_keep(ring, id, proxy)) {
-            enif_release_resource(proxy);
-            return is_closed(ring) ? list : raise_enomem(env);
-        }
-        list =
-            enif_make_list_cell(env, enif_make_tuple2(env, enif_make_uint64(env, id), ref), list);
-    }
-    return list;
-}
+/* An id on its way to the host; into memory only, whatever the host does. */
+void tell_gone(struct ring *ring, uint64_t id);
 
-/* Elements of a list for one slice: some 50 us. */
-#define LIST_STEP 512
+/* Tries again with what found no room. Returns how much did. */
+size_t flush_gone(struct ring *ring);
 
-static ERL_NIF_TERM used(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    /* (Ring, [Id]) -> ok */
-    struct ring *ring;
-    ERL_NIF_TERM head, tail = argv[1];
-    uint64_t ids[LEASES_STEP];
-    size_t len = 0;
-    int left = LIST_STEP;
+/* The ids need not be aligned. At most LEASES_STEP of them. */
+void leases_used(struct ring *ring, const uint8_t *ids, size_t len);
 
-    if (!get_ring(env, argv[0], &ring))
-        return is_lost(env, argv[0]) ? library_of(env)->am_ok : enif_make_badarg(env);
-    if (!enif_is_list(env, tail))
-        return enif_make_badarg(env);
-    for (; left > 0 && enif_get_list_cell(env, tail, &head, &tail); left--) {
-        ErlNifUInt64 id;
+/* Any number of ids; so not on a scheduler. */
+void leases_used_all(struct ring *ring, const uint8_t *ids, size_t len);
 
-        if (!enif_get_uint64(env, head, &id))
-            return enif_make_badarg(env);
-        ids[len++] = id;
-        if (len == LEASES_STEP) {
-            leases_used(ring, (const uint8_t *)ids, len);
-            len = 0;
-        }
-    }
-    leases_used(ring, (const uint8_t *)ids, len);
-    if (!enif_is_empty_list(env, tail) && left == 0) {
-        const ERL_NIF_TERM next[] = {argv[0], tail};
+/* Leaves a list of used leases to the reader, who frees it. */
+void leases_hand_over(struct ring *ring, struct lease_list *list);
 
-        (void)enif_consume_timeslice(env, 5);
-        return enif_schedule_nif(env, "used", 0, used, argc, next);
-    }
-    return ring->library->am_ok;
-}
+/* By the reader. Returns whether there was something to do; with `last`, nothing is taken in any
+ * more. */
+int leases_take_over(struct ring *ring, int last);
 
-static ERL_NIF_TERM hold_slice(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    /* (Ring, [Ref], Held) -> [Id] */
-    struct ring *ring;
-    ERL_NIF_TERM head, tail = argv[1], held = argv[2];
-    void *object;
-    int left = LIST_STEP;
+/* Takes over a hold of the caller's on a proxy. Returns 0 when memory is short or the ring closed.
+ */
+int lease_keep(struct ring *ring, uint64_t id, struct proxy *proxy);
 
-    if (!get_ring(env, argv[0], &ring))
-        return is_lost(env, argv[0]) ? held : enif_make_badarg(env);
-    for (; left > 0 && enif_get_list_cell(env, tail, &head, &tail); left--) {
-        struct proxy *proxy;
-
-        /* One that was collected is a reference like any other now. */
-        if (!enif_get_resource(env, head, library_of(env)->proxy_type, &object))
-            continue;
-        proxy = object;
-        if (proxy->ring != ring)
-            continue;
-        enif_keep_resource(proxy);
-        if (lease_keep(ring, proxy->id, proxy))
-            held = enif_make_list_cell(env, enif_make_uint64(env, proxy->id), held);
-        else
-            enif_release_resource(proxy);
-    }
-    if (!enif_is_empty_list(env, tail) && left == 0) {
-        const ERL_NIF_TERM next[] = {argv[0], tail, held};
-
-        (void)enif_consume_timeslice(env, 5);
-        return enif_schedule_nif(env, "hold", 0, hold_slice, argc, next);
-    }
-    return held;
-}
-
-static ERL_NIF_TERM hold(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    /* (Ring, [Ref]) -> [Id] */
-    const ERL_NIF_TERM start[] = {argv[0], argv[1], enif_make_list(env, 0)};
-
-    (void)argc;
-    if (!enif_is_list(env, argv[1]))
-        return enif_make_badarg(env);
-    return hold_slice(env, 3, start);
-}
-
-static void proxy_destroy(ErlNifEnv *env, void *object)
-{
-    struct proxy *proxy = object;
-
-    (void)env;
-    if (proxy->used) {
-        enif_mutex_lock(proxy->ring->lock);
-        proxy->ring->resources--;
-        enif_mutex_unlock(proxy->ring->lock);
-    }
-    tell_gone(proxy->ring, proxy->id);
-    ring_drop(proxy->ring);
-}
+/* Drops all holds. The ring is closed, so none is added. */
+void leases_drop(struct ring *ring);
 
 #endif

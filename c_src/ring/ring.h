@@ -1,7 +1,7 @@
 /* ring.h - the memory that a VM and one host share: what lies where, who writes what.
  *
  * The only place where a shared field is defined. Used by the host (ring_host.h) and by the VM
- * (ring_vm.h, tame_ring_nif.c); plain C, nothing of Erlang.
+ * (ring_vm.h); plain C, nothing of Erlang.
  *
  *     header | slots | request area | reply area
  *
@@ -24,16 +24,16 @@
  *           reads each word once, checks, copies                      state = 0
  *
  * CANCEL may be set by the VM at any time before the reply: a request not taken by then is answered
- * with RING_DROPPED and not run; a running one may look (ring_call_cancelled).
+ * with RING_DROPPED and not run; a running one may ask (ring_call_cancelled).
  *
  * Trust. The host may trust the VM. The VM trusts nothing in here: which slots and regions are in
  * use, and where it is in the queue, it knows from memory of its own; of what the host writes it
  * reads every word once into a local and checks that (ring_vm_reply). The file is a memfd whose
  * size is sealed, so no access to the mapping can fail for a file that was cut.
  *
- * Doorbells. Who is about to sleep says so (host_sleepers, vm_sleeps), looks once more, and sleeps
- * on its bell; who has work for it publishes the work, then looks whether it sleeps. Both with
- * sequential consistency, so one of them sees the other. See bell.h. */
+ * Doorbells. A thread that is about to sleep says so (host_sleepers, vm_sleeps), checks once more
+ * for work, and sleeps on its bell; a thread that has work for it publishes the work, then reads
+ * whether it sleeps. Both with sequential consistency, so one of them sees the other (bell.h). */
 #ifndef TAME_RING_H
 #define TAME_RING_H
 
@@ -42,7 +42,7 @@
 #include <string.h>
 
 #define RING_MAGIC UINT64_C(0x31676e6972656d74) /* "tmering1" */
-#define RING_VERSION 2
+#define RING_VERSION 3
 #define RING_PAGE 4096 /* the unit of regions, not the system's page */
 
 /* Bounds of a geometry. The VM refuses a file that claims more. */
@@ -133,16 +133,13 @@ struct ring_slot {
 struct ring_header {
     uint64_t magic;
     uint32_t version;
-    uint32_t bell;              /* enum bell_kind */
-    int32_t host_pipe, vm_pipe; /* host's fds that the bells' pipes can be opened by */
-    int32_t host_write,
-        vm_read; /* the other ends; named so that a look into /proc explains itself */
     struct ring_geometry geometry;
 
     /* The host writes sleepers and spinning, the VM reads them. */
     RING_LINE uint32_t host_bell;
-    uint32_t host_sleepers;           /* workers that sleep */
-    RING_LINE uint32_t host_spinning; /* a worker is looking for requests */
+    uint32_t host_sleepers; /* workers that sleep */
+    /* A worker spins for requests. */
+    RING_LINE uint32_t host_spinning;
 
     RING_LINE uint32_t vm_bell;
     uint32_t vm_sleeps; /* the VM's reader thread does */
@@ -151,7 +148,8 @@ struct ring_header {
     uint32_t gone_waits;          /* more ids wait for room: the VM is to be rung when there is */
     RING_LINE uint64_t gone_head; /* written by the host */
 
-    RING_LINE uint64_t done[RING_SLOTS_MAX / 64]; /* hint: replies with WAIT not yet looked at */
+    /* A hint: replies with WAIT that the reader has not seen. */
+    RING_LINE uint64_t done[RING_SLOTS_MAX / 64];
 
     /* Requests in order. The n-th stands at n % RING_SLOTS_MAX as (n + 1) << 16 | slot; as there
      * are no more slots than places, none is overwritten before it was taken. */

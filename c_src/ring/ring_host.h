@@ -1,7 +1,7 @@
-/* ring_host.h - the host's side of a ring.
+/* ring_host.h - the host's end of a ring, as ring_vm.h is the VM's.
  *
  *     struct ring_host *ring;
- *     int fd = ring_host_create(&RING_GEOMETRY_DEFAULT, BELL_DEFAULT, &ring);
+ *     int fd = ring_host_create(&RING_GEOMETRY_DEFAULT, &ring);
  *     ... tell the VM getpid() and fd; it opens /proc/<pid>/fd/<fd> ...
  *     ... in each worker thread: ...
  *     ring_host_serve(ring, &(struct ring_host_ops){.call = call, .gone = gone}, context);
@@ -17,7 +17,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bell.h"
 #include "ring.h"
 
 struct ring_host;
@@ -36,8 +35,7 @@ struct ring_host_ops {
 
 /* Returns the memfd and sets *ring, or -1 with errno (EINVAL for a geometry that is not allowed).
  */
-int ring_host_create(const struct ring_geometry *geometry, enum bell_kind bell,
-                     struct ring_host **ring);
+int ring_host_create(const struct ring_geometry *geometry, struct ring_host **ring);
 
 /* Serves calls until ring_host_stop. */
 void ring_host_serve(struct ring_host *ring, const struct ring_host_ops *ops, void *context);
@@ -79,7 +77,7 @@ int ring_call_cancelled(const struct reply_writer *reply);
 /* What a test or a log may ask. */
 struct ring_host_info {
     uint64_t calls;
-    uint64_t spins;      /* times that a worker looked for requests without sleeping */
+    uint64_t spins;      /* times that a worker spun for requests before it slept */
     uint64_t spins_paid; /* and found one */
     uint64_t sleeps;
     uint64_t dropped;         /* requests cancelled before they were taken */

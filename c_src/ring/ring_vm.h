@@ -1,5 +1,6 @@
-/* ring_vm.h - the VM's side of a ring, without Erlang: opening the file, regions, submitting,
- * reading replies. Plain C; the NIF in tame_ring_nif.c and the unit tests stand on it.
+/* ring_vm.h - the VM's end of a ring, as ring_host.h is the host's: opening the file, submitting
+ * requests, reading replies. Plain C, nothing of Erlang; the NIFs (nif_*.c) and the unit tests
+ * stand on it.
  *
  * Everything here mistrusts the shared memory (see ring.h): words of the host are read once, with
  * an atomic load so that the compiler does not read them again, and checked before use. */
@@ -26,20 +27,17 @@ struct ring_vm {
     uint8_t *base;
     uint64_t bytes;
     struct ring_header *header;
-    struct ring_geometry geometry; /* our copy; the one in the header is not looked at again */
-    struct bell host_bell;
-    struct bell vm_bell; /* ours */
-    uint64_t tail;       /* requests ever submitted */
+    struct ring_geometry geometry; /* our copy; the one in the header is not read again */
+    uint64_t tail;                 /* requests ever submitted */
     uint64_t gone_tail;
-    struct extents requests; /* guarded by whoever uses it */
+    struct extents requests; /* its user guards it */
 };
 
-/* ---- opening ----------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
-/* Opens what a process has open as fd, if it is of this type: S_IFREG or S_IFIFO. Looks before it
- * opens, because opening a device may do something. */
-static inline int ring_vm_reopen(int64_t os_pid, int64_t fd, mode_t type, int flags)
+/* Opens the regular file that a process has open as fd. Asks what it is before it opens, because
+ * opening a device may do something. */
+static inline int ring_vm_reopen(int64_t os_pid, int64_t fd)
 {
     char path[64];
     struct stat status;
@@ -50,16 +48,16 @@ static inline int ring_vm_reopen(int64_t os_pid, int64_t fd, mode_t type, int fl
     if (place < 0)
         return -1;
     snprintf(path, sizeof path, "/proc/self/fd/%d", place);
-    if (fstat(place, &status) == 0 && (status.st_mode & S_IFMT) == type)
-        opened = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fstat(place, &status) == 0 && S_ISREG(status.st_mode))
+        opened = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     close(place);
     return opened;
 }
 
 #define RING_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-#define RING_TMPFS                                                                 \
-    0x01021994 /* TMPFS_MAGIC: memory, so that reading it cannot fail as on a disk \
-                */
+
+/* TMPFS_MAGIC: memory, so that reading it cannot fail as on a disk. */
+#define RING_TMPFS 0x01021994
 
 /* Takes a mapped ring over. NULL, or what is wrong with it. */
 static inline const char *ring_vm_attach(struct ring_vm *vm, uint8_t *base, uint64_t bytes)
@@ -85,28 +83,6 @@ static inline const char *ring_vm_attach(struct ring_vm *vm, uint8_t *base, uint
                            (uint32_t)(vm->geometry.request_bytes / RING_PAGE)};
     if (!extents_open(&vm->requests, area))
         return "enomem";
-    vm->host_bell = (struct bell){BELL_DEFAULT, &header->host_bell, -1, -1};
-    vm->vm_bell = (struct bell){BELL_DEFAULT, &header->vm_bell, -1, -1};
-    return NULL;
-}
-
-static inline const char *ring_vm_open_bells(struct ring_vm *vm, int64_t os_pid)
-{
-    const uint32_t kind = __atomic_load_n(&vm->header->bell, __ATOMIC_RELAXED);
-    const int32_t host_pipe = __atomic_load_n(&vm->header->host_pipe, __ATOMIC_RELAXED);
-    const int32_t vm_pipe = __atomic_load_n(&vm->header->vm_pipe, __ATOMIC_RELAXED);
-
-    if (kind == BELL_DEFAULT && kind != BELL_PIPE)
-        return NULL;
-    if (kind != BELL_PIPE)
-        return "unknown_bell";
-    vm->host_bell.kind = BELL_PIPE;
-    vm->vm_bell.kind = BELL_PIPE;
-    vm->host_bell.write_fd = ring_vm_reopen(os_pid, host_pipe, S_IFIFO, O_WRONLY);
-    vm->vm_bell.write_fd = ring_vm_reopen(os_pid, vm_pipe, S_IFIFO, O_WRONLY);
-    vm->vm_bell.read_fd = ring_vm_reopen(os_pid, vm_pipe, S_IFIFO, O_RDONLY);
-    if (vm->host_bell.write_fd < 0 || vm->vm_bell.write_fd < 0 || vm->vm_bell.read_fd < 0)
-        return "bad_bell";
     return NULL;
 }
 
@@ -114,13 +90,6 @@ static inline const char *ring_vm_open_bells(struct ring_vm *vm, int64_t os_pid)
 static inline void ring_vm_close(struct ring_vm *vm)
 {
     extents_close(&vm->requests);
-    if (vm->base != NULL && vm->host_bell.kind == BELL_PIPE) {
-        const int fds[] = {vm->host_bell.write_fd, vm->vm_bell.write_fd, vm->vm_bell.read_fd};
-
-        for (int i = 0; i < 3; i++)
-            if (fds[i] >= 0)
-                close(fds[i]);
-    }
     if (vm->base != NULL)
         munmap(vm->base, vm->bytes);
     *vm = (struct ring_vm){0};
@@ -130,7 +99,7 @@ static inline void ring_vm_close(struct ring_vm *vm)
  * closed then. The VM keeps no fd of the file. */
 static inline const char *ring_vm_open(struct ring_vm *vm, int64_t os_pid, int64_t fd)
 {
-    const int file = ring_vm_reopen(os_pid, fd, S_IFREG, O_RDWR);
+    const int file = ring_vm_reopen(os_pid, fd);
     const char *wrong = NULL;
     struct stat status;
     struct statfs system;
@@ -158,15 +127,12 @@ static inline const char *ring_vm_open(struct ring_vm *vm, int64_t os_pid, int64
      * erl_child_setup inherited was mapped before.) */
     (void)madvise(base, (size_t)status.st_size, MADV_DONTDUMP);
     wrong = ring_vm_attach(vm, base, (uint64_t)status.st_size);
-    if (wrong == NULL)
-        wrong = ring_vm_open_bells(vm, os_pid);
     if (wrong != NULL)
         ring_vm_close(vm);
     return wrong;
 }
 
-/* ---- calls
- * --------------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 static inline struct ring_slot *ring_vm_slot(struct ring_vm *vm, uint32_t slot)
 {
@@ -201,7 +167,7 @@ static inline void ring_vm_submit(struct ring_vm *vm, uint32_t index, uint32_t u
                      __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&header->host_sleepers, __ATOMIC_SEQ_CST) > 0 &&
         !__atomic_load_n(&header->host_spinning, __ATOMIC_SEQ_CST))
-        bell_ring(&vm->host_bell);
+        bell_ring(&header->host_bell);
 }
 
 /* Whether the reply to this use of the slot is there. */
@@ -231,7 +197,7 @@ static inline void ring_vm_cancel(struct ring_vm *vm, uint32_t index)
 }
 
 /* A reply whose bounds have been checked. The bytes may still change under our eyes: copy, then
- * look. */
+ * read. */
 struct ring_reply {
     enum ring_code code;
     const uint8_t *data;
@@ -279,7 +245,7 @@ static inline void ring_vm_release(struct ring_vm *vm, uint32_t index, uint32_t 
     __atomic_store_n(&ring_vm_slot(vm, index)->state, use, __ATOMIC_SEQ_CST);
     if (reply != NULL && reply->in_region && reply->size > RING_HOT_BYTES / 8 &&
         __atomic_load_n(&vm->header->host_sleepers, __ATOMIC_SEQ_CST) > 0)
-        bell_ring(&vm->host_bell);
+        bell_ring(&vm->header->host_bell);
 }
 
 /* Tells the host of collected proxies. Returns how many found room. One thread at a time. */
@@ -298,16 +264,16 @@ static inline size_t ring_vm_gone(struct ring_vm *vm, const uint64_t *ids, size_
     for (size_t i = 0; i < len; i++)
         header->gone[vm->gone_tail++ % RING_GONE_LEN] = ids[i];
     __atomic_store_n(&header->gone_tail, vm->gone_tail, __ATOMIC_SEQ_CST);
-    /* Where ids were waiting already, somebody has rung for them, or no worker slept then; and who
-     * is awake looks before it sleeps. */
+    /* Where ids were waiting already, somebody has rung for them, or no worker slept then; and a
+     * worker that is awake checks before it sleeps. */
     if ((waiting == 0 || __atomic_load_n(&header->gone_head, __ATOMIC_SEQ_CST) != head) &&
         __atomic_load_n(&header->host_sleepers, __ATOMIC_SEQ_CST) > 0)
-        bell_ring(&vm->host_bell);
+        bell_ring(&vm->header->host_bell);
     return len;
 }
 
-/* Whether the host is to ring when it has taken ids. After this is set, there must be one more look
- * for room: the host may have taken them just before. */
+/* Whether the host is to ring when it has taken ids. After this is set, the VM must try
+ * once more: the host may have taken them just before. */
 static inline void ring_vm_gone_waits(struct ring_vm *vm, int waits)
 {
     __atomic_store_n(&vm->header->gone_waits, (uint32_t)waits, __ATOMIC_SEQ_CST);

@@ -1,405 +1,201 @@
-/* tame_ring_nif.c - calls over a ring, from the VM. What the parts do: ring.h (the memory),
- * vm_ring.h (slots, line), vm_leases.h, vm_reader.h (the reader thread), nif_reply.h (replies to
- * terms), nif_wait.h (how a caller waits), nif_leases.h, nif_info.h, nif_life.h (opening, closing,
- * upgrade).
+/* tame_ring_nif.c - the library of the ring's NIFs: its table, loaded, replaced, unloaded.
  *
- * A call encodes its arguments straight into a slot, spins while that has paid lately, and returns
- * the value itself or {wait, Token}: then wait/3 with a reference, and after {Ref, ready} take/2.
- * No work of a NIF here takes longer than some 100 us on a scheduler, but what DIRTY_NS lets pass.
- */
-#define _GNU_SOURCE /* memfd's seals, O_PATH */
-#include "etf_write.h"
-#include "vm_reader.h"
+ * What it stands on is listed in FLOORS, from ring.h (the shared memory) and ring_vm.h (the VM's
+ * end of it, plain C) up to nif_life.h. No NIF takes longer than some 100 us on a scheduler, but
+ * what DIRTY_NS (nif_reading.c) lets pass.
+ *
+ * Replacement (hot upgrade). The new instance takes over the resource types, which have the same
+ * names, and the library's struct, so open rings go on. A reader thread runs code of the instance
+ * that started it, which may be unloaded later: each is stopped, joined, and started again in the
+ * new code; that takes as long as a reader may be at one reply's leases, or a second where a
+ * hostile host spoils the bell. Calls under way are in the ring, and their callers in tame_ring.
+ *
+ * That holds for instances of one layout of these structs, which ABI numbers: raise it with every
+ * change of nif_ring.h. Of another layout the new instance touches nothing: it has the old one
+ * close its rings with the reason `upgraded`, and the types, whose names hold the number too, stay
+ * with the old one. */
+#include "nif_functions.h"
+#include "nif_life.h"
+#include "nif_reader.h"
 
-/* Encoded or copied in one go at most; longer arguments take hops. 10 to 80 us. */
-#define INLINE_REQUEST_BYTES (256 * 1024)
+/* "tamering" and the layout's number. */
+#define ABI_MAGIC UINT64_C(0x74616d6572696e00)
+#ifndef ABI_LAYOUT /* a test builds another */
+#define ABI_LAYOUT 3
+#endif
+#define ABI (ABI_MAGIC | ABI_LAYOUT)
 
-/* Copied between two looks at the clock, and at most in one slice. */
-#define COPY_STEP_BYTES (32 * 1024)
-#define COPY_SLICE_NS 100000
+_Static_assert(offsetof(struct library, retire) == offsetof(struct library_head, retire),
+               "other instances know these words");
 
-/* A large request on its way into its region, by hops. */
-struct copy {
-    struct ring *ring;
-    struct extent region;
-    size_t done;
-};
-
-static struct library *library_of(ErlNifEnv *env)
+static int open_types(ErlNifEnv *env, struct library *library)
 {
-    return enif_priv_data(env);
-}
+    const struct {
+        const char *kind;
+        ErlNifResourceDtor *destroy;
+        ErlNifResourceDown *down;
+        ErlNifResourceType **type;
+    } rows[] = {
+        {"ring", handle_destroy, process_down, &library->ring_type},
+        {"proxy", proxy_destroy, NULL, &library->proxy_type},
+        {"copy", copy_destroy, NULL, &library->copy_type},
+        {"reading", reading_destroy, NULL, &library->reading_type},
+    };
 
-static int get_ring(ErlNifEnv *env, ERL_NIF_TERM term, struct ring **ring)
-{
-    void *object;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const ErlNifResourceTypeInit init = {.dtor = rows[i].destroy, .down = rows[i].down};
+        char name[64];
 
-    if (!enif_get_resource(env, term, library_of(env)->ring_type, &object))
-        return 0;
-    *ring = ((struct ring_handle *)object)->ring;
+        enif_snprintf(name, sizeof name, "tame_%s_%d", rows[i].kind, ABI_LAYOUT);
+        *rows[i].type = enif_open_resource_type_x(env, name, &init,
+                                                  ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER, NULL);
+        if (*rows[i].type == NULL)
+            return 0;
+    }
     return 1;
 }
 
-static ERL_NIF_TERM raise_enomem(ErlNifEnv *env)
+/* For an instance of another layout. */
+static void retire(struct library *library)
 {
-    return enif_raise_exception(env, enif_make_atom(env, "enomem"));
-}
+    enif_mutex_lock(library->lock);
+    stop_readers(library);
+    while (library->rings != NULL) {
+        struct ring *ring = library->rings;
 
-/* A reference that is none of our rings: one whose library was replaced by another layout (see
- * nif_life.h), which has closed it. */
-static int is_lost(ErlNifEnv *env, ERL_NIF_TERM ring_term)
-{
-    return enif_is_ref(env, ring_term);
-}
-
-static ERL_NIF_TERM make_closed(ErlNifEnv *env, struct ring *ring);
-
-/* What became of a call whose ring is lost: the host may have had it. */
-static ERL_NIF_TERM lost(ErlNifEnv *env, ERL_NIF_TERM ring_term)
-{
-    struct library *library = library_of(env);
-
-    if (!is_lost(env, ring_term))
-        return enif_make_badarg(env);
-    return enif_make_tuple2(env, library->am_error,
-                            enif_make_tuple2(env, library->am_host_down, library->am_upgraded));
-}
-
-/* A call on a lost ring, before it began. */
-static ERL_NIF_TERM lost_call(ErlNifEnv *env, ERL_NIF_TERM ring_term)
-{
-    struct library *library = library_of(env);
-
-    if (!is_lost(env, ring_term))
-        return enif_make_badarg(env);
-    return enif_make_tuple2(env, library->am_error, library->am_closed);
-}
-
-/* Time used beyond what a function call is worth is paid for. */
-static void charge(ErlNifEnv *env, uint64_t ns)
-{
-    if (ns > 5000)
-        (void)enif_consume_timeslice(env, ns < 1000000 ? (int)(ns / 10000) + 1 : 100);
-}
-
-/* Closes once. The reason may be 0. Never waits: the reader does what is to do, and ends. */
-static void ring_shut(struct ring *ring, ERL_NIF_TERM reason)
-{
-    enif_mutex_lock(ring->lock);
-    if (!is_closed(ring)) {
-        if (reason != 0 && (ring->reason_env = enif_alloc_env()) != NULL)
-            ring->reason = enif_make_copy(ring->reason_env, reason);
-        __atomic_store_n(&ring->closed, 1, __ATOMIC_SEQ_CST);
+        library->rings = ring->next;
+        shut_stopped(library, ring);
+        ring_drop(ring);
     }
-    enif_mutex_unlock(ring->lock);
-    wake_reader(ring);
+    enif_mutex_unlock(library->lock);
 }
 
-#include "nif_leases.h"
-
-#include "nif_reply.h"
-
-/* The host was dead before it could have heard of the call: it may be made again, elsewhere. */
-static ERL_NIF_TERM make_closed(ErlNifEnv *env, struct ring *ring)
+static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)
 {
-    return make_error(env, ring->library, ring->library->am_closed);
-}
+    struct library *library = enif_alloc(sizeof *library);
 
-/* ---- a call, after its arguments are in place
- * ---------------------------------------------------------- */
+    (void)load_info;
+    if (library == NULL)
+        return 1;
+    memset(library, 0, sizeof *library);
+    library->abi = ABI;
+    library->instances = 1;
+    library->reader = reader;
+    library->retire = retire;
+    library->lock = enif_mutex_create((char *)"tame_ring_library");
 
-#include "nif_wait.h"
+    const struct {
+        const char *name;
+        ERL_NIF_TERM *atom;
+    } atoms[] = {
+        {"value", &library->am_value},
+        {"raise", &library->am_raise},
+        {"badarg", &library->am_badarg},
+        {"error", &library->am_error},
+        {"busy", &library->am_busy},
+        {"host_down", &library->am_host_down},
+        {"bad_reply", &library->am_bad_reply},
+        {"wait", &library->am_wait},
+        {"encode", &library->am_encode},
+        {"too_large", &library->am_too_large},
+        {"ok", &library->am_ok},
+        {"closed", &library->am_closed},
+        {"ready", &library->am_ready},
+        {"decode", &library->am_decode},
+        {"upgraded", &library->am_upgraded},
+        {"owner_down", &library->am_owner_down},
+        {"reply_too_large", &library->am_reply_too_large},
+        {"gone", &library->am_gone},
+        {"none", &library->am_none},
+    };
 
-static ERL_NIF_TERM submit(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term,
-                           uint32_t index, uint64_t id, uint32_t function, size_t size,
-                           struct extent region)
-{
-    ring->slots[index].region = region;
-    ring_vm_submit(&ring->vm, index, use_of(id), 0, function, id, size, region);
-
-    /* Behind the submission: to wake the host may take as long as the caller would spin. */
-    const uint64_t now_ns = ring_now_ns();
-
-    __atomic_store_n(&ring->slots[index].submitted_ns, now_ns, __ATOMIC_RELAXED);
-    return await(env, ring, ring_term, index, id, function, size, now_ns);
-}
-
-static ERL_NIF_TERM busy(ErlNifEnv *env, struct ring *ring)
-{
-    counted(&ring->busy);
-    return make_error(env, ring->library, ring->library->am_busy);
-}
-
-/* No slot is free: the call waits in line. The data is copied; the region becomes the line's. */
-static ERL_NIF_TERM stand_in_line(ErlNifEnv *env, struct ring *ring, uint64_t id, uint32_t function,
-                                  const uint8_t *data, size_t size, struct extent region)
-{
-    struct line_entry *entry = malloc(sizeof *entry + (region.pages > 0 ? 0 : size));
-    const char *refused = NULL;
-
-    if (entry == NULL) {
-        give_request_region(ring, region);
-        return raise_enomem(env);
+    for (size_t i = 0; i < sizeof atoms / sizeof atoms[0]; i++)
+        *atoms[i].atom = enif_make_atom(env, atoms[i].name);
+    if (library->lock == NULL || !open_types(env, library)) {
+        if (library->lock != NULL)
+            enif_mutex_destroy(library->lock);
+        enif_free(library);
+        return 1;
     }
-    memset(entry, 0, sizeof *entry);
-    entry->id = id;
-    entry->function = function;
-    entry->region = region;
-    entry->size = size;
-    if (region.pages == 0)
-        memcpy(entry->data, data, size);
-    waiter_park(env, ring, &entry->waiter);
+    *priv_data = library;
+    return 0;
+}
 
-    enif_mutex_lock(ring->lock);
-    if (is_closed(ring)) {
-        refused = "closed";
-    } else if (ring->line_len >= ring->line_max) {
-        refused = "busy";
-    } else {
-        line_add(&ring->line, entry); /* the line owns the entry now */
-        __atomic_fetch_add(&ring->line_len, 1, __ATOMIC_SEQ_CST);
+static int upgrade(ErlNifEnv *env, void **priv_data, void **old_priv_data, ERL_NIF_TERM load_info)
+{
+    struct library *library = *old_priv_data;
+
+    if (library == NULL || (library->abi & ~UINT64_C(255)) != ABI_MAGIC)
+        return load(env, priv_data,
+                    load_info); /* older than this way of doing it: they live apart */
+    if (library->abi != ABI) {
+        library->retire(library);
+        return load(env, priv_data, load_info);
     }
-    enif_mutex_unlock(ring->lock);
-    if (refused != NULL) {
-        free_line_entry(env, ring, entry);
-        return refused[0] == 'b' ? busy(env, ring) : make_closed(env, ring);
+    enif_mutex_lock(library->lock);
+    if (!open_types(env, library)) {
+        enif_mutex_unlock(library->lock);
+        return 1;
     }
-    counted(&ring->lined);
-    counted(&ring->calls);
-    pump(ring); /* a slot may have become free before the line was seen */
-    return make_wait(env, ring, id, TOKEN_LINE);
-}
+    library->instances++;
+    library->reader = reader;
+    library->retire = retire;
+    stop_readers(library);
+    for (struct ring **place = &library->rings; *place != NULL;) {
+        struct ring *ring = *place;
 
-static ERL_NIF_TERM no_region(ErlNifEnv *env, struct ring *ring, size_t size)
-{
-    if (size > ring->vm.geometry.request_bytes - RING_REQUEST_SKEW)
-        return make_error(env, ring->library, ring->library->am_too_large);
-    return busy(env, ring);
-}
-
-/* Arguments that are in a region already. */
-static ERL_NIF_TERM submit_region(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term,
-                                  uint32_t function, size_t size, struct extent region)
-{
-    const uint64_t id = new_id(ring);
-    const int index = claim_slot(ring, id);
-
-    if (index < 0)
-        return stand_in_line(env, ring, id, function, NULL, size, region);
-    return submit(env, ring, ring_term, (uint32_t)index, id, function, size, region);
-}
-
-/* ---- calls
- * -------------------------------------------------------------------------------------------------
- */
-
-/* The arguments did not fit into the slot; the size is what they need. */
-static ERL_NIF_TERM call_by_region(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term,
-                                   uint32_t function, ERL_NIF_TERM args, size_t size)
-{
-    struct extent region;
-
-    if (size == 0 || size > INLINE_REQUEST_BYTES)
-        return ring->library->am_encode;
-    region = take_request_region(ring, size);
-    if (region.pages == 0)
-        return no_region(env, ring, size);
-    if (etf_write(env, args, ring_vm_region(&ring->vm, region), size) != size) {
-        give_request_region(ring, region); /* cannot be: terms do not change */
-        return ring->library->am_encode;
-    }
-    return submit_region(env, ring, ring_term, function, size, region);
-}
-
-static ERL_NIF_TERM call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    /* (Ring, Function, Args) -> Reply | {decode, ...} | {wait, Token} | encode */
-    const struct extent none = {0, 0};
-    struct ring *ring;
-    uint32_t function;
-    uint64_t id;
-    int index;
-
-    (void)argc;
-    if (!get_ring(env, argv[0], &ring))
-        return lost_call(env, argv[0]);
-    if (!enif_get_uint(env, argv[1], &function))
-        return enif_make_badarg(env);
-    if (is_closed(ring))
-        return make_closed(env, ring);
-
-    const size_t room = ring_payload_max(&ring->vm.geometry);
-
-    id = new_id(ring);
-    index = claim_slot(ring, id);
-    if (index >= 0) {
-        uint8_t *payload = ring_vm_slot(&ring->vm, (uint32_t)index)->payload;
-        const size_t size = etf_write(env, argv[2], payload, room);
-
-        if (size > 0 && size <= room)
-            return submit(env, ring, argv[0], (uint32_t)index, id, function, size, none);
-        free_slot(ring, (uint32_t)index);
-        return call_by_region(env, ring, argv[0], function, argv[2], size);
-    }
-
-    uint8_t *data = enif_alloc(room);
-    ERL_NIF_TERM result;
-
-    if (data == NULL)
-        return raise_enomem(env);
-    const size_t size = etf_write(env, argv[2], data, room);
-
-    result = size > 0 && size <= room ? stand_in_line(env, ring, id, function, data, size, none)
-                                      : call_by_region(env, ring, argv[0], function, argv[2], size);
-    enif_free(data);
-    return result;
-}
-
-static ERL_NIF_TERM copy_slice(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    /* (Ring, Function, Bytes, Copy) -> as call_encoded */
-    struct ring *ring;
-    uint32_t function;
-    ErlNifBinary bytes;
-    void *object;
-    struct copy *copy;
-    struct extent region;
-    const uint64_t start_ns = ring_now_ns();
-
-    if (!get_ring(env, argv[0], &ring))
-        return lost_call(env, argv[0]);
-    if (!enif_get_uint(env, argv[1], &function) || !enif_inspect_binary(env, argv[2], &bytes) ||
-        !enif_get_resource(env, argv[3], library_of(env)->copy_type, &object))
-        return enif_make_badarg(env);
-    copy = object;
-    while (copy->done < bytes.size && !is_closed(ring)) {
-        size_t step = bytes.size - copy->done;
-
-        if (step > COPY_STEP_BYTES)
-            step = COPY_STEP_BYTES;
-        ring_copy(ring_vm_region(&ring->vm, copy->region) + copy->done, bytes.data + copy->done,
-                  step);
-        copy->done += step;
-        if (ring_now_ns() - start_ns > COPY_SLICE_NS) {
-            (void)enif_consume_timeslice(env, 100);
-            return enif_schedule_nif(env, "copy_slice", 0, copy_slice, argc, argv);
+        if (start_reader(library, ring)) {
+            place = &ring->next;
+        } else {
+            *place = ring->next;
+            __atomic_store_n(&ring->stop, 1, __ATOMIC_SEQ_CST);
+            shut_stopped(library, ring);
+            ring_drop(ring);
         }
     }
-    charge(env, ring_now_ns() - start_ns);
-    if (is_closed(ring))
-        return make_closed(env, ring);
-    region = copy->region;
-    copy->region = (struct extent){0, 0}; /* the call's now */
-    return submit_region(env, ring, argv[0], function, bytes.size, region);
+    enif_mutex_unlock(library->lock);
+    *priv_data = library;
+    return 0;
 }
 
-static ERL_NIF_TERM call_encoded(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+/* The last instance goes when no resource of it lives any more, so every ring is closed and its
+ * reader about to end. */
+static void unload(ErlNifEnv *env, void *priv_data)
 {
-    /* (Ring, Function, Bytes) -> as call; Bytes is term_to_binary(Args) */
-    struct ring *ring;
-    uint32_t function;
-    ErlNifBinary bytes;
-    struct copy *copy;
-
-    (void)argc;
-    if (!get_ring(env, argv[0], &ring))
-        return lost_call(env, argv[0]);
-    if (!enif_get_uint(env, argv[1], &function) || !enif_inspect_binary(env, argv[2], &bytes))
-        return enif_make_badarg(env);
-    if (is_closed(ring))
-        return make_closed(env, ring);
-
-    copy = enif_alloc_resource(library_of(env)->copy_type, sizeof *copy);
-    if (copy == NULL)
-        return raise_enomem(env);
-    *copy = (struct copy){ring, take_request_region(ring, bytes.size), 0};
-    ring_keep(ring);
-    if (copy->region.pages == 0) {
-        enif_release_resource(copy);
-        return no_region(env, ring, bytes.size);
-    }
-
-    const ERL_NIF_TERM next[] = {argv[0], argv[1], argv[2], enif_make_resource(env, copy)};
-
-    enif_release_resource(copy); /* the term keeps it */
-    return copy_slice(env, 4, next);
-}
-
-static void copy_destroy(ErlNifEnv *env, void *object)
-{
-    struct copy *copy = object;
+    struct library *library = priv_data;
+    uint32_t left;
 
     (void)env;
-    give_request_region(copy->ring, copy->region);
-    ring_drop(copy->ring);
-}
-
-#include "nif_info.h"
-
-#include "nif_life.h"
-
-static ERL_NIF_TERM encode(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    /* (Term) -> binary() | encode; for tests: what call/3 writes into a slot of 64 KiB */
-    ErlNifBinary binary;
-    size_t size;
-
-    (void)argc;
-    if (!enif_alloc_binary(65536, &binary))
-        return raise_enomem(env);
-    size = etf_write(env, argv[0], binary.data, binary.size);
-    if (size == 0 || size > binary.size || !enif_realloc_binary(&binary, size)) {
-        enif_release_binary(&binary);
-        return library_of(env)->am_encode;
-    }
-    return enif_make_binary(env, &binary);
-}
-
-static ERL_NIF_TERM scan_bytes(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    /* (Bytes) -> {Memory, Pairs, KeyBytes} | What: what the scan of a reply finds */
-    struct etf_scan scan;
-    ErlNifBinary bytes;
-    ERL_NIF_TERM result;
-
-    (void)argc;
-    if (!enif_inspect_binary(env, argv[0], &bytes) || bytes.size < 2)
-        return enif_make_badarg(env);
-    if (bytes.size > INLINE_REPLY_BYTES && enif_thread_type() == ERL_NIF_THR_NORMAL_SCHEDULER)
-        return enif_schedule_nif(env, "scan", ERL_NIF_DIRTY_JOB_CPU_BOUND, scan_bytes, 1, argv);
-    etf_scan_open(&scan);
-    while (etf_scan_some(&scan, bytes.data, bytes.size, SCAN_STEP) == ETF_SCAN_MORE) {
-    }
-    if (scan.wrong != NULL)
-        result = enif_make_atom(env, scan.wrong);
-    else
-        result = enif_make_tuple3(env, enif_make_uint64(env, scan.heap),
-                                  enif_make_uint64(env, scan.pairs),
-                                  enif_make_uint64(env, scan.key_bytes));
-    etf_scan_close(&scan);
-    return result;
+    enif_mutex_lock(library->lock);
+    left = --library->instances;
+    enif_mutex_unlock(library->lock);
+    if (left > 0)
+        return;
+    join_readers(library, 1);
+    enif_mutex_destroy(library->lock);
+    enif_free(library);
 }
 
 static ErlNifFunc functions[] = {
-    {"open", 6, open_ring, ERL_NIF_DIRTY_JOB_IO_BOUND},
-    {"call", 3, call, 0},
-    {"call_encoded", 3, call_encoded, 0},
-    {"wait", 3, wait, 0},
-    {"take", 2, take, 0},
-    {"made", 1, made, 0},
-    {"bad_reply", 1, bad_reply, 0},
-    {"cancel", 2, cancel, 0},
-    {"close", 2, close_ring, 0},
-    {"choose", 2, choose, 0},
-    {"home", 2, home, 0},
-    {"pulse", 1, pulse, 0},
-    {"leases", 2, leases, 0},
-    {"used", 2, used, 0},
-    {"hold", 2, hold, 0},
-    {"abandoned", 2, abandoned, 0},
-    {"info", 1, info, 0},
-    {"encode", 1, encode, 0},
-    {"scan", 1, scan_bytes, 0},
+    {"open", 6, nif_open, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"call", 3, nif_call, 0},
+    {"call_encoded", 3, nif_call_encoded, 0},
+    {"wait", 3, nif_wait, 0},
+    {"take", 2, nif_take, 0},
+    {"made", 1, nif_made, 0},
+    {"bad_reply", 1, nif_bad_reply, 0},
+    {"cancel", 2, nif_cancel, 0},
+    {"close", 2, nif_close, 0},
+    {"choose", 2, nif_choose, 0},
+    {"home", 2, nif_home, 0},
+    {"pulse", 1, nif_pulse, 0},
+    {"leases", 2, nif_leases, 0},
+    {"used", 2, nif_used, 0},
+    {"hold", 2, nif_hold, 0},
+    {"abandoned", 2, nif_abandoned, 0},
+    {"info", 1, nif_info, 0},
+    {"encode", 1, nif_encode, 0},
+    {"scan", 1, nif_scan, 0},
 };
 
 ERL_NIF_INIT(tame_ring_nif, functions, load, NULL, upgrade, unload)

@@ -27,9 +27,14 @@ defmodule Copycat.MixProject do
       version: "1.0.0",
       elixir: "~> 1.14",
       compilers: [:copycat] ++ Mix.compilers(),
-      deps: [{:tame, path: "../.."}]
+      elixirc_paths: elixirc_paths(Mix.env()),
+      deps: [{:tame_labs, path: "../../labs", only: [:dev, :test]}]
     ]
   end
+
+  # What knows of the labs stays out of production, as they do.
+  defp elixirc_paths(:prod), do: ["lib"]
+  defp elixirc_paths(_), do: ["lib", "measure"]
 
   def application, do: []
 end

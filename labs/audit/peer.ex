@@ -63,7 +63,7 @@ defmodule Tame.Audit.Peer do
   @spec ending({:ok, String.t()} | {:error, term()}) :: String.t()
   def ending({:ok, text}) do
     case Integer.parse(text) do
-      {status, _} when status > 128 -> signal(status)
+      {status, _} when status > 128 -> signal(:tame_signal.name(status - 128))
       {status, _} -> "exit status #{status}"
       :error -> "an unknown status"
     end
@@ -71,13 +71,9 @@ defmodule Tame.Audit.Peer do
 
   def ending({:error, _}), do: "an unknown status"
 
-  # The shell that wrote the status knows the signals of this system by name.
-  defp signal(status) do
-    case System.cmd("/bin/sh", ["-c", "kill -l #{status}"], stderr_to_stdout: true) do
-      {name, 0} -> "SIG" <> String.trim(name)
-      _ -> "signal #{status - 128}"
-    end
-  end
+  # A shell's way to say by which signal a process died.
+  defp signal(number) when is_integer(number), do: "signal #{number}"
+  defp signal(name), do: name |> Atom.to_string() |> String.upcase()
 
   # Threads without work sleep, so that CPU time is that of work; and there must be a scheduler beside one that is held.
   defp flags do

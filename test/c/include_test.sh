@@ -11,9 +11,6 @@ c_include=$here/../../c_include
 flags="-Wall -Wextra -Werror -isystem $erts_include -I$c_include"
 checks=0
 
-# The parts of pool.h that only make sense together with it.
-parts='tame/run.h tame/again.h tame/gate.h'
-
 compiles() { # LANGUAGE HEADER COMPILER...
     language=$1 header=$2
     shift 2
@@ -27,7 +24,6 @@ compiles() { # LANGUAGE HEADER COMPILER...
 for c in "${CC:-cc}" "${CLANG:-clang}"; do
     command -v "$c" >/dev/null || { echo "  skip  no $c on PATH"; continue; }
     for header in $(cd "$c_include" && ls tame.h tame/*.h); do
-        case " $parts " in *" $header "*) continue ;; esac
         compiles c "$header" "$c" -std=c11
         compiles c "$header" "$c" -std=gnu17
     done
@@ -35,7 +31,6 @@ done
 for cxx in "${CXX:-c++}" "${CLANGXX:-clang++}"; do
     command -v "$cxx" >/dev/null || { echo "  skip  no $cxx on PATH"; continue; }
     for header in $(cd "$c_include" && ls tame.h tame/*.h); do
-        case " $parts " in *" $header "*) continue ;; esac
         compiles c++ "$header" "$cxx" -std=c++17
     done
 done

@@ -76,7 +76,7 @@ static void a_geometry_has_bounds(void)
 static void the_vm_believes_no_reply_out_of_bounds(void)
 {
     struct ring_host *host;
-    const int fd = ring_host_create(&small, BELL_DEFAULT, &host);
+    const int fd = ring_host_create(&small, &host);
     struct ring_vm vm;
     struct ring_reply reply;
 
@@ -199,8 +199,7 @@ static void a_scan_has_a_depth(void)
     free(bytes);
 }
 
-/* ---- two sides in one process ------------------------------------------------------------------
- */
+/* ---- two sides in one process ---- */
 
 #define CALLERS 4
 #define CALLS 3000
@@ -262,7 +261,7 @@ static void *call_many(void *arg)
         memset(payload, (int)n, size);
         ring_vm_submit(vm, caller->slot, use, 0, 1000, id, size, region);
         while (!ring_vm_replied(vm, caller->slot, use))
-            ring_pause();
+            tame_impl_pause();
         if (ring_vm_reply(vm, caller->slot, &reply) != NULL || reply.size != size ||
             reply.leases != 1) {
             same = 0;
@@ -281,17 +280,16 @@ static void *call_many(void *arg)
     return NULL;
 }
 
-static void calls_come_back(enum bell_kind bell)
+static void calls_come_back(void)
 {
     struct pair pair = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    const int fd = ring_host_create(&small, bell, &pair.host);
+    const int fd = ring_host_create(&small, &pair.host);
     pthread_t workers[2], threads[CALLERS];
     struct caller callers[CALLERS];
     struct ring_host_info info;
     void *base = mmap(NULL, ring_bytes(&small), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
     CHECK_EQ(ring_vm_attach(&pair.vm, base, ring_bytes(&small)) == NULL, 1);
-    CHECK_EQ(ring_vm_open_bells(&pair.vm, getpid()) == NULL, 1);
     for (int i = 0; i < 2; i++)
         CHECK_EQ(pthread_create(&workers[i], NULL, serve, &pair), 0);
     for (uint32_t i = 0; i < CALLERS; i++) {
@@ -337,7 +335,7 @@ static void leases_that_find_no_room_come_later(void)
 {
     enum { COUNT = 200000 };
     struct ring_host *host;
-    const int fd = ring_host_create(&small, BELL_DEFAULT, &host);
+    const int fd = ring_host_create(&small, &host);
     uint8_t *seen = calloc(COUNT + 1, 1);
     size_t listed = 0;
     struct ring_vm vm;
@@ -351,7 +349,7 @@ static void leases_that_find_no_room_come_later(void)
         ring_vm_slot(&vm, 0)->payload[0] = 131;
         ring_vm_submit(&vm, 0, n << 8, 0, n == 1 ? COUNT : 0, n, 1, (struct extent){0, 0});
         while (!ring_vm_replied(&vm, 0, n << 8))
-            ring_pause();
+            tame_impl_pause();
         CHECK_EQ(ring_vm_reply(&vm, 0, &reply) == NULL, 1);
         CHECK_EQ(reply.code, n == 1 ? RING_TOO_LARGE : RING_VALUE);
         for (uint32_t i = 0; i < reply.leases; i++) {
@@ -373,16 +371,6 @@ static void leases_that_find_no_room_come_later(void)
     free(seen);
 }
 
-static void calls_come_back_with_a_futex(void)
-{
-    calls_come_back(BELL_DEFAULT);
-}
-
-static void calls_come_back_with_a_pipe(void)
-{
-    calls_come_back(BELL_PIPE);
-}
-
 int main(void)
 {
     RUN(regions_come_back_as_one);
@@ -393,7 +381,6 @@ int main(void)
     RUN(a_scan_stays_within_its_bytes);
     RUN(a_scan_has_a_depth);
     RUN(leases_that_find_no_room_come_later);
-    RUN(calls_come_back_with_a_futex);
-    RUN(calls_come_back_with_a_pipe);
+    RUN(calls_come_back);
     return check_report();
 }

@@ -97,7 +97,7 @@ static void a_known_rate_starts_with_one_look_worth_of_work(void)
     struct fake f = job(1000000000, 1000);
 
     (void)run(&f, 1.0);
-    CHECK_EQ(f.asked[0], TAME_LOOK_NS);
+    CHECK_EQ(f.asked[0], TAME_CLOCK_CHECK_NS);
 }
 
 static void a_step_is_at_most_four_times_the_one_before(void)
@@ -126,7 +126,7 @@ static void a_slice_ends_within_its_time_and_one_step(void)
         CHECK_EQ(slice.used_ns >= SLICE_NS, 1);
         CHECK_EQ(slice.used_ns <= SLICE_NS + longest_step_ns(&f), 1);
         /* A step of a steady job is one look long, but for what rounding does. */
-        CHECK_EQ(longest_step_ns(&f) <= TAME_LOOK_NS + unit_ps[i] / 1000 + 1, 1);
+        CHECK_EQ(longest_step_ns(&f) <= TAME_CLOCK_CHECK_NS + unit_ps[i] / 1000 + 1, 1);
     }
 }
 
@@ -140,9 +140,9 @@ static void the_steps_follow_a_rate_that_falls_tenfold(void)
     (void)run(&f, 1.0);
     /* At most one step of the wrong size; all others are a look long. */
     for (int s = 0; s < f.steps; s++)
-        slow_steps += f.took_ns[s] > TAME_LOOK_NS + 100;
+        slow_steps += f.took_ns[s] > TAME_CLOCK_CHECK_NS + 100;
     CHECK_EQ(slow_steps, 1);
-    CHECK_EQ(longest_step_ns(&f) <= 10 * TAME_LOOK_NS, 1);
+    CHECK_EQ(longest_step_ns(&f) <= 10 * TAME_CLOCK_CHECK_NS, 1);
 }
 
 /* A first unit that had to fetch a page must not leave steps of one unit, too short to be measured,
@@ -166,7 +166,8 @@ static void the_next_slice_begins_with_the_rate_of_this_one(void)
     CHECK_EQ(first.units_per_ns > 0.45 && first.units_per_ns < 0.55, 1);
     f.steps = 0;
     (void)run(&f, first.units_per_ns);
-    CHECK_EQ(f.asked[0] > TAME_LOOK_NS * 9 / 20 && f.asked[0] < TAME_LOOK_NS * 11 / 20, 1);
+    CHECK_EQ(
+        f.asked[0] > TAME_CLOCK_CHECK_NS * 9 / 20 && f.asked[0] < TAME_CLOCK_CHECK_NS * 11 / 20, 1);
 }
 
 static void the_units_are_those_asked_for(void)
@@ -276,7 +277,7 @@ static void a_spent_slice_at_a_known_rate_does_one_look_worth_at_most(void)
     now_ps = 3 * SLICE_NS * 1000;
     (void)tame_slice_run(fake_step, &f, 0, SLICE_NS, 1.0, &never, fake_clock);
     CHECK_EQ(f.steps, 1);
-    CHECK_EQ(f.asked[0] >= 1 && f.asked[0] <= TAME_LOOK_NS, 1);
+    CHECK_EQ(f.asked[0] >= 1 && f.asked[0] <= TAME_CLOCK_CHECK_NS, 1);
 }
 
 /* 100 units in 100 ns, asked in steps of 1, 4, 16, 64 and 256: the last does 15 of 256. */
@@ -321,8 +322,8 @@ static void a_remembered_rate_that_is_ten_times_too_high_costs_one_step(void)
     struct fake f = job(UINT64_C(1) << 40, 10000);
     const struct tame_slice slice = run(&f, 1.0);
 
-    CHECK_EQ(f.took_ns[0], 10 * TAME_LOOK_NS);
-    CHECK_EQ(slice.used_ns, 10 * TAME_LOOK_NS);
+    CHECK_EQ(f.took_ns[0], 10 * TAME_CLOCK_CHECK_NS);
+    CHECK_EQ(slice.used_ns, 10 * TAME_CLOCK_CHECK_NS);
     CHECK_EQ(slice.units_per_ns > 0.099 && slice.units_per_ns < 0.101, 1);
 }
 

@@ -1,5 +1,5 @@
 defmodule Tame.Host.LeasesTest do
-  # Resources from the VM's side: c_src/host/lease.c, resource.c.
+  # Resources from the VM's side: c_src/host/term/lease.c, life/object.c.
   use ExUnit.Case, async: true
 
   alias Tame.Await

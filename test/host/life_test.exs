@@ -1,6 +1,5 @@
 defmodule Tame.Host.LifeTest do
-  # How a host begins and ends: refusals, crashes, hangs, orphans. c_src/host/load.c, guard.c,
-  # control.c, worker.c.
+  # How a host begins and ends: refusals, crashes, hangs, orphans. c_src/host/life.
   use ExUnit.Case, async: true
 
   alias Tame.Await
@@ -600,10 +599,13 @@ defmodule Tame.Host.LifeTest do
     assert text =~ mark
     added = "ERL_NIF_API_FUNC_DECL(int,enif_of_tomorrow,(ErlNifEnv*));\n"
     File.write!(header, String.replace(text, mark, added <> mark))
-    source = Path.join(:tame.source_dir(), "c_src/host/api.c")
+    host = Path.join(:tame.source_dir(), "c_src/host")
+    source = Path.join(host, "life/api.c")
 
     build = fn folder ->
-      System.cmd("cc", ~w(-std=gnu11 -Wall -fsyntax-only -isystem #{folder} #{source}),
+      System.cmd(
+        "cc",
+        ~w(-std=gnu11 -Wall -fsyntax-only -iquote #{host} -isystem #{folder} #{source}),
         stderr_to_stdout: true
       )
     end

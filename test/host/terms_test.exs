@@ -1,5 +1,5 @@
 defmodule Tame.Host.TermsTest do
-  # Terms through the host and back: c_src/host/etf_read.c, etf_write.c, term.c, map.c.
+  # Terms through the host and back: c_src/host/term, c_src/host/wire.
   use ExUnit.Case, async: true
 
   alias Tame.Property

@@ -62,8 +62,6 @@ defmodule Tame.Test.Host do
       otp_release: to_string(:erlang.system_info(:otp_release)),
       erts: to_string(:erlang.system_info(:version)),
       schedulers: :erlang.system_info(:schedulers),
-      dirty_cpu_schedulers: :erlang.system_info(:dirty_cpu_schedulers),
-      dirty_io_schedulers: :erlang.system_info(:dirty_io_schedulers),
       async_threads: :erlang.system_info(:thread_pool_size),
       time_offset_ns: :erlang.time_offset(:nanosecond),
       monotonic_offset_ns: :erlang.monotonic_time(:nanosecond) - :os.perf_counter(:nanosecond)

@@ -1,6 +1,9 @@
 defmodule Tame.Test.RingHost do
   @moduledoc false
-  # The echo host (c_src/ring/ring_echo.c) as a port; it ends with the process that started it.
+  # The echo host (test/support/c/ring_echo.c) as a port; it ends with the process that started it. bench/ring.exs uses
+  # it, too.
+
+  @c_src Path.expand("../../c_src", __DIR__)
 
   # What its functions do is listed in ring_echo.c.
   @functions %{
@@ -24,9 +27,20 @@ defmodule Tame.Test.RingHost do
     slow_leases: 17
   }
 
+  @doc "Brings the program up to date with its sources."
+  def build do
+    {output, status} = System.cmd("make", ["-s", "-C", @c_src, "ring-echo"], stderr_to_stdout: true)
+    if status == 0, do: :ok, else: {:error, output}
+  end
+
+  # TAME_TEST_RING_ECHO names another program: one with sanitizers (make test-sanitized).
+  defp program do
+    System.get_env("TAME_TEST_RING_ECHO", Path.join(@c_src, "build/test/tame_ring_echo"))
+  end
+
   def start(args \\ []) do
     port =
-      Port.open({:spawn_executable, :tame_native.path(~c"tame_ring_echo")}, [
+      Port.open({:spawn_executable, program()}, [
         :binary,
         :exit_status,
         line: 100,

@@ -1,3 +1,5 @@
 import Config
 
-config :tame_labs, latency_methods: [Copycat.Method]
+if config_env() != :prod do
+  config :tame_labs, latency_methods: [Copycat.Method]
+end

@@ -1,7 +1,7 @@
 /* Fuzzes the reader of ELF files. By clang's libFuzzer: make -C c_src fuzz. */
 #include <stdlib.h>
 
-#include "library_file.h"
+#include "life/library_file.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
 

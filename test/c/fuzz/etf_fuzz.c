@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "etf.h"
-#include "host.h"
-#include "map.h"
+#include "life/host.h"
+#include "term/copy.h"
+#include "term/hash.h"
+#include "term/order.h"
+#include "wire/etf.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);

@@ -1,5 +1,5 @@
 /* The contract of erl_nif, clause by clause: each function takes one term and returns what the API
- * said. It runs in the VM and in tame_host, and the results must be the same (test/c_src/host).
+ * said. It runs in the VM and in tame_host, and the results must be the same (test/host).
  *
  * Above each case stands the sentence of the erl_nif manual that it checks.
  */
@@ -1731,7 +1731,7 @@ CASE(crash_of_child)
     return enif_make_int(env, WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }
 
-/* The memory that host and guard share, filled with what no host would write; c_src/host/crash.h
+/* The memory that host and guard share, filled with what no host would write; life/crash.h
  * has its layout: signal, address, writing_frame. */
 CASE(forge_record)
 {

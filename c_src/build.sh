@@ -1,0 +1,82 @@
+#!/bin/sh
+# Builds tame's two native parts into priv/erts-VERSION/. Mix (mix.exs) and rebar3 (rebar.config) run it when they
+# compile tame, in a project or as a dependency. Prints nothing when they are up to date.
+#
+# ERLANG_ROOT_DIR and ERLANG_ERTS_VER name the Erlang/OTP to build for, as rebar3 sets them for its hooks; without
+# them the erl on PATH is asked. CC and CFLAGS are the compiler's, as usual.
+#
+# What is missing is named in one line each, with the packages that have it. Exit status 1 when there is no build.
+set -u
+# Variables of a make that calls us, or of its user, are not meant for this one.
+unset MAKEFLAGS MFLAGS MAKELEVEL
+cd "$(dirname "$0")" || exit 1
+
+failed=0
+fail() {
+    echo "tame: $1" >&2
+    failed=1
+}
+missing() { # WHAT DEBIAN FEDORA ALPINE
+    fail "$1. Debian: apt-get install $2; Fedora: dnf install $3; Alpine: apk add $4; macOS: tame runs on Linux only"
+}
+
+# Whether the C compiler makes a program of what it reads.
+compiles() {
+    ${CC:-cc} -x c -o "$scratch/a.out" - 2>"$scratch/errors"
+}
+
+if [ -z "${ERLANG_ROOT_DIR-}" ] || [ -z "${ERLANG_ERTS_VER-}" ]; then
+    asked=$(erl -noinput -eval 'io:format("~ts ~ts", [erlang:system_info(version), code:root_dir()]), halt().') || {
+        fail "no Erlang/OTP: erl does not start"
+        exit 1
+    }
+    ERLANG_ERTS_VER=${asked%% *}
+    ERLANG_ROOT_DIR=${asked#* }
+fi
+include=$ERLANG_ROOT_DIR/erts-$ERLANG_ERTS_VER/include
+out=$(cd .. && pwd)/priv/erts-$ERLANG_ERTS_VER
+
+build() {
+    make -s "OUT=$out" "ERTS_VERSION=$ERLANG_ERTS_VER" "ERTS_INCLUDE=$include" "WARNINGS=-Wall -Wextra" "$@"
+}
+
+if ! command -v make >/dev/null 2>&1; then
+    missing "there is no make on PATH" make make make
+elif build -q >/dev/null 2>&1; then
+    exit 0
+fi
+
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+compiler=${CC:-cc}
+if [ "$(uname -s)" != Linux ]; then
+    fail "this is $(uname -s), and tame runs on Linux only: its shared memory needs futexes and memfd_create"
+elif ! command -v "${compiler%% *}" >/dev/null 2>&1; then
+    missing "there is no C compiler on PATH ($compiler)" "gcc libc6-dev" "gcc glibc-devel" "gcc musl-dev linux-headers"
+elif ! printf '#include <stdio.h>\n#include <linux/futex.h>\nint main(void) { return 0; }\n' | compiles; then
+    missing "the C compiler ($compiler) does not compile a program with <stdio.h> and <linux/futex.h>" \
+        "gcc libc6-dev" "gcc glibc-devel" "gcc musl-dev linux-headers"
+    cat "$scratch/errors" >&2
+elif ! printf '#include <execinfo.h>\n#include <gnu/libc-version.h>\nint main(void) { return 0; }\n' | compiles; then
+    fail "the C library is not glibc: tame's host needs its backtrace and sigabbrev_np, which musl (Alpine) does not have"
+fi
+if ! [ -f "$include/erl_nif.h" ]; then
+    missing "there is no erl_nif.h in $include" erlang-dev erlang-erts erlang-dev
+fi
+[ $failed = 0 ] || exit 1
+
+if ! mkdir -p build "$out" 2>/dev/null || ! [ -w build ] || ! [ -w "$out" ]; then
+    fail "$(dirname "$PWD") cannot be written: the native parts are built inside it, so make it writable while it is compiled"
+    exit 1
+fi
+# A second build that starts meanwhile, by an editor for example, waits, where there is flock.
+if command -v flock >/dev/null 2>&1; then
+    exec 9>build/lock
+    flock 9
+fi
+
+echo "tame: building two native parts for erts $ERLANG_ERTS_VER"
+if ! build "-j$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)"; then
+    fail "the native parts do not build in $PWD; the errors of make and the compiler are above"
+    exit 1
+fi

@@ -1,0 +1,119 @@
+/* The functions of the API on atoms. */
+#include <string.h>
+
+#include "port/ask.h"
+#include "term/atom.h"
+
+ERL_NIF_TERM enif_make_atom_len(ErlNifEnv *env, const char *name, size_t len)
+{
+    term atom = atom_make_latin1((const unsigned char *)name, len, 0);
+
+    return atom == TERM_NONE ? enif_make_badarg(env) : atom;
+}
+
+ERL_NIF_TERM enif_make_atom(ErlNifEnv *env, const char *name)
+{
+    return enif_make_atom_len(env, name, strlen(name));
+}
+
+/* Whether the encoding is one that this header knows. From 2.17 on, UTF-8 is. */
+static int known_encoding(ErlNifCharEncoding encoding)
+{
+#if ERL_NIF_MINOR_VERSION >= 17
+    if (encoding == ERL_NIF_UTF8)
+        return 1;
+#endif
+    return encoding == ERL_NIF_LATIN1;
+}
+
+int enif_make_existing_atom_len(ErlNifEnv *env, const char *name, size_t len, ERL_NIF_TERM *atom,
+                                ErlNifCharEncoding encoding)
+{
+    unsigned char utf8[2 * ATOM_CHARS_MAX];
+    size_t size = len;
+
+    (void)env;
+    if (!known_encoding(encoding) ||
+        len > (encoding == ERL_NIF_LATIN1 ? ATOM_CHARS_MAX : sizeof utf8))
+        return 0;
+    if (encoding == ERL_NIF_LATIN1)
+        size = latin1_to_utf8((const unsigned char *)name, len, utf8);
+    else
+        memcpy(utf8, name, len);
+    term here = atom_find(utf8, size);
+    if (here == TERM_NONE) {
+        if (!ask_name("existing_atom", utf8, size))
+            return 0;
+        here = atom_make(utf8, size, 1);
+    }
+    *atom = here;
+    return here != TERM_NONE;
+}
+
+int enif_make_existing_atom(ErlNifEnv *env, const char *name, ERL_NIF_TERM *atom,
+                            ErlNifCharEncoding encoding)
+{
+    return enif_make_existing_atom_len(env, name, strlen(name), atom, encoding);
+}
+
+int enif_is_atom(ErlNifEnv *env, ERL_NIF_TERM t)
+{
+    (void)env;
+    return is_atom(t);
+}
+
+int enif_get_atom_length(ErlNifEnv *env, ERL_NIF_TERM t, unsigned *len, ErlNifCharEncoding encoding)
+{
+    (void)env;
+    if (!known_encoding(encoding) || !is_atom(t))
+        return 0;
+    struct atom *atom = atom_of(t);
+    if (encoding == ERL_NIF_LATIN1 && !atom->latin1)
+        return 0;
+    *len = encoding == ERL_NIF_LATIN1 ? atom->chars : atom->size;
+    return 1;
+}
+
+int enif_get_atom(ErlNifEnv *env, ERL_NIF_TERM t, char *buffer, unsigned size,
+                  ErlNifCharEncoding encoding)
+{
+    unsigned len, out = 0;
+
+    if (!enif_get_atom_length(env, t, &len, encoding) || len >= size)
+        return 0;
+    struct atom *atom = atom_of(t);
+    if (encoding != ERL_NIF_LATIN1) {
+        memcpy(buffer, atom->name, (size_t)len + 1);
+        return (int)len + 1;
+    }
+    for (unsigned i = 0; i < atom->size; i++) {
+        unsigned char c = atom->name[i];
+        if (c >= 0x80)
+            c = (unsigned char)(c << 6 | (atom->name[++i] & 0x3f));
+        buffer[out++] = (char)c;
+    }
+    buffer[out] = '\0';
+    return (int)len + 1;
+}
+
+#if ERL_NIF_MINOR_VERSION >= 17
+int enif_make_new_atom_len(ErlNifEnv *env, const char *name, size_t len, ERL_NIF_TERM *atom,
+                           ErlNifCharEncoding encoding)
+{
+    (void)env;
+    if (!known_encoding(encoding))
+        return 0;
+    term made = encoding == ERL_NIF_LATIN1 ? atom_make_latin1((const unsigned char *)name, len, 0)
+                                           : atom_make((const unsigned char *)name, len, 0);
+    if (made == TERM_NONE)
+        return 0;
+    *atom = made;
+    return 1;
+}
+
+int enif_make_new_atom(ErlNifEnv *env, const char *name, ERL_NIF_TERM *atom,
+                       ErlNifCharEncoding encoding)
+{
+    return enif_make_new_atom_len(env, name, strlen(name), atom, encoding);
+}
+#endif

@@ -1,0 +1,243 @@
+/* One call of a NIF (see call.h), with the hops of enif_schedule_nif and exceptions. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "life/call.h"
+#include "life/library.h"
+#include "life/thread.h"
+#include "life/worker.h"
+#include "term/atom.h"
+#include "term/copy.h"
+#include "wire/prepare.h"
+#include "wire/query.h"
+#include "wire/tell.h"
+
+/* When hops have left this much behind, what is still needed moves to a fresh arena. */
+#define HOP_GARBAGE_BYTES (8u << 20)
+
+/* The calls that run. */
+static struct {
+    pthread_mutex_t lock;
+    struct call *first;
+} calls = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int thread_type(unsigned flags)
+{
+    return flags == ERL_NIF_DIRTY_JOB_CPU_BOUND  ? ERL_NIF_THR_DIRTY_CPU_SCHEDULER
+           : flags == ERL_NIF_DIRTY_JOB_IO_BOUND ? ERL_NIF_THR_DIRTY_IO_SCHEDULER
+                                                 : ERL_NIF_THR_NORMAL_SCHEDULER;
+}
+
+/* ---- running -------------------------------------------------------------------------- */
+
+/* A chain of hops that makes terms all the time must not grow for ever. */
+static void collect_garbage(ErlNifEnv *env)
+{
+    struct hop hop = env->hop;
+    ErlNifEnv fresh;
+
+    env_init(&fresh, env->kind);
+    fresh.call = env->call;
+    fresh.call_id = env->call_id;
+    fresh.call_number = env->call_number;
+    term *argv = env_alloc(&fresh, (size_t)hop.argc * sizeof(term));
+    for (int i = 0; i < hop.argc; i++)
+        argv[i] = term_copy(&fresh, hop.argv[i]);
+    hop.argv = argv;
+    env_destroy(env);
+    *env = fresh;
+    env->hop = hop;
+}
+
+static term run_hops(ErlNifEnv *env, term result)
+{
+    size_t limit_bytes = HOP_GARBAGE_BYTES;
+
+    while (result == TERM_NONE && env->exception == TERM_NONE && env->hop.function != NULL) {
+        if (env->used_bytes > limit_bytes) {
+            collect_garbage(env);
+            limit_bytes = 2 * env->used_bytes + HOP_GARBAGE_BYTES;
+        }
+        struct hop hop = env->hop;
+        env->hop = (struct hop){0};
+        host_thread.type = thread_type((unsigned)hop.flags);
+        result = hop.function(env, hop.argc, hop.argv);
+    }
+    return result;
+}
+
+/* The list's elements as an array. NULL: it is no proper list of this length. */
+static term *list_to_array(ErlNifEnv *env, term list, unsigned len)
+{
+    term *array = env_alloc(env, len * sizeof *array);
+    unsigned i = 0;
+
+    for (; is_list_cell(list) && i < len; list = cell_of(list)[1])
+        array[i++] = cell_of(list)[0];
+    return list == TERM_NIL && i == len ? array : NULL;
+}
+
+/* ---- replying ------------------------------------------------------------------------- */
+
+/* What any thread of the library has sent by now reaches its receiver before the reply does: the
+ * thread may be one that the NIF waited for. */
+static void sync_messages(struct call_writer *writer)
+{
+    if (!writer->in_order)
+        tell_sync();
+}
+
+static void reply(struct call *call, enum reply_kind kind, term t, struct call_writer *writer)
+{
+    struct reply reply = {.kind = kind};
+    struct etf_out out;
+    ErlNifEnv *env = &call->env;
+    unsigned char *room = NULL;
+
+    if (kind == REPLY_BADARG) {
+        sync_messages(writer);
+        writer->done(writer, &reply);
+        return;
+    }
+    if (!prepare(t, env, &out)) {
+        /* The leases in out stay: the VM must hear of them. */
+        t = ATOM_LITERAL("system_limit");
+        reply.kind = REPLY_RAISE;
+        out.size = out.atoms.len = 0;
+        etf_size(t, 0, &out);
+    }
+    sync_messages(writer);
+    for (;;) {
+        reply.size = out.size;
+        reply.leases = out.leases.items;
+        reply.leases_len = out.leases.len;
+        room = writer->room(writer, &reply);
+        if (room != NULL)
+            break;
+        /* {tame, {reply_too_large, Bytes}} */
+        t = query_term(env, "tame", 1,
+                       query_term(env, "reply_too_large", 1, term_unsigned(env, out.size)));
+        reply.kind = REPLY_RAISE;
+        out.size = 0;
+        etf_size(t, 0, &out);
+    }
+    etf_write(t, room);
+    writer->done(writer, &reply);
+    etf_out_free(&out);
+}
+
+/* ---- the call ------------------------------------------------------------------------- */
+
+static void enter(struct call *call)
+{
+    pthread_mutex_lock(&calls.lock);
+    call->next = calls.first;
+    calls.first = call;
+    pthread_mutex_unlock(&calls.lock);
+}
+
+static void leave(struct call *call)
+{
+    struct call **at = &calls.first;
+
+    pthread_mutex_lock(&calls.lock);
+    while (*at != call)
+        at = &(*at)->next;
+    *at = call->next;
+    pthread_mutex_unlock(&calls.lock);
+}
+
+int host_is_cancelled(struct call *call)
+{
+    struct call_writer *writer = call->writer;
+
+    return call->cancelled || (writer->cancelled != NULL && writer->cancelled(writer));
+}
+
+void host_cancel(uint64_t id)
+{
+    pthread_mutex_lock(&calls.lock);
+    for (struct call *call = calls.first; call != NULL; call = call->next) {
+        if (call->env.call_id == id)
+            call->cancelled = 1;
+    }
+    pthread_mutex_unlock(&calls.lock);
+}
+
+/* Reads the arguments; NULL: they are not what the function takes. */
+static term *read_args(struct call *call, unsigned arity, const unsigned char *args, size_t size)
+{
+    term list;
+
+    if (etf_read(&call->env, args, size, ETF_TRUSTED | ETF_BORROW | ETF_ASK, &list) != size)
+        return NULL;
+    if (library.wants_caller) {
+        if (!is_list_cell(list))
+            return NULL;
+        call->caller = cell_of(list)[0];
+        list = cell_of(list)[1];
+    }
+    return list_to_array(&call->env, list, arity);
+}
+
+static void finish(struct call *call, term result, struct call_writer *writer)
+{
+    ErlNifEnv *env = &call->env;
+
+    /* A pending exception wins, whatever the NIF returned. */
+    if (env->exception == ATOM(badarg)) {
+        reply(call, REPLY_BADARG, TERM_NONE, writer);
+    } else if (env->exception != TERM_NONE) {
+        reply(call, REPLY_RAISE, env->exception, writer);
+    } else if (result == TERM_NONE) {
+        /* The VM would most likely crash. */
+        term name = term_text(env, call->function);
+        reply(call, REPLY_RAISE,
+              query_term(env, "tame", 1, query_term(env, "returned_no_term", 1, name)), writer);
+    } else {
+        reply(call, REPLY_VALUE, result, writer);
+    }
+}
+
+int host_call(int index, uint64_t id, const unsigned char *args, size_t size,
+              struct call_writer *writer)
+{
+    const ErlNifFunc *function = library_function(index);
+    static _Atomic uint64_t last_number;
+    struct call call;
+
+    if (function == NULL)
+        return -1;
+    call = (struct call){.function = function->name, .writer = writer};
+    env_init(&call.env, ENV_CALL);
+    call.env.chunks = host_thread.spare_chunk;
+    host_thread.spare_chunk = NULL;
+    env_reset(&call.env);
+    call.env.call = &call;
+    call.env.call_id = id;
+    call.env.call_number = ++last_number;
+
+    term *argv = read_args(&call, function->arity, args, size);
+    if (argv == NULL) {
+        env_destroy(&call.env);
+        return -1;
+    }
+    int type = host_thread.type;
+    host_thread.in_call = 1;
+    enter(&call);
+    host_thread.type = thread_type(library_flags(function));
+    host_thread.function = function;
+    term result = function->fptr(&call.env, (int)function->arity, argv);
+    if (result == TERM_NONE)
+        result = run_hops(&call.env, result);
+    host_thread.type = type;
+    host_thread.function = NULL;
+    leave(&call);
+    finish(&call, result, writer);
+
+    env_reset(&call.env);
+    host_thread.spare_chunk = call.env.chunks;
+    host_thread.in_call = 0;
+    worker_call_ended();
+    return 0;
+}

@@ -1,0 +1,55 @@
+/* One call of a NIF, from its arguments in external format to its reply.
+ *
+ * The control port and the ring both use it: they differ in their call_writer only.
+ */
+#ifndef TAME_HOST_CALL_H
+#define TAME_HOST_CALL_H
+
+#include "term/term.h"
+
+enum reply_kind { REPLY_VALUE, REPLY_RAISE, REPLY_BADARG };
+
+struct reply {
+    enum reply_kind kind;
+    size_t size; /* of the term in external format, no version byte; 0 with REPLY_BADARG */
+    const uint64_t *leases; /* those that the VM must hold until it has read the reply */
+    size_t leases_len;
+};
+
+struct call_writer {
+    /* A place for reply->size bytes, or NULL: there is none so large, and an error takes its place.
+     * Not called with REPLY_BADARG. It must not lie where the call's arguments do. */
+    unsigned char *(*room)(struct call_writer *writer, const struct reply *reply);
+    /* The bytes are written: publish them. Called once for each call. */
+    void (*done)(struct call_writer *writer, const struct reply *reply);
+    /* Whether nobody waits for the reply any more; may be NULL: host_cancel says so. */
+    int (*cancelled)(struct call_writer *writer);
+    /* Messages sent before reach the VM before the reply without our doing. */
+    int in_order;
+};
+
+/* A call that runs. */
+struct call {
+    struct call *next;
+    _Atomic int cancelled;
+    struct call_writer *writer;
+    term caller; /* a pid, or TERM_NONE: the library never asks */
+    const char *function;
+    struct enif_environment_t env;
+};
+
+/* Calls function (its index in the entry's table), from whatever thread. args is a list in external
+ * format, with or without the version byte, and stays where it is until writer->done. When
+ * library.wants_caller, its first element is the caller's pid.
+ *
+ * Returns 0; -1: there is no such function, or args is no such list, and nothing was written. */
+int host_call(int function, uint64_t id, const unsigned char *args, size_t size,
+              struct call_writer *writer);
+
+/* Whether the caller is dead or past its deadline. */
+int host_is_cancelled(struct call *call);
+
+/* The caller is dead or past its deadline: a running call of this id is told so. */
+void host_cancel(uint64_t id);
+
+#endif

@@ -1,0 +1,279 @@
+/* The record of a crash, see crash.h.
+ *
+ * The handler calls nothing that takes memory or a lock of stdio's. backtrace and dladdr are not on
+ * the list of functions that a handler may call: the first is safe once its library is loaded,
+ * which crash_catch sees to; both may wait for the dynamic linker's lock, or fault on a stack that
+ * is damaged. So a time limit ends the process, and so does a second fault, in each case by the
+ * first signal.
+ */
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "life/crash.h"
+#include "life/thread.h"
+#include "memory/die.h"
+#include "port/port.h"
+
+#define FRAMES_MAX 64
+
+/* Enough for the kernel's frame with every register there is, the unwinder's and ours. */
+#define SIGNAL_STACK_BYTES (64u * 1024)
+
+/* How long the handler may take. */
+#define CRASH_S 3
+
+static struct {
+    struct crash_record *record; /* NULL: nobody reads it (a probe) */
+    int pid;                     /* whose end it tells of: not of a child that the library forked */
+    _Atomic int thread;          /* the one that writes it; 0: none */
+    pthread_key_t stack;         /* a thread's own stack for signals */
+} crash;
+
+static const int caught[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS};
+
+struct crash_record *crash_record_new(void)
+{
+    void *memory = mmap(NULL, sizeof(struct crash_record), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (memory == MAP_FAILED)
+        host_die("no memory for the record of a crash");
+    return memory;
+}
+
+/* ---- ending --------------------------------------------------------------------------- */
+
+static void by_default(int number)
+{
+    struct sigaction action = {.sa_handler = SIG_DFL};
+
+    sigaction(number, &action, NULL);
+}
+
+__attribute__((noreturn)) static void end_at_once(int number)
+{
+    sigset_t set;
+
+    by_default(number);
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    tgkill(getpid(), gettid(), number);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    _exit(128 + number); /* not reached */
+}
+
+static void took_too_long(int number)
+{
+    (void)number;
+    end_at_once(crash.record->signal);
+}
+
+static void limit_time(void)
+{
+    struct sigaction action = {.sa_handler = took_too_long};
+    struct itimerval limit = {.it_value = {.tv_sec = CRASH_S}};
+    sigset_t set;
+
+    sigaction(SIGALRM, &action, NULL);
+    sigemptyset(&set);
+    sigaddset(&set, SIGALRM);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    setitimer(ITIMER_REAL, &limit, NULL);
+}
+
+/* ---- the text ------------------------------------------------------------------------- */
+
+/* One line under way; what does not fit is left out. */
+struct line {
+    char text[512];
+    unsigned len;
+};
+
+static void put(struct line *line, const char *text)
+{
+    while (*text != '\0' && line->len < sizeof line->text)
+        line->text[line->len++] = *text++;
+}
+
+static void put_hex(struct line *line, uintptr_t value)
+{
+    char digits[2 * sizeof value + 1];
+    size_t at = sizeof digits - 1;
+
+    digits[at] = '\0';
+    do {
+        digits[--at] = "0123456789abcdef"[value & 15];
+        value >>= 4;
+    } while (value != 0);
+    put(line, "0x");
+    put(line, digits + at);
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash == NULL ? path : slash + 1;
+}
+
+static void put_frame(struct crash_record *record, void *address)
+{
+    struct line line = {.len = 0};
+    Dl_info info;
+
+    if (dladdr(address, &info) != 0 && info.dli_fname != NULL) {
+        const char *symbol = info.dli_sname;
+        void *base = symbol == NULL ? info.dli_fbase : info.dli_saddr;
+        put(&line, base_name(info.dli_fname));
+        put(&line, "(");
+        put(&line, symbol == NULL ? "" : symbol);
+        put(&line, "+");
+        put_hex(&line, (uintptr_t)address - (uintptr_t)base);
+        put(&line, ") ");
+    }
+    put(&line, "[");
+    put_hex(&line, (uintptr_t)address);
+    put(&line, "]");
+    if (line.len == sizeof line.text)
+        line.len--;
+    line.text[line.len++] = '\n';
+
+    unsigned len = record->backtrace_len;
+    if (line.len > sizeof record->backtrace - len)
+        return;
+    memcpy(record->backtrace + len, line.text, line.len);
+    record->backtrace_len = len + line.len;
+}
+
+static void *place_of(const ucontext_t *context)
+{
+#if defined(__x86_64__)
+    return (void *)context->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+    return (void *)context->uc_mcontext.pc;
+#else
+    (void)context;
+    return NULL;
+#endif
+}
+
+/* Where a call that led to no code came from. */
+static void *caller_of(const ucontext_t *context)
+{
+#if defined(__x86_64__)
+    return *(void **)context->uc_mcontext.gregs[REG_RSP];
+#elif defined(__aarch64__)
+    return (void *)context->uc_mcontext.regs[30];
+#else
+    (void)context;
+    return NULL;
+#endif
+}
+
+static void write_backtrace(struct crash_record *record, const ucontext_t *context)
+{
+    void *frames[FRAMES_MAX], *place = place_of(context);
+    int len = backtrace(frames, FRAMES_MAX), first = 0;
+
+    /* Up to the place of the fault they are the handler's own. */
+    while (first < len && frames[first] != place)
+        first++;
+    if (first == len) { /* no code that can be walked from */
+        put_frame(record, place);
+        put_frame(record, caller_of(context));
+        first = len < 2 ? len : 2;
+    }
+    for (int i = first; i < len; i++)
+        put_frame(record, frames[i]);
+}
+
+/* ---- the handler ---------------------------------------------------------------------- */
+
+static void write_record(struct crash_record *record, int number, const siginfo_t *info,
+                         const ucontext_t *context)
+{
+    const ErlNifFunc *function = host_thread.function;
+
+    /* Only a fault has an address, not a signal that was sent. */
+    if (info->si_code > 0 &&
+        (number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL))
+        record->address = (uint64_t)(uintptr_t)info->si_addr;
+    record->signal = number;
+    if (function != NULL) {
+        record->arity = function->arity;
+        for (size_t i = 0; i < CRASH_FUNCTION_MAX && function->name[i] != '\0'; i++)
+            record->function[i] = function->name[i];
+    }
+    write_backtrace(record, context);
+}
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    int self = gettid(), first = 0;
+
+    if (getpid() != crash.pid) {
+        /* A child that the library has forked: its end is the library's business. */
+    } else if (atomic_compare_exchange_strong(&crash.thread, &first, self)) {
+        limit_time();
+        write_record(crash.record, number, info, context);
+    } else if (first == self) {
+        end_at_once(crash.record->signal); /* what was written before it faulted stays */
+    } else {
+        /* Another thread was first, and ends the process in a moment. */
+        struct timespec wait = {.tv_sec = CRASH_S};
+        nanosleep(&wait, NULL);
+    }
+    /* Blocked while this handler runs, and so delivered where the fault was: that is what a core
+     * dump shows. */
+    by_default(number);
+    tgkill(getpid(), gettid(), number);
+}
+
+/* ---- watching ------------------------------------------------------------------------- */
+
+static void give_back_stack(void *memory)
+{
+    stack_t none = {.ss_flags = SS_DISABLE};
+
+    sigaltstack(&none, NULL);
+    munmap(memory, SIGNAL_STACK_BYTES);
+}
+
+void crash_watch_thread(void)
+{
+    stack_t stack = {.ss_size = SIGNAL_STACK_BYTES};
+
+    if (crash.record == NULL)
+        return;
+    stack.ss_sp = mmap(NULL, SIGNAL_STACK_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (stack.ss_sp == MAP_FAILED)
+        return; /* the thread runs without; only the overflow of its stack is not recorded */
+    /* The thread's, until it ends. */
+    if (sigaltstack(&stack, NULL) < 0 || pthread_setspecific(crash.stack, stack.ss_sp) != 0)
+        give_back_stack(stack.ss_sp);
+}
+
+void crash_catch(struct crash_record *record)
+{
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    void *frame;
+
+    (void)backtrace(&frame, 1); /* loads what it needs, which a handler must not */
+    pthread_key_create(&crash.stack, give_back_stack);
+    crash.record = record;
+    port.torn = &record->writing_frame;
+    crash.pid = getpid();
+    crash_watch_thread();
+    for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
+        sigaction(caught[i], &action, NULL);
+}

@@ -1,0 +1,333 @@
+/* Loading a NIF library, see load.h. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "life/api.h"
+#include "life/host.h"
+#include "life/library.h"
+#include "life/load.h"
+#include "memory/die.h"
+#include "memory/vm.h"
+#include "term/atom.h"
+#include "term/map.h"
+#include "wire/etf.h"
+#include "wire/query.h"
+#include "wire/tell.h"
+
+/* A library may use a function of these without being linked with them, because the emulator is. */
+static const char *const emulator_libraries[] = {"libz.so.1", "libm.so.6", "libtinfo.so.6",
+                                                 "libstdc++.so.6"};
+
+__attribute__((format(printf, 3, 4))) static int refuse(struct refusal *refusal, const char *reason,
+                                                        const char *format, ...)
+{
+    va_list args;
+
+    refusal->reason = reason;
+    va_start(args, format);
+    vsnprintf(refusal->text, sizeof refusal->text, format, args);
+    va_end(args);
+    return -1;
+}
+
+/* ---- before any of its code runs ------------------------------------------------------ */
+
+size_t load_missing(const struct elf_imports *imports, const char **names, size_t max)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < imports->len; i++) {
+        const char *name = imports->names[i];
+        const struct api_function *function = api_find(name);
+
+        if (strncmp(name, "enif_", 5) != 0 || (function != NULL && function->status != API_MISSING))
+            continue;
+        if (len < max)
+            names[len] = name;
+        len++;
+    }
+    return len;
+}
+
+int load_check(const char *path, struct elf_imports *imports, struct refusal *refusal)
+{
+    const char *names[16];
+    char list[512] = "";
+
+    refusal->reason = NULL;
+    switch (elf_read(path, imports)) {
+    case ELF_OK:
+        break;
+    case ELF_NO_FILE:
+        return errno == ENOENT || errno == ENOTDIR
+                   ? refuse(refusal, "no_such_file", "there is no file %s", path)
+                   : refuse(refusal, "cannot_read", "cannot read %s: %s", path, strerror(errno));
+    case ELF_NOT_ELF:
+        return refuse(refusal, "bad_library", "%s is not a shared library, or not a whole one",
+                      path);
+    case ELF_OTHER_MACHINE:
+        return refuse(refusal, "wrong_architecture",
+                      "%s is built for another processor: build it on this machine", path);
+    }
+    size_t missing = load_missing(imports, names, 16);
+    if (missing == 0)
+        return 0;
+    for (size_t i = 0; i < missing && i < 16; i++) {
+        strncat(list, i == 0 ? "" : ", ", sizeof list - strlen(list) - 1);
+        strncat(list, names[i], sizeof list - strlen(list) - 1);
+    }
+    return refuse(refusal, "missing_functions",
+                  "%s needs what a host does not provide: %s. Load it into the VM instead", path,
+                  list);
+}
+
+/* ---- its code runs -------------------------------------------------------------------- */
+
+static void *open_library(const char *path)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+
+    if (handle != NULL)
+        return handle;
+    /* Nothing of it has run: symbols are looked up first. */
+    for (size_t i = 0; i < sizeof emulator_libraries / sizeof *emulator_libraries; i++)
+        (void)dlopen(emulator_libraries[i], RTLD_LAZY | RTLD_GLOBAL);
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* "erts-12.0" against "13.1.5". What is written in another way (rustler writes "OTP-24.0") asks for
+ * nothing that the NIF version does not say. */
+static int is_newer_erts(const char *wanted, const char *have)
+{
+    int wanted_parts[3] = {0}, have_parts[3] = {0};
+
+    if (sscanf(wanted, "erts-%d.%d.%d", wanted_parts, wanted_parts + 1, wanted_parts + 2) < 1 ||
+        sscanf(have, "%d.%d.%d", have_parts, have_parts + 1, have_parts + 2) < 1)
+        return 0;
+    for (int i = 0; i < 3; i++) {
+        if (wanted_parts[i] != have_parts[i])
+            return wanted_parts[i] > have_parts[i];
+    }
+    return 0;
+}
+
+static int check_entry(const char *path, ErlNifEntry *entry, struct refusal *refusal)
+{
+    if (entry == NULL)
+        return refuse(refusal, "bad_library", "nif_init of %s returned NULL", path);
+    if (entry->major != ERL_NIF_MAJOR_VERSION || entry->minor > ERL_NIF_MINOR_VERSION)
+        return refuse(refusal, "needs_newer_erts",
+                      "%s is built for NIF version %d.%d, and this is %d.%d: build it for this OTP",
+                      path, entry->major, entry->minor, ERL_NIF_MAJOR_VERSION,
+                      ERL_NIF_MINOR_VERSION);
+    if (entry->minor >= 1 && strcmp(entry->vm_variant, ERL_NIF_VM_VARIANT) != 0)
+        return refuse(refusal, "bad_library", "%s is built for the VM variant \"%s\", not \"%s\"",
+                      path, entry->vm_variant, ERL_NIF_VM_VARIANT);
+    if (entry->minor >= 14 && entry->min_erts != NULL && vm.erts_text[0] != '\0' &&
+        is_newer_erts(entry->min_erts, vm.erts_text))
+        return refuse(refusal, "needs_newer_erts", "%s needs %s or newer, and this is erts-%s",
+                      path, entry->min_erts, vm.erts_text);
+    if (entry->num_of_funcs < 0 || (entry->num_of_funcs > 0 && entry->funcs == NULL))
+        return refuse(refusal, "bad_library", "%s has no table of functions", path);
+    return 0;
+}
+
+int load_open(const char *path, struct refusal *refusal)
+{
+    ErlNifEntry *(*nif_init)(void) = NULL;
+    void *handle = open_library(path);
+
+    refusal->reason = NULL;
+    if (handle == NULL)
+        return refuse(refusal, "bad_library", "%s", dlerror());
+    *(void **)&nif_init = dlsym(handle, "nif_init");
+    if (nif_init == NULL)
+        return refuse(refusal, "bad_library", "%s is no NIF library: it has no nif_init", path);
+    ErlNifEntry *entry = nif_init();
+    if (check_entry(path, entry, refusal) < 0)
+        return -1;
+    library.handle = handle;
+    library.entry = entry;
+    library.function_bytes = entry->minor < 7 ? offsetof(ErlNifFunc, flags) : sizeof(ErlNifFunc);
+    return 0;
+}
+
+void load_unload(void)
+{
+    ErlNifEnv env;
+
+    if (library.entry == NULL || library.entry->unload == NULL)
+        return;
+    env_init(&env, ENV_CALLBACK);
+    library.entry->unload(&env, library.priv_data);
+    env_destroy(&env);
+}
+
+/* ---- the request ---------------------------------------------------------------------- */
+
+struct request {
+    char *path; /* ended by a zero byte, in the environment */
+    term module, load_info;
+};
+
+static int read_request(ErlNifEnv *env, const unsigned char *rest, size_t size,
+                        struct request *request)
+{
+    struct etf_cursor cursor = {rest, rest + size, 0};
+    term parts[4];
+
+    /* Settings first: they say who this node is, and so which pids in load_info are its own. */
+    const unsigned char *bytes[4];
+    size_t sizes[4];
+    for (int i = 0; i < 4; i++)
+        bytes[i] = etf_skip(&cursor, &sizes[i]);
+    for (int i = 3; i >= 0 && !cursor.bad; i--) {
+        if (etf_read(env, bytes[i], sizes[i], ETF_TRUSTED, &parts[i]) != sizes[i])
+            cursor.bad = 1;
+        if (i == 3 && !cursor.bad && is_kind(parts[3], BOX_MAP))
+            host_apply_settings(env, parts[3]);
+    }
+    if (cursor.bad || !is_kind(parts[0], BOX_BINARY) || !is_atom(parts[1]) ||
+        !is_kind(parts[3], BOX_MAP))
+        return -1;
+    struct box_binary *path = box_of(parts[0]);
+    request->path = env_alloc(env, path->size + 1);
+    memcpy(request->path, path->data, path->size);
+    request->path[path->size] = '\0';
+    request->module = parts[1];
+    request->load_info = parts[2];
+    return 0;
+}
+
+static int call_load(ErlNifEnv *env, const char *path, term load_info, struct refusal *refusal)
+{
+    ErlNifEntry *entry = library.entry;
+    int value = 0;
+
+    if (entry->load != NULL) {
+        library.loading = 1;
+        value = entry->load(env, &library.priv_data, load_info);
+        library.loading = 0;
+    }
+    if (value == 0)
+        return 0;
+    refusal->value = value;
+    return refuse(refusal, "load_returned", "%s: its load callback returned %d", path, value);
+}
+
+static int is_among(const char *name, const char *const *names, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (strcmp(name, names[i]) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* What the library can do. One that looks up symbols while it runs may use any function, and so may
+ * one that imports none at all: another library does it for it. */
+static void note_imports(const struct elf_imports *imports)
+{
+    static const char *const lookups[] = {"dlsym", "dlvsym"};
+    static const char *const senders[] = {"enif_send", "enif_port_command", "enif_monitor_process"};
+    int any = 0, of_api = 0;
+
+    for (size_t i = 0; i < imports->len; i++) {
+        const char *name = imports->names[i];
+        any |= is_among(name, lookups, sizeof lookups / sizeof *lookups);
+        of_api |= strncmp(name, "enif_", 5) == 0;
+        library.wants_caller |= strcmp(name, "enif_self") == 0;
+        library.sends |= is_among(name, senders, sizeof senders / sizeof *senders);
+    }
+    if (any || !of_api)
+        library.wants_caller = library.sends = 1;
+}
+
+static int load_library(ErlNifEnv *env, const struct request *request, struct elf_imports *imports,
+                        struct refusal *refusal)
+{
+    const char *module = (const char *)atom_of(request->module)->name;
+
+    if (library.entry != NULL)
+        return refuse(refusal, "already_loaded", "this host has a library already: start another");
+    if (load_check(request->path, imports, refusal) < 0)
+        return -1;
+    note_imports(imports);
+    if (load_open(request->path, refusal) < 0)
+        return -1;
+    if (strcmp(library.entry->name, module) != 0)
+        return refuse(refusal, "bad_library", "%s is the library of module %s, not of %s",
+                      request->path, library.entry->name, module);
+    return call_load(env, request->path, request->load_info, refusal);
+}
+
+/* [{Name, Arity, Flags}]; names are binaries: the module has the atoms, but we must not say which.
+ */
+static term function_list(ErlNifEnv *env)
+{
+    term list = TERM_NIL;
+
+    for (int i = library.entry->num_of_funcs; i-- > 0;) {
+        const ErlNifFunc *function = library_function(i);
+        term parts[] = {term_text(env, function->name), make_small(function->arity),
+                        make_small(library_flags(function))};
+        list = term_cons(env, term_tuple(env, 3, parts), list);
+    }
+    return list;
+}
+
+static term truth(int value)
+{
+    return value ? ATOM(true) : ATOM(false);
+}
+
+static void answer_loaded(ErlNifEnv *env)
+{
+    term info = map_empty(env);
+
+    info = map_put(env, info, atom_named("wants_caller"), truth(library.wants_caller));
+    info = map_put(env, info, atom_named("sends"), truth(library.sends));
+    /* However they were opened, it was in the load callback, which has returned. */
+    info = map_put(env, info, atom_named("resources"), truth(library.types != NULL));
+    tell(query_term(env, "loaded", 2, function_list(env), info));
+}
+
+static void answer_refused(ErlNifEnv *env, const struct elf_imports *imports,
+                           const struct refusal *refusal)
+{
+    const char *names[64];
+    size_t len = load_missing(imports, names, 64);
+    term details = map_empty(env), list = TERM_NIL;
+
+    if (strcmp(refusal->reason, "missing_functions") == 0) {
+        for (size_t i = len < 64 ? len : 64; i-- > 0;)
+            list = term_cons(env, term_text(env, names[i]), list);
+        details = map_put(env, details, atom_named("functions"), list);
+    }
+    if (strcmp(refusal->reason, "load_returned") == 0)
+        details = map_put(env, details, atom_named("value"), make_small(refusal->value));
+    tell(query_term(env, "refused", 3, atom_named(refusal->reason), details,
+                    term_text(env, refusal->text)));
+}
+
+void load_request(const unsigned char *rest, size_t size)
+{
+    struct refusal refusal = {0};
+    struct elf_imports imports = {0};
+    struct request request;
+    ErlNifEnv env;
+
+    env_init(&env, ENV_CALLBACK);
+    if (read_request(&env, rest, size, &request) < 0)
+        host_die("a malformed load request");
+    if (load_library(&env, &request, &imports, &refusal) == 0)
+        answer_loaded(&env);
+    else
+        answer_refused(&env, &imports, &refusal);
+    elf_free(&imports);
+    env_destroy(&env);
+}

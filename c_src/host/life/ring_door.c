@@ -1,0 +1,151 @@
+/* The ring's calls, see ring_door.h. */
+#include <errno.h>
+#include <string.h>
+
+#include "life/call.h"
+#include "life/ring_door.h"
+#include "life/thread.h"
+#include "life/worker.h"
+#include "memory/die.h"
+#include "ring/ring_host.h"
+#include "term/atom.h"
+#include "term/lease.h"
+#include "term/map.h"
+#include "wire/etf.h"
+#include "wire/query.h"
+#include "wire/tell.h"
+
+static _Atomic(struct ring_host *) opened; /* NULL: there is none yet; then for ever */
+static _Atomic int workers_len;
+
+static void refuse(ErlNifEnv *env, const char *text)
+{
+    tell(query_term(env, "ring_refused", 1, term_text(env, text)));
+}
+
+/* ---- one call ------------------------------------------------------------------------- */
+
+struct ring_writer {
+    struct call_writer writer;
+    struct reply_writer *reply;
+    enum ring_code code;
+};
+
+static unsigned char *room(struct call_writer *call_writer, const struct reply *reply)
+{
+    struct reply_writer *to = ((struct ring_writer *)call_writer)->reply;
+    uint8_t *place;
+
+    ring_reply_reset(to);
+    place = ring_reply_reserve(to, reply->size + 1);
+    if (place == NULL) { /* what is put in its place must find room again */
+        ring_reply_reset(to);
+        return NULL;
+    }
+    *place = ETF_VERSION;
+    return place + 1;
+}
+
+static void done(struct call_writer *call_writer, const struct reply *reply)
+{
+    struct ring_writer *writer = (struct ring_writer *)call_writer;
+
+    writer->code = reply->kind == REPLY_VALUE   ? RING_VALUE
+                   : reply->kind == REPLY_RAISE ? RING_RAISE
+                                                : RING_BADARG;
+    if (reply->kind == REPLY_BADARG)
+        return;
+    ring_reply_advance(writer->reply, reply->size + 1);
+    for (size_t i = 0; i < reply->leases_len; i++)
+        ring_reply_lease(writer->reply, reply->leases[i]);
+}
+
+static int cancelled(struct call_writer *call_writer)
+{
+    return ring_call_cancelled(((struct ring_writer *)call_writer)->reply);
+}
+
+static enum ring_code call(void *context, uint32_t function, uint64_t id, const uint8_t *args,
+                           size_t size, struct reply_writer *reply)
+{
+    struct ring_writer writer = {.writer = {.room = room, .done = done, .cancelled = cancelled},
+                                 .reply = reply};
+
+    (void)context;
+    if (host_call((int)function, id, args, size, &writer.writer) < 0)
+        host_die("the VM calls function %u with arguments that it does not take", function);
+    return writer.code;
+}
+
+static void gone(void *context, const uint64_t *ids, size_t len)
+{
+    (void)context;
+    for (size_t i = 0; i < len; i++)
+        lease_gone(ids[i]);
+}
+
+/* ---- the ring's life ------------------------------------------------------------------ */
+
+static void *serve(void *ring)
+{
+    host_thread.type = ERL_NIF_THR_NORMAL_SCHEDULER;
+    ring_host_serve(ring, &(struct ring_host_ops){.call = call, .gone = gone}, NULL);
+    return NULL;
+}
+
+/* Returns 0, or an error number. */
+static int add_worker(struct ring_host *ring)
+{
+    int error = worker_thread(serve, ring);
+
+    if (error == 0)
+        workers_len++;
+    return error;
+}
+
+void ring_door_grow(void)
+{
+    struct ring_host *ring = opened;
+
+    if (ring != NULL && workers_len < RING_WORKERS_MAX)
+        (void)add_worker(ring);
+}
+
+static uint64_t setting(ErlNifEnv *env, term settings, const char *key, uint64_t otherwise)
+{
+    const term *value = map_find(env, settings, atom_named(key));
+    int negative;
+    uint64_t number;
+
+    return value != NULL && term_magnitude(*value, &negative, &number) && !negative ? number
+                                                                                    : otherwise;
+}
+
+void ring_door_open(ErlNifEnv *env, term settings)
+{
+    struct ring_geometry geometry = RING_GEOMETRY_DEFAULT;
+    struct ring_host *ring;
+
+    geometry.slots = (uint32_t)setting(env, settings, "slots", geometry.slots);
+    geometry.slot_bytes = (uint32_t)setting(env, settings, "slot_bytes", geometry.slot_bytes);
+    geometry.request_bytes = setting(env, settings, "request_bytes", geometry.request_bytes);
+    geometry.reply_bytes = setting(env, settings, "reply_bytes", geometry.reply_bytes);
+    const char *wrong = ring_geometry_wrong(&geometry);
+    if (wrong != NULL) {
+        refuse(env, wrong);
+        return;
+    }
+    int fd = ring_host_create(&geometry, &ring);
+    if (fd < 0) {
+        refuse(env, strerror(errno));
+        return;
+    }
+    uint64_t workers = setting(env, settings, "workers", (uint64_t)worker_count());
+    for (uint64_t i = 0; i < workers; i++) {
+        int error = add_worker(ring);
+        if (error != 0)
+            host_die("cannot start a worker of the ring: %s", strerror(error));
+    }
+    opened = ring; /* from now on it may be grown */
+    tell(query_term(env, "ring", 1, make_small(fd)));
+}

@@ -1,0 +1,17 @@
+/* Where the ring hands its calls to host_call. */
+#ifndef TAME_HOST_RING_DOOR_H
+#define TAME_HOST_RING_DOOR_H
+
+#include "term/term.h"
+
+/* {ring, Settings}: makes a ring and its workers, and tells the VM {ring, Fd} or {ring_refused,
+ * Text}. */
+void ring_door_open(ErlNifEnv *env, term settings);
+
+/* One more worker, up to RING_WORKERS_MAX: the VM sees that those there are all wait for something.
+ * Does nothing when there is no ring, or no more thread to be had. Never blocks; for the thread
+ * that reads the control port. */
+#define RING_WORKERS_MAX 64
+void ring_door_grow(void);
+
+#endif

@@ -1,0 +1,17 @@
+/* What the API must know of the thread it runs on. */
+#ifndef TAME_HOST_THREAD_H
+#define TAME_HOST_THREAD_H
+
+#include "memory/nif.h"
+
+struct host_thread {
+    int type;                      /* ERL_NIF_THR_... */
+    const ErlNifFunc *function;    /* that the VM called and that runs now; NULL: none */
+    struct env_chunk *spare_chunk; /* the first chunk of the last call, for the next one */
+    int in_call;
+    struct task *after_call; /* destructors of what the running call let go of */
+};
+
+extern _Thread_local struct host_thread host_thread;
+
+#endif

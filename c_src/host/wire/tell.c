@@ -1,0 +1,78 @@
+/* Frames that are terms, see tell.h. */
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "memory/alloc.h"
+#include "port/ask.h"
+#include "port/port.h"
+#include "wire/prepare.h"
+#include "wire/query.h"
+#include "wire/tell.h"
+
+static _Atomic uint64_t sent;      /* messages written to the control port */
+static _Atomic uint64_t delivered; /* of those, how many the VM is known to have passed on */
+
+/* The frame's bytes, freed by the caller. Four are left for the length. */
+static unsigned char *encode(term frame, size_t *size)
+{
+    struct etf_out out;
+
+    etf_out_init(&out);
+    etf_size(frame, ETF_COMPARABLE, &out);
+    *size = PORT_LENGTH_BYTES + 1 + out.size;
+    unsigned char *bytes = host_malloc(*size);
+    bytes[PORT_LENGTH_BYTES] = ETF_VERSION;
+    etf_write(frame, bytes + PORT_LENGTH_BYTES + 1);
+    etf_out_free(&out);
+    return bytes;
+}
+
+unsigned char *tell_frame(term frame, size_t *size)
+{
+    unsigned char *bytes = encode(frame, size);
+
+    port_put_length(bytes, *size);
+    return bytes;
+}
+
+void tell(term frame)
+{
+    size_t size;
+
+    if (port.out < 0)
+        return;
+    unsigned char *bytes = encode(frame, &size);
+    port_write(bytes, size);
+    free(bytes);
+}
+
+int tell_message(const ErlNifEnv *env, term pid, term message)
+{
+    struct etf_out out;
+    ErlNifEnv scratch;
+    int ok;
+
+    if (port.out < 0)
+        return 1;
+    ok = prepare(message, env, &out);
+    if (ok) {
+        env_init(&scratch, ENV_INDEPENDENT);
+        tell(query_term(&scratch, "send", 3, pid, message,
+                        prepare_lease_list(&scratch, out.leases.items, out.leases.len)));
+        env_destroy(&scratch);
+        sent++; /* after it is written: a sync that follows comes behind it */
+    }
+    etf_out_free(&out);
+    return ok;
+}
+
+void tell_sync(void)
+{
+    uint64_t until = sent, known = delivered;
+
+    if (until == known)
+        return;
+    (void)ask_word("sync");
+    while (known < until && !atomic_compare_exchange_weak(&delivered, &known, until)) {
+    }
+}

@@ -1,0 +1,239 @@
+/* nif_call.c - calls: arguments into a slot or a region, or into the line where no slot is free.
+ *
+ * A call encodes its arguments straight into a slot, spins while that has paid lately, and returns
+ * the value itself or {wait, Token}: then wait/3 with a reference, and after {Ref, ready} take/2.
+ */
+#include "etf_write.h"
+#include "nif_functions.h"
+#include "nif_reading.h"
+#include "nif_slots.h"
+#include "nif_wait.h"
+
+/* A large request on its way into its region, by hops. */
+struct copy {
+    struct ring *ring;
+    struct extent region;
+    size_t done;
+};
+
+/* ---- arguments that are in place ---- */
+
+static ERL_NIF_TERM submit(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term,
+                           uint32_t index, uint64_t id, uint32_t function, size_t size,
+                           struct extent region)
+{
+    ring->slots[index].region = region;
+    ring_vm_submit(&ring->vm, index, use_of(id), 0, function, id, size, region);
+
+    /* Behind the submission: to wake the host may take as long as the caller would spin. */
+    const uint64_t now_ns = tame_now_ns();
+
+    __atomic_store_n(&ring->slots[index].submitted_ns, now_ns, __ATOMIC_RELAXED);
+    return await(env, ring, ring_term, index, id, function, size, now_ns);
+}
+
+static ERL_NIF_TERM busy(ErlNifEnv *env, struct ring *ring)
+{
+    counted(&ring->busy);
+    return make_error(env, ring->library, ring->library->am_busy);
+}
+
+/* No slot is free: the call waits in line. The data is copied; the region becomes the line's. */
+static ERL_NIF_TERM stand_in_line(ErlNifEnv *env, struct ring *ring, uint64_t id, uint32_t function,
+                                  const uint8_t *data, size_t size, struct extent region)
+{
+    struct line_entry *entry = malloc(sizeof *entry + (region.pages > 0 ? 0 : size));
+    int closed, full;
+
+    if (entry == NULL) {
+        give_request_region(ring, region);
+        return raise_enomem(env);
+    }
+    memset(entry, 0, sizeof *entry);
+    entry->id = id;
+    entry->function = function;
+    entry->region = region;
+    entry->size = size;
+    if (region.pages == 0)
+        memcpy(entry->data, data, size);
+    waiter_park(env, ring, &entry->waiter);
+
+    enif_mutex_lock(ring->lock);
+    closed = is_closed(ring);
+    full = ring->line_len >= ring->line_max;
+    if (!closed && !full) {
+        line_add(&ring->line, entry); /* the line owns the entry now */
+        __atomic_fetch_add(&ring->line_len, 1, __ATOMIC_SEQ_CST);
+    }
+    enif_mutex_unlock(ring->lock);
+    if (closed || full) {
+        free_line_entry(env, ring, entry);
+        return closed ? make_closed(env, ring) : busy(env, ring);
+    }
+    counted(&ring->lined);
+    counted(&ring->calls);
+    pump(ring); /* a slot may have become free before the line was seen */
+    return make_wait(env, ring, id, TOKEN_LINE);
+}
+
+static ERL_NIF_TERM no_region(ErlNifEnv *env, struct ring *ring, size_t size)
+{
+    if (size > ring->vm.geometry.request_bytes - RING_REQUEST_SKEW)
+        return make_error(env, ring->library, ring->library->am_too_large);
+    return busy(env, ring);
+}
+
+/* Arguments that are in a region already. */
+static ERL_NIF_TERM submit_region(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term,
+                                  uint32_t function, size_t size, struct extent region)
+{
+    const uint64_t id = new_id(ring);
+    const int index = claim_slot(ring, id);
+
+    if (index < 0)
+        return stand_in_line(env, ring, id, function, NULL, size, region);
+    return submit(env, ring, ring_term, (uint32_t)index, id, function, size, region);
+}
+
+/* ---- the NIFs ---- */
+
+/* The arguments did not fit into the slot; the size is what they need. */
+static ERL_NIF_TERM call_by_region(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term,
+                                   uint32_t function, ERL_NIF_TERM args, size_t size)
+{
+    struct extent region;
+
+    if (size == 0 || size > INLINE_REQUEST_BYTES)
+        return ring->library->am_encode;
+    region = take_request_region(ring, size);
+    if (region.pages == 0)
+        return no_region(env, ring, size);
+    if (etf_write(env, args, ring_vm_region(&ring->vm, region), size) != size) {
+        give_request_region(ring, region); /* cannot be: terms do not change */
+        return ring->library->am_encode;
+    }
+    return submit_region(env, ring, ring_term, function, size, region);
+}
+
+ERL_NIF_TERM nif_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Ring, Function, Args) -> Reply | {decode, ...} | {wait, Token} | encode */
+    const struct extent none = {0, 0};
+    struct ring *ring;
+    uint32_t function;
+    uint64_t id;
+    int index;
+
+    (void)argc;
+    if (!get_ring(env, argv[0], &ring))
+        return lost_call(env, argv[0]);
+    if (!enif_get_uint(env, argv[1], &function))
+        return enif_make_badarg(env);
+    if (is_closed(ring))
+        return make_closed(env, ring);
+
+    const size_t room = ring_payload_max(&ring->vm.geometry);
+
+    id = new_id(ring);
+    index = claim_slot(ring, id);
+    if (index >= 0) {
+        uint8_t *payload = ring_vm_slot(&ring->vm, (uint32_t)index)->payload;
+        const size_t size = etf_write(env, argv[2], payload, room);
+
+        if (size > 0 && size <= room)
+            return submit(env, ring, argv[0], (uint32_t)index, id, function, size, none);
+        free_slot(ring, (uint32_t)index);
+        return call_by_region(env, ring, argv[0], function, argv[2], size);
+    }
+
+    uint8_t *data = enif_alloc(room);
+    ERL_NIF_TERM result;
+
+    if (data == NULL)
+        return raise_enomem(env);
+    const size_t size = etf_write(env, argv[2], data, room);
+
+    result = size > 0 && size <= room ? stand_in_line(env, ring, id, function, data, size, none)
+                                      : call_by_region(env, ring, argv[0], function, argv[2], size);
+    enif_free(data);
+    return result;
+}
+
+static ERL_NIF_TERM copy_slice(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Ring, Function, Bytes, Copy) -> as call_encoded */
+    struct ring *ring;
+    uint32_t function;
+    ErlNifBinary bytes;
+    void *object;
+    struct copy *copy;
+    struct extent region;
+    const uint64_t start_ns = tame_now_ns();
+
+    if (!get_ring(env, argv[0], &ring))
+        return lost_call(env, argv[0]);
+    if (!enif_get_uint(env, argv[1], &function) || !enif_inspect_binary(env, argv[2], &bytes) ||
+        !enif_get_resource(env, argv[3], library_of(env)->copy_type, &object))
+        return enif_make_badarg(env);
+    copy = object;
+    while (copy->done < bytes.size && !is_closed(ring)) {
+        size_t step = bytes.size - copy->done;
+
+        if (step > COPY_STEP_BYTES)
+            step = COPY_STEP_BYTES;
+        ring_copy(ring_vm_region(&ring->vm, copy->region) + copy->done, bytes.data + copy->done,
+                  step);
+        copy->done += step;
+        if (tame_now_ns() - start_ns > COPY_SLICE_NS) {
+            (void)enif_consume_timeslice(env, 100);
+            return enif_schedule_nif(env, "copy_slice", 0, copy_slice, argc, argv);
+        }
+    }
+    charge(env, tame_now_ns() - start_ns);
+    if (is_closed(ring))
+        return make_closed(env, ring);
+    region = copy->region;
+    copy->region = (struct extent){0, 0}; /* the call's now */
+    return submit_region(env, ring, argv[0], function, bytes.size, region);
+}
+
+ERL_NIF_TERM nif_call_encoded(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Ring, Function, Bytes) -> as call; Bytes is term_to_binary(Args) */
+    struct ring *ring;
+    uint32_t function;
+    ErlNifBinary bytes;
+    struct copy *copy;
+
+    (void)argc;
+    if (!get_ring(env, argv[0], &ring))
+        return lost_call(env, argv[0]);
+    if (!enif_get_uint(env, argv[1], &function) || !enif_inspect_binary(env, argv[2], &bytes))
+        return enif_make_badarg(env);
+    if (is_closed(ring))
+        return make_closed(env, ring);
+
+    copy = enif_alloc_resource(library_of(env)->copy_type, sizeof *copy);
+    if (copy == NULL)
+        return raise_enomem(env);
+    *copy = (struct copy){ring, take_request_region(ring, bytes.size), 0};
+    ring_keep(ring);
+    if (copy->region.pages == 0) {
+        enif_release_resource(copy);
+        return no_region(env, ring, bytes.size);
+    }
+
+    const ERL_NIF_TERM next[] = {argv[0], argv[1], argv[2], enif_make_resource(env, copy)};
+
+    enif_release_resource(copy); /* the term keeps it */
+    return copy_slice(env, 4, next);
+}
+
+void copy_destroy(ErlNifEnv *env, void *object)
+{
+    struct copy *copy = object;
+
+    (void)env;
+    give_request_region(copy->ring, copy->region);
+    ring_drop(copy->ring);
+}

@@ -1,0 +1,181 @@
+/* nif_life.c - rings are opened and closed, their readers started and joined. */
+#include "nif_life.h"
+#include "nif_functions.h"
+#include "nif_reader.h"
+
+void join_readers(struct library *library, int all)
+{
+    struct ring *ended = NULL;
+
+    enif_mutex_lock(library->lock);
+    for (struct ring **place = &library->rings; *place != NULL;) {
+        struct ring *ring = *place;
+
+        if (all || __atomic_load_n(&ring->reader_done, __ATOMIC_ACQUIRE)) {
+            *place = ring->next;
+            ring->next = ended;
+            ended = ring;
+        } else {
+            place = &ring->next;
+        }
+    }
+    enif_mutex_unlock(library->lock);
+    while (ended != NULL) {
+        struct ring *next = ended->next;
+
+        enif_thread_join(ended->reader, NULL);
+        ring_drop(ended);
+        ended = next;
+    }
+}
+
+void handle_destroy(ErlNifEnv *env, void *object)
+{
+    struct ring *ring = ((struct ring_handle *)object)->ring;
+
+    (void)env;
+    if (ring == NULL)
+        return;
+
+    struct library *library = ring->library;
+
+    ring_shut(ring, 0);
+    ring_drop(ring);
+    join_readers(library, 0);
+}
+
+static const char *ring_new(struct ring **made, ErlNifSInt64 os_pid, ErlNifSInt64 fd,
+                            ErlNifUInt64 bytes_max)
+{
+    struct ring *ring = aligned_alloc(64, sizeof *ring);
+    const char *wrong;
+
+    if (ring == NULL)
+        return "enomem";
+    memset(ring, 0, sizeof *ring);
+    ring->lock = enif_mutex_create((char *)"tame_ring");
+    ring->gone_lock = enif_mutex_create((char *)"tame_ring_gone");
+    wrong = ring->lock == NULL || ring->gone_lock == NULL ? "enomem"
+                                                          : ring_vm_open(&ring->vm, os_pid, fd);
+    if (wrong == NULL && ring->vm.bytes > bytes_max)
+        wrong = "too_large";
+    if (wrong == NULL) {
+        const uint32_t slots = ring->vm.geometry.slots;
+
+        ring->slots = aligned_alloc(64, slots * sizeof *ring->slots);
+        if (ring->slots == NULL)
+            wrong = "enomem";
+        else
+            memset(ring->slots, 0, slots * sizeof *ring->slots);
+        for (uint32_t i = 0; i < slots; i++)
+            ring->free[i / 64] |= UINT64_C(1) << i % 64;
+    }
+    if (wrong != NULL) {
+        ring_free(ring);
+        return wrong;
+    }
+    *made = ring;
+    return NULL;
+}
+
+int start_reader(struct library *library, struct ring *ring)
+{
+    __atomic_store_n(&ring->stop, 0, __ATOMIC_SEQ_CST);
+    return enif_thread_create((char *)"tame_ring", &ring->reader, library->reader, ring, NULL) == 0;
+}
+
+ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (OsPid, Fd, MaxWaiting, SpinNs, MaxBytes, MaxReplyBytes) -> {ok, Ring} | {error, Reason} */
+    struct library *library = library_of(env);
+    struct ring_handle *handle;
+    struct ring *ring;
+    ErlNifSInt64 os_pid, fd;
+    ErlNifUInt64 bytes_max, reply_bytes_max;
+    unsigned line_max, spin_ns;
+    const char *wrong;
+    ErlNifPid owner;
+    ERL_NIF_TERM result;
+    int started;
+
+    (void)argc;
+    if (!enif_get_int64(env, argv[0], &os_pid) || !enif_get_int64(env, argv[1], &fd) ||
+        !enif_get_uint(env, argv[2], &line_max) || !enif_get_uint(env, argv[3], &spin_ns) ||
+        !enif_get_uint64(env, argv[4], &bytes_max) ||
+        !enif_get_uint64(env, argv[5], &reply_bytes_max))
+        return enif_make_badarg(env);
+    join_readers(library, 0);
+    wrong = ring_new(&ring, os_pid, fd, bytes_max);
+    if (wrong != NULL)
+        return make_error(env, library, enif_make_atom(env, wrong));
+    ring->library = library;
+    ring->line_max = line_max;
+    ring->spin_ns = spin_ns;
+    ring->reply_bytes_max = reply_bytes_max;
+
+    handle = enif_alloc_resource(library->ring_type, sizeof *handle);
+    if (handle == NULL) {
+        ring_free(ring);
+        return raise_enomem(env);
+    }
+    handle->ring = ring;
+    ring->resource = handle;
+    ring->refs = 2; /* the resource's and the reader's */
+    enif_mutex_lock(library->lock);
+    started = start_reader(library, ring);
+    if (started) {
+        ring->next = library->rings;
+        library->rings = ring;
+    }
+    enif_mutex_unlock(library->lock);
+    if (!started) {
+        handle->ring = NULL;
+        ring_free(ring);
+        enif_release_resource(handle);
+        return make_error(env, library, enif_make_atom(env, "system_limit"));
+    }
+    if (enif_self(env, &owner) == NULL ||
+        enif_monitor_process(env, handle, &owner, &ring->owner) != 0)
+        ring_shut(ring, library->am_owner_down); /* killed while it was opening */
+    result = enif_make_tuple2(env, library->am_ok, enif_make_resource(env, handle));
+    enif_release_resource(handle); /* the term keeps it */
+    return result;
+}
+
+ERL_NIF_TERM nif_close(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Ring, Reason) -> ok */
+    struct ring *ring;
+
+    (void)argc;
+    if (get_ring(env, argv[0], &ring))
+        ring_shut(ring, argv[1]);
+    else if (!is_lost(env, argv[0]))
+        return enif_make_badarg(env);
+    return library_of(env)->am_ok;
+}
+
+void stop_readers(struct library *library)
+{
+    for (struct ring *ring = library->rings; ring != NULL; ring = ring->next) {
+        __atomic_store_n(&ring->stop, 1, __ATOMIC_SEQ_CST);
+        wake_reader(ring);
+    }
+    for (struct ring **place = &library->rings; *place != NULL;) {
+        struct ring *ring = *place;
+
+        enif_thread_join(ring->reader, NULL);
+        if (__atomic_load_n(&ring->reader_done, __ATOMIC_ACQUIRE)) {
+            *place = ring->next;
+            ring_drop(ring);
+        } else {
+            place = &ring->next;
+        }
+    }
+}
+
+void shut_stopped(struct library *library, struct ring *ring)
+{
+    ring_shut(ring, library->am_upgraded);
+    reader_end(ring);
+}

@@ -1,0 +1,279 @@
+/* nif_wait.c - how a caller waits: spinning, polling, in receive. */
+#include "nif_wait.h"
+
+#include "nif_functions.h"
+#include "nif_reply.h"
+#include "nif_slots.h"
+#include "spin.h"
+
+/* Where spinning has not paid lately, RETRY_CALLS calls in a row out of RETRY_PERIOD spin all the
+ * same, to find out whether it pays again: the first may have to wake the host, the second finds it
+ * about to sleep, the third tells. */
+#define RETRY_CALLS 4
+#define RETRY_PERIOD 64
+
+/* Spinning failed: three times in a row, and it is left. One success brings it back. */
+static void predict_late(uint32_t limit_ns, uint32_t *predicted_ns)
+{
+    const uint32_t old = __atomic_load_n(predicted_ns, __ATOMIC_RELAXED);
+
+    if (old <= limit_ns)
+        __atomic_store_n(predicted_ns, old + limit_ns * 2 / 5, __ATOMIC_RELAXED);
+}
+
+/* Arguments that pass from one core's cache to the other's take 0.1 to 0.2 ns a byte, and what the
+ * NIF makes of them as long again; a caller spins longer by that. */
+#define SPIN_BYTES_PER_NS 3
+
+/* Spins until the reply is there, for a bounded time. Returns 1 when it is there. */
+static int spin(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id, uint32_t function,
+                size_t size, uint64_t start_ns)
+{
+    const size_t copied = size < INLINE_REQUEST_BYTES ? size : INLINE_REQUEST_BYTES;
+    const uint32_t limit_ns = ring->spin_ns + (uint32_t)(copied / SPIN_BYTES_PER_NS);
+    uint32_t *const predicted_ns = &ring->predicted_ns[function % PREDICTIONS];
+    const uint32_t use = use_of(id);
+    uint64_t last_ns = start_ns, now_ns;
+
+    if (__atomic_load_n(predicted_ns, __ATOMIC_RELAXED) > limit_ns &&
+        __atomic_add_fetch(&ring->retries, 1, __ATOMIC_RELAXED) % RETRY_PERIOD >= RETRY_CALLS)
+        return ring_vm_replied(&ring->vm, index, use);
+    if (ring->spin_ns == 0)
+        return 0;
+    counted(&ring->spins);
+    for (;;) {
+        for (int i = 0; i < RING_SPIN_ROUNDS; i++) {
+            if (ring_vm_replied(&ring->vm, index, use)) {
+                now_ns = tame_now_ns();
+                __atomic_store_n(predicted_ns, (uint32_t)(now_ns - start_ns) / 2, __ATOMIC_RELAXED);
+                charge(env, now_ns - start_ns);
+                counted(&ring->spins_paid);
+                return 1;
+            }
+            tame_impl_pause();
+        }
+        now_ns = tame_now_ns();
+        if (now_ns - start_ns > limit_ns || now_ns - last_ns > RING_DESCHEDULED_NS ||
+            __atomic_load_n(&ring->closed, __ATOMIC_RELAXED)) {
+            predict_late(limit_ns, predicted_ns);
+            charge(env, now_ns - start_ns);
+            return 0;
+        }
+        last_ns = now_ns;
+    }
+}
+
+ERL_NIF_TERM make_wait(ErlNifEnv *env, struct ring *ring, uint64_t id, uint32_t index)
+{
+    return enif_make_tuple2(env, ring->library->am_wait, enif_make_uint64(env, id << 11 | index));
+}
+
+int find_slot(struct ring *ring, uint64_t token)
+{
+    const uint64_t id = token >> 11;
+    const uint32_t index = token & TOKEN_LINE, slots = ring->vm.geometry.slots;
+
+    if (index < slots)
+        return __atomic_load_n(&ring->slots[index].word, __ATOMIC_SEQ_CST) >> 3 == id ? (int)index
+                                                                                      : -1;
+    for (uint32_t i = 0; index == TOKEN_LINE && i < slots; i++)
+        if (__atomic_load_n(&ring->slots[i].word, __ATOMIC_SEQ_CST) >> 3 == id)
+            return (int)i;
+    return -1;
+}
+
+/* The caller comes back to its slot. Returns 0 when the slot is in another phase. */
+static int come_back(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id,
+                     enum phase from)
+{
+    struct slot *slot = &ring->slots[index];
+
+    if (!claim(slot, id, from, BUSY))
+        return 0;
+    waiter_close(env, ring, &slot->waiter);
+    return 1;
+}
+
+/* The slot is ours: the reply, or why there is none. */
+static ERL_NIF_TERM take_or_fail(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id)
+{
+    ERL_NIF_TERM result;
+
+    if (ring_vm_replied(&ring->vm, index, use_of(id)))
+        return take_reply(env, ring, index, id);
+    if (is_closed(ring)) {
+        result = make_host_down(env, ring);
+        free_slot(ring, index);
+    } else { /* it was there when the caller was told */
+        result = make_bad_reply(env, ring, "state");
+        finish_slot(ring, index, id, NULL);
+    }
+    return result;
+}
+
+/* A caller that has stopped spinning polls, for this long in all, each time that its scheduler has
+ * nobody else to run: to be woken from receive costs two threads a wake-up, 20 to 60 us, which
+ * is more than most calls take. */
+#define POLL_NS 200000
+
+/* After this number of calls of a function in a row that took longer, its callers do not poll any
+ * more; one in RETRY_PERIOD tries. */
+#define POLL_FAILURES 3
+
+static ERL_NIF_TERM poll_reply(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Ring, Index, Id, Function, StartNs) -> Reply | {wait, Token} */
+    struct ring *ring;
+    uint32_t index, function;
+    ErlNifUInt64 id, start_ns;
+
+    if (!get_ring(env, argv[0], &ring))
+        return lost(env, argv[0]);
+    if (!enif_get_uint(env, argv[1], &index) || !enif_get_uint64(env, argv[2], &id) ||
+        !enif_get_uint(env, argv[3], &function) || !enif_get_uint64(env, argv[4], &start_ns))
+        return enif_make_badarg(env);
+
+    uint8_t *const failures = &ring->poll_failures[function % PREDICTIONS];
+
+    if (ring_vm_replied(&ring->vm, index, use_of(id)) && come_back(env, ring, index, id, PARKED)) {
+        __atomic_store_n(failures, 0, __ATOMIC_RELAXED);
+        counted(&ring->polls_paid);
+        return take_reply(env, ring, index, id);
+    }
+    if (tame_now_ns() - start_ns > POLL_NS || is_closed(ring)) {
+        if (__atomic_load_n(failures, __ATOMIC_RELAXED) < POLL_FAILURES)
+            __atomic_fetch_add(failures, 1, __ATOMIC_RELAXED);
+        return make_wait(env, ring, id, index);
+    }
+    /* All of its timeslice, so that others really come first. */
+    (void)enif_consume_timeslice(env, 100);
+    return enif_schedule_nif(env, "poll", 0, poll_reply, argc, argv);
+}
+
+static int is_worth_polling(struct ring *ring, uint32_t function)
+{
+    return ring->spin_ns > 0 &&
+           (__atomic_load_n(&ring->poll_failures[function % PREDICTIONS], __ATOMIC_RELAXED) <
+                POLL_FAILURES ||
+            __atomic_add_fetch(&ring->retries, 1, __ATOMIC_RELAXED) % RETRY_PERIOD == 0);
+}
+
+ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term, uint32_t index,
+                   uint64_t id, uint32_t function, size_t size, uint64_t start_ns)
+{
+    struct slot *slot = &ring->slots[index];
+
+    counted(&ring->calls);
+    if (spin(env, ring, index, id, function, size, start_ns))
+        return take_reply(env, ring, index, id);
+    waiter_park(env, ring, &slot->waiter);
+    set_phase(slot, id, PARKED);
+    if (is_worth_polling(ring, function)) {
+        const ERL_NIF_TERM next[] = {ring_term, enif_make_uint(env, index),
+                                     enif_make_uint64(env, id), enif_make_uint(env, function),
+                                     enif_make_uint64(env, tame_now_ns())};
+
+        (void)enif_consume_timeslice(env, 100);
+        return enif_schedule_nif(env, "poll", 0, poll_reply, 5, next);
+    }
+    return make_wait(env, ring, id, index);
+}
+
+/* ---- in receive ---- */
+
+/* A call that may be in line: arms it there. Returns 1 when that is done or the call is over, 0
+ * when it has left the line for a slot. */
+static int wait_in_line(ErlNifEnv *env, struct ring *ring, uint64_t id, ERL_NIF_TERM ref,
+                        ERL_NIF_TERM *result)
+{
+    ERL_NIF_TERM message;
+    ErlNifEnv *const message_env = waiter_message(ring, ref, &message);
+    struct line_entry *entry, *dismissed = NULL;
+
+    enif_mutex_lock(ring->lock);
+    entry = line_find(&ring->line, id, NULL);
+    if (entry != NULL) {
+        entry->waiter.env = message_env; /* the entry's now */
+        entry->waiter.message = message;
+    } else {
+        dismissed = line_find(&ring->dismissed, id, NULL);
+        if (dismissed != NULL)
+            line_remove(&ring->dismissed, dismissed);
+    }
+    enif_mutex_unlock(ring->lock);
+    if (entry == NULL)
+        enif_free_env(message_env);
+    if (dismissed != NULL)
+        free_line_entry(env, ring, dismissed);
+    *result = entry != NULL ? ring->library->am_wait : make_closed(env, ring);
+    return entry != NULL || dismissed != NULL;
+}
+
+ERL_NIF_TERM nif_wait(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Ring, Token, Ref) -> Reply | wait: {Ref, ready} will come */
+    struct ring *ring;
+    ErlNifUInt64 token;
+    ERL_NIF_TERM result;
+
+    (void)argc;
+    if (!get_ring(env, argv[0], &ring))
+        return lost(env, argv[0]);
+    if (!enif_get_uint64(env, argv[1], &token) || !enif_is_ref(env, argv[2]))
+        return enif_make_badarg(env);
+
+    const uint64_t id = token >> 11;
+
+    if ((token & TOKEN_LINE) == TOKEN_LINE && wait_in_line(env, ring, id, argv[2], &result))
+        return result;
+
+    const int index = find_slot(ring, token);
+
+    if (index < 0)
+        return make_closed(env, ring);
+
+    struct slot *slot = &ring->slots[index];
+
+    if (!claim(slot, id, PARKED, BUSY))
+        return enif_make_badarg(env); /* it waits already */
+    if (ring_vm_replied(&ring->vm, (uint32_t)index, use_of(id)) || is_closed(ring)) {
+        waiter_close(env, ring, &slot->waiter);
+        return take_or_fail(env, ring, (uint32_t)index, id);
+    }
+    slot->waiter.env = waiter_message(ring, argv[2], &slot->waiter.message);
+    set_phase(slot, id, WAITING);
+    /* From here on the host rings. It may have replied, or have died, just before. */
+    if ((ring_vm_wait(&ring->vm, (uint32_t)index, use_of(id)) || is_closed(ring)) &&
+        come_back(env, ring, (uint32_t)index, id, WAITING))
+        return take_or_fail(env, ring, (uint32_t)index, id);
+    counted(&ring->waits);
+    return ring->library->am_wait;
+}
+
+ERL_NIF_TERM nif_take(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Ring, Token) -> Reply; after {Ref, ready} has come */
+    struct ring *ring;
+    struct line_entry *entry;
+    ErlNifUInt64 token;
+
+    (void)argc;
+    if (!get_ring(env, argv[0], &ring))
+        return lost(env, argv[0]);
+    if (!enif_get_uint64(env, argv[1], &token))
+        return enif_make_badarg(env);
+
+    const uint64_t id = token >> 11;
+    const int index = find_slot(ring, token);
+
+    if (index >= 0 && come_back(env, ring, (uint32_t)index, id, TOLD))
+        return take_or_fail(env, ring, (uint32_t)index, id);
+    enif_mutex_lock(ring->lock);
+    entry = line_find(&ring->dismissed, id, NULL);
+    if (entry != NULL)
+        line_remove(&ring->dismissed, entry);
+    enif_mutex_unlock(ring->lock);
+    if (entry != NULL)
+        free_line_entry(env, ring, entry);
+    return make_closed(env, ring);
+}

@@ -1,0 +1,64 @@
+/* ring_host_private.h - what the files of the host's end share: the struct, and what the workers
+ * (ring_host_serve.c) need of the replies (ring_host_reply.c). */
+#ifndef TAME_RING_HOST_PRIVATE_H
+#define TAME_RING_HOST_PRIVATE_H
+
+#include <pthread.h>
+
+#include "extents.h"
+#include "ring_host.h"
+
+struct ring_host {
+    int fd;
+    uint8_t *base;
+    struct ring_header *header;
+    struct ring_geometry geometry;
+    int stopping;
+
+    /* The next request; moved by the worker that takes it. */
+    RING_LINE uint64_t head;
+
+    /* Guards what follows. */
+    RING_LINE pthread_mutex_t lock;
+    struct extents replies;
+    struct extent held[RING_SLOTS_MAX]; /* the slot's reply region, until the VM has read it */
+    uint32_t held_len;
+    uint64_t *owed; /* ids of leases whose own reply could not carry them */
+    uint32_t owed_len, owed_max;
+
+    pthread_mutex_t gone_lock;
+
+    /* Counted without a lock, by adding. */
+    RING_LINE struct ring_host_info info;
+};
+
+/* Where a reply is being written: the slot, and when that is full a region. */
+struct reply_writer {
+    struct ring_host *ring;
+    struct ring_slot *slot;
+    uint32_t slot_index;
+    struct extent region; /* no pages: in the slot */
+    uint8_t *data;
+    size_t capacity;
+    size_t size;
+    int failed;
+    uint64_t *leases; /* the writer's, until the reply is finished */
+    size_t leases_len, leases_max;
+};
+
+static inline void count(uint64_t *counter)
+{
+    __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+}
+
+/* Takes the region of a slot's last reply out of what is held, and gives it back; the slot's reply
+ * has been read. */
+void ring_host_release_slot(struct ring_host *ring, uint32_t slot);
+
+/* Gives back all regions that the VM has read. */
+void ring_host_sweep(struct ring_host *ring);
+
+/* Puts the lease ids behind the payload, and the region into what is held. */
+void ring_host_finish_reply(struct reply_writer *reply);
+
+#endif

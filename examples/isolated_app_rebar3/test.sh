@@ -1,0 +1,23 @@
+#!/bin/sh
+# Starts the release, kills jiffy's OS process, and expects answers before and after.
+set -eu
+
+app=_build/default/rel/isolated_app/bin/isolated_app
+export NODE="isolated_app_$$@127.0.0.1"
+
+"$app" foreground &
+trap '"$app" stop; wait' EXIT
+# It answers before it has started all its applications.
+started='lists:keymember(isolated_app, 1, application:which_applications()).'
+tries=60
+until "$app" eval "$started" 2>/dev/null | grep -q true; do
+    tries=$((tries - 1))
+    [ $tries -gt 0 ]
+    sleep 0.5
+done
+
+shown=$("$app" eval 'isolated_app:demo().')
+echo "$shown"
+echo "$shown" | grep -q '{before, {ok, \[true]}}'
+echo "$shown" | grep -q '{later, {ok, \[true]}}'
+echo "$shown" | grep -q '{same_process, false}'
