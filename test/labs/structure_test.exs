@@ -68,16 +68,6 @@ defmodule Tame.Labs.StructureTest do
     assert missing == []
   end
 
-  test "no line of Erlang is longer than 100 columns" do
-    long =
-      for path <- Path.wildcard("#{:tame_labs_native.source_dir()}/*/*.erl"),
-          {line, number} <- path |> File.read!() |> String.split("\n") |> Enum.with_index(1),
-          String.length(line) > 100,
-          do: "#{path}:#{number}"
-
-    assert long == []
-  end
-
   # The folder of each module, by the source that it was compiled from.
   defp folders do
     root = to_string(:tame_labs_native.source_dir())
