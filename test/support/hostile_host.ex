@@ -20,8 +20,12 @@ defmodule Tame.Test.HostileHost do
     program = Path.join(folder, "hostile_host")
     ring = Path.join([:tame.source_dir(), "c_src", "ring"])
     flags = ~w(-std=gnu11 -Wall -Wextra -Werror -O2 -g -pthread)
-    sources = ["-I#{ring}", "-o", program, @source, Path.join(ring, "ring_host.c")]
-    {_, 0} = System.cmd("cc", flags ++ sources, stderr_to_stdout: true)
+    include = ["-I#{ring}", "-I#{:tame.include_dir()}"]
+    sources = [@source | Path.wildcard(Path.join(ring, "ring_host*.c"))]
+
+    {"", 0} =
+      System.cmd("cc", flags ++ include ++ ["-o", program] ++ sources, stderr_to_stdout: true)
+
     program
   end
 

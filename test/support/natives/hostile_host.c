@@ -175,7 +175,7 @@ static void make_ring(uint32_t slots, uint32_t slot_bytes, uint32_t area)
 {
     const struct ring_geometry geometry = {slots, slot_bytes, area, area};
     uint8_t frame[] = "\0\0\0\x0e\x83h\2w\4ringb\0\0\0\0";
-    const int fd = ring_host_create(&geometry, BELL_DEFAULT, &ring);
+    const int fd = ring_host_create(&geometry, &ring);
 
     if (fd < 0)
         give_up("no ring");
