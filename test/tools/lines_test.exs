@@ -10,7 +10,7 @@ defmodule Tame.LinesTest do
   test "100 columns pass, of any character, and other files are not read", %{tmp_dir: folder} do
     lines = for character <- ["x", "é", "─", "😀"], do: String.duplicate(character, 100) <> "\n"
     File.write!(Path.join(folder, "a.erl"), lines)
-    File.write!(Path.join(folder, "a.ex"), String.duplicate("x", 101))
+    File.write!(Path.join(folder, "a.hrl"), String.duplicate("x", 101))
     assert check(folder) == {"", 0}
   end
 
