@@ -111,12 +111,12 @@
  *
  * 5  WHAT THE LIBRARY DOES FOR EVERY JOB
  *
- *   Slices     100 us on a regular scheduler, 5 ms on a dirty one. The amount of each step follows
+ *   Slices     100 us on a normal scheduler, 5 ms on a dirty one. The amount of each step follows
  *              the rate that was measured, and the clock is read about every 10 us; the rate of each
  *              row is kept for later calls. A slice lasts as long as said plus at most one step. On
  *              a dirty scheduler or its own thread a job calls sched_yield() every 100 us, then runs
  *              for at least as long as it was off the core.
- *   Charging   4000 reductions per ms used on a regular scheduler, result included, remainders
+ *   Charging   4000 reductions per ms used on a normal scheduler, result included, remainders
  *              carried over; short calls are charged as well. A call that owes more than its
  *              timeslice yields until it has paid. Every slice that is not the last ends the
  *              timeslice, so that the scheduler really moves on: 100 us then cost all that is left

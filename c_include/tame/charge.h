@@ -1,6 +1,6 @@
 /* tame/charge.h - reductions for the time that native code used.
  *
- * Part of tame.h; usable alone, in any NIF on a regular scheduler. 1 ms is 4000 reductions, a whole
+ * Part of tame.h; usable alone, in any NIF on a normal scheduler. 1 ms is 4000 reductions, a whole
  * timeslice (CONTEXT_REDS of ERTS); enif_consume_timeslice takes whole per cents of it, which are
  * 10 us each. What is left of a per cent stays owed by the thread and is paid by the next call on
  * it: a loop of short calls is charged in full. */

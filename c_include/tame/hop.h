@@ -1,4 +1,4 @@
-/* tame/hop.h - slices on the VM's schedulers: regular ones, and dirty ones.
+/* tame/hop.h - slices on the VM's schedulers: normal ones, and dirty ones.
  *
  * Part of tame.h. */
 #ifndef TAME_HOP_H
@@ -64,7 +64,7 @@ static inline struct tame_impl_run *tame_impl_resume(ErlNifEnv *env, int argc,
     return tame_impl_inputs(run, (ERL_NIF_TERM *)(argv + 1), 0) ? run : NULL;
 }
 
-/* A slice on a regular scheduler. */
+/* A slice on a normal scheduler. */
 static inline ERL_NIF_TERM tame_impl_hop(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     const uint64_t start_ns = tame_now_ns();

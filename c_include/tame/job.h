@@ -69,7 +69,7 @@ struct tame_job {
      * not, and may run on any thread. NULL when there is nothing to free. */
     void (*cleanup)(void *state);
 
-    uint32_t slice_us;       /* on a regular scheduler; 0: TAME_SLICE_US */
+    uint32_t slice_us;       /* on a normal scheduler; 0: TAME_SLICE_US */
     uint32_t dirty_slice_us; /* on dirty schedulers; 0: TAME_DIRTY_SLICE_US */
     uint32_t max_running;    /* calls of a row that may run at once; 0: any number */
     uint32_t max_waiting; /* calls that may wait, for that or for the pool; 0: TAME_MAX_WAITING */

@@ -1,6 +1,6 @@
 /* tame/pay.h - a result is returned when its time is paid for.
  *
- * Part of tame.h; for regular schedulers. */
+ * Part of tame.h; for normal schedulers. */
 #ifndef TAME_PAY_H
 #define TAME_PAY_H
 

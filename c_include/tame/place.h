@@ -6,7 +6,7 @@
 
 #include "pool.h"
 
-/* What is left takes longer than this: `auto` moves it off the regular schedulers. */
+/* What is left takes longer than this: `auto` moves it off the normal schedulers. */
 #define TAME_IMPL_MOVE_NS UINT64_C(100000000)
 
 /* Slices measured before `auto` may move a run. The fastest of them counts: one in which the thread
@@ -21,14 +21,14 @@ static inline int tame_impl_takes_long(const struct tame_impl_run *run)
                run->pace.best_slice * TAME_IMPL_MOVE_NS;
 }
 
-/* Runs of `auto` that may share the regular schedulers, for each of them: their slices add up to
+/* Runs of `auto` that may share the normal schedulers, for each of them: their slices add up to
  * 10 ms, for which everybody else waits. One that comes on top gets a tenth of a slice, which is
  * enough for a short one, and goes on in the pool; it goes there at once when the rate of its row
  * says that a tenth is not enough. */
 #define TAME_IMPL_AUTO_YIELDING_MAX 100
 #define TAME_IMPL_CROWDED_SLICES 10
 
-/* A worker is there for each regular scheduler. */
+/* A worker is there for each normal scheduler. */
 static inline int tame_impl_crowded(const struct tame_impl_run *run)
 {
     return run->row->placement == TAME_AUTO && run->call.impl_total > 0 &&

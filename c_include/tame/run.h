@@ -49,7 +49,7 @@ struct tame_impl_instance {
     struct tame_impl_row_stats *row_stats; /* one for each row */
     const char *module;
     int halting;            /* atomic: the VM is about to end */
-    uint32_t auto_yielding; /* atomic: runs of `auto` that share the regular schedulers */
+    uint32_t auto_yielding; /* atomic: runs of `auto` that share the normal schedulers */
 };
 
 /* What the steps have done so far, and when something is due between them. */
@@ -60,7 +60,7 @@ struct tame_impl_pace {
     uint32_t slices;
     uint64_t owed_ns;          /* used, but not yet charged to the caller */
     uint64_t progress_told_ns; /* when its progress was told; at first when it began */
-    uint64_t yield_at_ns;      /* off the regular schedulers: when to yield the core next */
+    uint64_t yield_at_ns;      /* off the normal schedulers: when to yield the core next */
 };
 
 /* What the end of the run gives back. */

@@ -68,11 +68,11 @@ static inline struct tame_slice tame_impl_slice(struct tame_impl_run *run, uint6
     return slice;
 }
 
-/* ---- off the regular schedulers ---- */
+/* ---- off the normal schedulers ---- */
 
 /* How often a thread that works beside the schedulers yields its core.
  *
- * The operating system shares a core among threads in time slices of some milliseconds. A regular
+ * The operating system shares a core among threads in time slices of some milliseconds. A normal
  * scheduler with nothing to do spins for a while and calls sched_yield() in each round, and Linux
  * lets it wait for a whole time slice of ours each time: neighbours woke 130 ms late beside work in
  * the pool (Linux 6.18), and 10 ms late since the pool yields too. */

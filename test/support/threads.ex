@@ -11,7 +11,7 @@ defmodule Tame.Threads do
 
   # What the thread answers that it is, as enif_thread_type says. Callbacks come from wherever they come from:
   # the test compares that with the table.
-  @kinds ~w(regular dirty_cpu dirty_io thread dtor dtor_thread down stop)a
+  @kinds ~w(normal dirty_cpu dirty_io thread dtor dtor_thread down stop)a
 
   def kinds, do: @kinds
 

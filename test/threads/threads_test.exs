@@ -9,7 +9,7 @@ defmodule Tame.ThreadsTest do
 
   @rows Enum.with_index(ThreadsTable.rows())
 
-  # What enif_thread_type says of the thread. A callback comes on a regular scheduler, whatever let go of the resource.
+  # What enif_thread_type says of the thread. A callback comes on a normal scheduler, whatever let go of the resource.
   @threads %{
     regular: :regular,
     dirty_cpu: :dirty_cpu,
@@ -53,7 +53,7 @@ defmodule Tame.ThreadsTest do
       end
     end
 
-    test "the destructor of a resource that ended here runs on a regular scheduler: #{kind}",
+    test "the destructor of a resource that ended here runs on a normal scheduler: #{kind}",
          context do
       assert :peer.call(start_peer(context), Threads, :dtor_of, [unquote(kind)]) == :regular
     end

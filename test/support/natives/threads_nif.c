@@ -1,5 +1,5 @@
 /* The NIFs of Tame.Threads (test/support/threads.ex): any of a list of uses of enif_*, on any kind
- * of thread: a regular scheduler, a dirty one, a thread of enif_thread_create, and in callbacks.
+ * of thread: a normal scheduler, a dirty one, a thread of enif_thread_create, and in callbacks.
  *
  * A use (an `op`) gets a term and makes one that the test compares. On a scheduler both belong to
  * the environment of the NIF; elsewhere to one of its own. `caller` is what the manual of erl_nif
@@ -25,7 +25,7 @@ static ERL_NIF_TERM here(ErlNifEnv *env)
     const int type = enif_thread_type();
 
     return atom(env, type == ERL_NIF_THR_UNDEFINED             ? "none"
-                     : type == ERL_NIF_THR_NORMAL_SCHEDULER    ? "regular"
+                     : type == ERL_NIF_THR_NORMAL_SCHEDULER    ? "normal"
                      : type == ERL_NIF_THR_DIRTY_CPU_SCHEDULER ? "dirty_cpu"
                      : type == ERL_NIF_THR_DIRTY_IO_SCHEDULER  ? "dirty_io"
                                                                : "unknown");
@@ -786,7 +786,7 @@ static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM info)
     return work_type == NULL || plain_type == NULL;
 }
 
-static ErlNifFunc functions[] = {{"regular", 3, scheduler_nif, 0},
+static ErlNifFunc functions[] = {{"normal", 3, scheduler_nif, 0},
                                  {"dirty_cpu", 3, scheduler_nif, ERL_NIF_DIRTY_JOB_CPU_BOUND},
                                  {"dirty_io", 3, scheduler_nif, ERL_NIF_DIRTY_JOB_IO_BOUND},
                                  {"thread", 3, thread_nif, ERL_NIF_DIRTY_JOB_IO_BOUND},
