@@ -6,7 +6,7 @@
 # And for those who work on tame:
 #
 #   make build    natives, the report's page script, Erlang and Elixir; warnings are errors
-#   make check    formatting, and what may include what (tools/floors)
+#   make check    formatting, lines of Erlang (tools/lines), what may include what (tools/floors)
 #   make soak     30 minutes of isolated libraries under load while everything goes wrong
 #   make bench    the published figures, each from its script in bench/
 #   make matrix   build and test on OTP 27 and 29 too, each in a Debian root of its own
@@ -52,11 +52,13 @@ $(ASSETS): labs/assets/node_modules/.package-lock.json labs/assets/page.js labs/
 check:
 	$(MIX) format --check-formatted
 	clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h')
+	tools/lines src labs
 	tools/floors c_include/tame c_src/ring c_src/host
 
 test-c:
 	@$(MAKE) --no-print-directory -s -C c_src test
 	@$(MAKE) --no-print-directory -s -C labs/c_src test
+	@$(MAKE) --no-print-directory -s -C bench/natives test
 
 test-beam:
 	cd test && $(MIX) test --warnings-as-errors

@@ -2,8 +2,8 @@
 #
 #     mix run bench/audited.exs
 alias Tame.Audit
-alias Tame.Audit.{Gate, Library, Verdict}
-alias Tame.Report.Number
+alias Tame.Audit.{Policy, Library, Verdict}
+alias Tame.Number
 
 file = &Path.join([__DIR__, "audited", &1])
 
@@ -29,7 +29,7 @@ statics =
   for name <- [:jiffy, :p1_xml, :p1_yaml, :crypto, :asn1], do: %{target: {:application, name}}
 
 {us, {:ok, _}} = :timer.tc(fn -> Audit.run([%{target: :all}], []) end)
-IO.puts("Everything on the code path: #{Verdict.time(us)}\n")
+IO.puts("Everything on the code path: #{Tame.Duration.measured(us)}\n")
 
 {:ok, %{libraries: libraries}} = Audit.run(statics, [])
 IO.puts("| library | declared | can |\n| --- | --- | --- |")
@@ -52,7 +52,7 @@ IO.puts(
 
 for call <- calls do
   {text, options} = call
-  {:ok, %{check: check}} = Gate.check(text, options)
+  {:ok, %{check: check}} = Policy.check(text, options)
   {us, {:ok, result}} = :timer.tc(fn -> Audit.run([check], []) end)
 
   case result.targets do
@@ -61,7 +61,7 @@ for call <- calls do
 
       slice =
         last &&
-          "#{Verdict.time(last.longest_slice_us)} at #{Number.bytes(last.bytes) |> String.replace(~r/ \(.*/, "")}"
+          "#{Tame.Duration.measured(last.longest_slice_us)} at #{Number.bytes(last.bytes) |> String.replace(~r/ \(.*/, "")}"
 
       growth =
         target.growth &&
@@ -73,7 +73,7 @@ for call <- calls do
       verdicts = Enum.map_join(target.verdicts, "; ", &Verdict.text/1)
 
       IO.puts(
-        "| `#{text}`, #{elem(check.input, 0)} | #{slice} | #{growth} | #{crosses} | #{verdicts} | #{Verdict.time(us)} |"
+        "| `#{text}`, #{elem(check.input, 0)} | #{slice} | #{growth} | #{crosses} | #{verdicts} | #{Tame.Duration.measured(us)} |"
       )
 
     [] ->

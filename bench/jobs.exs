@@ -16,7 +16,7 @@
 
 {:module, _, slices_beam, _} =
   defmodule Bench.Slices do
-    # Runs in a VM of its own. The durations in µs of the regular slices of so many calls; the last
+    # Runs in a VM of its own. The durations in µs of the normal slices of so many calls; the last
     # call's alone when there are several.
     def read(function, bytes, runs) do
       a = :binary.copy(<<1>>, bytes)
@@ -48,6 +48,7 @@ defmodule Bench.Jobs do
 
   def run(parts) do
     :ok = Tame.Native.build()
+    natives()
 
     for part <- parts do
       IO.puts("\n== #{part}\n")
@@ -55,10 +56,18 @@ defmodule Bench.Jobs do
     end
   end
 
+  # What is written by hand, for comparison: built and put on the code path.
+  defp natives do
+    folder = Path.join(__DIR__, "natives")
+    {_, 0} = System.cmd("make", ["-s", "-C", folder], into: IO.stream())
+    built = "build/erts-#{:erlang.system_info(:version)}"
+    true = :code.add_path(folder |> Path.join(built) |> String.to_charlist())
+  end
+
   # The hand-written twins of the placements thread and pool.
   defp bare(function, payload) do
     ref = make_ref()
-    :ok = apply(:tame_echo_nif, function, [ref, payload])
+    :ok = apply(:bench_threads, function, [ref, payload])
 
     receive do
       {^ref, back} -> back
@@ -200,8 +209,8 @@ defmodule Bench.Jobs do
     functions = [
       dirty_cpu: fn -> :tame_echo_nif.echo_dirty_cpu(payload) end,
       pool: fn -> :tame_exor.exor_pool(payload, payload) end,
-      bare_thread: fn -> bare(:echo_thread_new, payload) end,
-      bare_queue: fn -> bare(:echo_thread_queue, payload) end,
+      bare_thread: fn -> bare(:in_new_thread, payload) end,
+      bare_queue: fn -> bare(:in_queue, payload) end,
       thread: fn -> :tame_exor.exor_thread(payload, payload) end
     ]
 
@@ -215,7 +224,7 @@ defmodule Bench.Jobs do
   defp part("beside") do
     functions = [
       nothing: fn _ -> :ok end,
-      by_hand: &:tame_spin_classic.spin_classic/1,
+      by_hand: &:bench_spin.spin/1,
       yielding: &:tame_spin.spin_yielding/1,
       auto: &:tame_spin.spin/1
     ]

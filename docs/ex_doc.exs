@@ -3,7 +3,7 @@
   main: "readme",
   source_url: nil,
   extras:
-    ~w(README.md docs/guide/well_behaved_nif.md docs/guide/isolate.md docs/guide/pool.md
+    ~w(README.md docs/guide/well_behaved_nif.md docs/guide/isolate.md docs/guide/hosts.md
        docs/reference/tame_h.md docs/reference/threads.md docs/reference/host_api.md docs/audited.md
        docs/architecture.md CONTRIBUTING.md CHANGELOG.md),
   groups_for_extras: [Guides: ~r"docs/guide", Reference: ~r"docs/reference"],
@@ -11,8 +11,9 @@
     "Write once, choose where it runs": [:tame, :tame_exor, :tame_spin, :tame_echo],
     "Isolate what you do not trust": [
       Tame,
+      :tame_isolate_options,
       :tame_isolation,
-      :tame_pool,
+      :tame_hosts,
       :tame_host,
       :tame_ring,
       :tame_probe

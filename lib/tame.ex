@@ -1,6 +1,6 @@
 defmodule Tame do
   @moduledoc """
-  The door for Elixir to what `:tame` does: the same words, with keyword lists for options.
+  What `:tame` does, for Elixir: the same words, with keyword lists for options.
 
       Tame.isolate(:jiffy, hosts: 2)
 
@@ -15,7 +15,7 @@ defmodule Tame do
   @doc """
   From now on the NIFs of `module` run in OS processes of their own, behind the same module.
 
-  Options are those of `t::tame_isolation.options/0`: `hosts`, `workers`, `deadline_ms` and more.
+  Options are those of `t::tame_isolate_options.options/0`: `hosts`, `workers`, `deadline_ms` and more.
   """
   @spec isolate(module(), keyword() | map()) :: :ok | refusal()
   def isolate(module, options \\ []), do: :tame.isolate(module, options)
@@ -24,11 +24,11 @@ defmodule Tame do
   @spec restore(module()) :: :ok | refusal()
   def restore(module), do: :tame.restore(module)
 
-  @doc "Replaces all hosts of a module, those included that Tame gave up on because they crashed too often."
+  @doc "Replaces all hosts of a module. Also restarts hosts that Tame gave up on because they crashed too often."
   @spec restart(module()) :: :ok | refusal()
   def restart(module), do: :tame.restart(module)
 
-  @doc "What is isolated, and how it does."
+  @doc "What is isolated, and the state of it."
   @spec info() :: %{module() => map()}
   def info, do: :tame.info()
 end

@@ -1,4 +1,4 @@
-%% The public door of the runtime: what it is, and where its parts are.
+%% The functions of tame for its users: the value of a job, calls by message, deadlines, isolation.
 -module(tame).
 
 -export([value/3]).
@@ -25,11 +25,12 @@
 %%
 %%     exor(A, B) -> tame:value(exor_nif(A, B), fun exor_nif/2, {?MODULE, exor, [A, B]}).
 %%
-%% A call that has to wait, for its turn or for a thread to do the work, waits here in receive, and then
-%% calls the NIF again, which is why it is given as a fun. So the result is always made in the calling
-%% process, wherever the work was done. The third argument is the call as the user made it: an error is raised
-%% as if that function had raised it. Raises badarg, with the argument's number and a sentence in
-%% error_info; enomem; {tame, busy} where as many calls wait already as the job allows.
+%% A call that has to wait, until it is admitted or until a thread has done the work, waits here in
+%% receive, and then calls the NIF again, which is why it is given as a fun. So the result is always
+%% made in the calling process, wherever the work was done. The third argument is the call as the
+%% user made it: an error is raised as if that function had raised it. Raises badarg, with the
+%% argument's number and a sentence in error_info; enomem; {tame, busy} where as many calls wait
+%% already as the job allows.
 -spec value(term(), function(), {module(), atom(), [term()]}) -> term().
 value({'$tame', wait, Ref, Again}, Nif, Call) when is_function(Nif, length(Again)) ->
     receive
@@ -40,8 +41,8 @@ value({'$tame', wait, _, _}, _Nif, {Module, Function, Args}) ->
 value(Value, _Nif, Call) ->
     checked(Value, Call).
 
-%% Raises what the NIF raises, in the words of the first call: `Again' holds what the call owns, which the stack
-%% of an error must not keep.
+%% Raises what the NIF raises, in the words of the first call: `Again' holds what the call owns,
+%% which the stack of an error must not keep.
 again(Nif, [{'$tame', _, _, First} | Rest] = Again) ->
     try
         apply(Nif, Again)
@@ -84,8 +85,8 @@ is_own(_, _, _, _) -> false.
 %%     2> receive {Ref, Answer} -> Answer end.
 %%     {ok,ok}
 %%
-%% Ref is opaque: match on it and hand it to cancel/1. The fun runs in a process of its own, which the
-%% death of the caller ends, and with it a job in any placement at its next step; one that runs
+%% Ref is opaque: match on it and hand it to cancel/1. The fun runs in a process of its own, which
+%% the death of the caller ends, and with it a job in any placement at its next step; one that runs
 %% inline has but one step, and ends after it.
 -spec async(function(), [term()]) -> {ok, tame_async:ref()}.
 async(Fun, Args) ->
@@ -93,20 +94,20 @@ async(Fun, Args) ->
 
 %% As async/2, under options.
 %%
-%%   deadline_ms => 50    after so many milliseconds {Ref, {error, {tame, deadline}}} comes, and the
-%%                        job is ended as by cancel/1
-%%   progress => true     while the job runs {Ref, {progress, Done, Total}} comes each 100 ms, in the
-%%                        job's own unit (Total 0: it cannot say), and none after the value. Nothing
-%%                        comes of one that runs inline. Raises {tame, not_started} unless the
+%%   deadline_ms => 50    after 50 ms {Ref, {error, {tame, deadline}}} comes, and the job is ended
+%%                        as by cancel/1
+%%   progress => true     while the job runs {Ref, {progress, Done, Total}} comes each 100 ms, in
+%%                        the job's own unit (Total 0: it cannot say), and none after the value. An
+%%                        inline job tells no progress. Raises {tame, not_started} unless the
 %%                        application tame runs
 -spec async(function(), [term()], tame_async:options()) -> {ok, tame_async:ref()}.
 async(Fun, Args, Options) ->
     checked(tame_async:start(Fun, Args, Options), {?MODULE, async, [Fun, Args, Options]}).
 
 %% Ends a call of async: its job stops at the next step. Called by the process that called async, no
-%% message of this Ref is in its mailbox afterwards, and none comes. Cancelling what is done already, or
-%% cancelled, is nothing. Called by another process it ends the job too, and the caller of
-%% async gets {Ref, {error, {exit, killed}}} unless it has its answer.
+%% message of this Ref is in its mailbox afterwards, and none comes. Cancelling a
+%% finished or cancelled call has no effect. Called by another process it ends the job too, and the
+%% caller of async gets {Ref, {error, {exit, killed}}} unless it has its answer.
 -spec cancel(tame_async:ref()) -> ok.
 cancel(Ref) ->
     checked(tame_async:cancel(Ref), {?MODULE, cancel, [Ref]}).
@@ -124,9 +125,10 @@ with(Options, Fun) ->
         Refused -> checked(Refused, {?MODULE, with, [Options, Fun]})
     end.
 
-%% The rate of each job that has run in this VM, and what fits into a slice by it. Job libraries tell the rates while
-%% their jobs run. Raises {tame, not_started} unless the application tame runs. `mix tame.calibrate' of the labs runs
-%% jobs first, and measures what each placement costs on this machine.
+%% The rate of each job that has run in this VM, and how many units fit into a slice at that rate.
+%% Job libraries tell the rates while their jobs run. Raises {tame, not_started} unless the
+%% application tame runs. `mix tame.calibrate' of the labs runs jobs first, and measures what each
+%% placement costs on this machine.
 %%
 %%     1> tame_exor:exor(A, B), maps:get(jobs, tame:calibration()).
 %%     #{{tame_exor,exor_nif,2} => #{units_per_ms => 7816511.2, slice_units => 781651, ...}}
@@ -137,43 +139,46 @@ calibration() ->
         false -> raise({tame, not_started}, {?MODULE, calibration, 0, []})
     end.
 
-%% From now on the NIFs of a module run in an OS process of their own (c_src/host), behind the same module:
-%% same functions, same results, same exceptions. What crashes there raises {tame, {crashed, Info}} here,
-%% and the next call is answered by a new process.
+%% From now on the NIFs of a module run in an OS process of their own (c_src/host), behind the same
+%% module: same functions, same results, same exceptions. A crash there raises {tame, {crashed,
+%% Info}} here, and a new process answers the next call.
 %%
 %%     1> tame:isolate(jiffy).
 %%     ok
 %%     2> jiffy:decode(<<"[1]">>).
 %%     [1]
 %%
-%% {error, {Reason, Sentence}}: it is not, and works as before; the sentence says why and what to do.
+%% {error, {Reason, Sentence}}: the module is not isolated and works as before; the sentence says
+%% why, and what to do.
 %% Raises {tame, not_started} unless the application tame runs.
 -spec isolate(module()) -> ok | tame_isolation:refusal().
 isolate(Module) ->
     isolate(Module, #{}).
 
-%% As isolate/1, with options: tame_isolation:options() lists them.
--spec isolate(module(), tame_isolation:options() | [{atom(), term()}]) -> ok | tame_isolation:refusal().
+%% As isolate/1, with options: tame_isolate_options:options() lists them.
+-spec isolate(module(), tame_isolate_options:options() | [{atom(), term()}]) ->
+    ok | tame_isolation:refusal().
 isolate(Module, Options) ->
     isolation(fun() -> tame_isolation:isolate(Module, Options) end, {?MODULE, isolate, 2, []}).
 
-%% Undoes isolate: the module binds its library in this VM again. Calls in flight, and processes that still run the
-%% module's code of before, are waited for up to five seconds: {error, {in_use, Sentence}} names those that go on for
-%% longer. Native resources of before are unknown to it, as they were to the host.
+%% Undoes isolate: the module binds its library in this VM again. It waits up to five seconds for
+%% calls in flight and for processes that still run the isolated code: {error, {in_use, Sentence}}
+%% names those that go on for longer. The library in the VM does not know native resources that were
+%% made in a host.
 -spec restore(module()) -> ok | tame_isolation:refusal().
 restore(Module) ->
     isolation(fun() -> tame_isolation:restore(Module) end, {?MODULE, restore, 1, []}).
 
-%% Replaces all hosts of a module: new ones start, and those that there are end after their calls in flight, those
-%% that do not answer by force. Also restarts hosts that Tame gave up on because they crashed too often. Native
-%% resources of before are unknown to the new ones.
+%% Replaces all hosts of a module: new hosts start; the old ones end after their calls in flight, or
+%% by force if they do not answer. Also restarts hosts that Tame gave up on because they crashed too
+%% often. The new hosts do not know native resources of the old ones.
 -spec restart(module()) -> ok | tame_isolation:refusal().
 restart(Module) ->
     isolation(fun() -> tame_isolation:restart(Module) end, {?MODULE, restart, 1, []}).
 
-%% What is isolated, and how it does: for each module its state, callers that wait, restarts, and for each
-%% host its state, OS process, memory (rss_bytes), and the counters of its ring. Answers within a second or so,
-%% however the hosts are; one that does not say how it is has the state not_answering.
+%% The state of each isolated module: its state, waiting callers, restarts, and for each host its
+%% state, OS process, memory (rss_bytes), and the counters of its ring. Answers within a second or
+%% so: a host that does not report in time has the state not_answering.
 -spec info() -> #{module() => map()}.
 info() ->
     isolation(fun() -> tame_isolation:info() end, {?MODULE, info, 0, []}).
@@ -199,13 +204,11 @@ version() ->
     {ok, Version} = application:get_key(tame, vsn),
     Version.
 
-%% The folder in which tame's sources lie. A build-time answer, found through the
-%% source path kept in the beam file, because neither rebar3 nor Mix links c_src/
-%% or c_include/ into _build. It says nothing inside a release.
+%% The folder in which tame's sources lie. Known at build time only: it says nothing inside a
+%% release.
 -spec source_dir() -> file:filename().
 source_dir() ->
-    {source, Source} = lists:keyfind(source, 1, ?MODULE:module_info(compile)),
-    filename:dirname(filename:dirname(Source)).
+    tame_native:source_dir().
 
 %% What the shell prints below a badarg that value/3 raised.
 -spec format_error(term(), erlang:stacktrace()) -> #{pos_integer() => string()}.

@@ -2,13 +2,16 @@
 %%
 %%     {tame, [{isolate, [jiffy, {fast_yaml, #{hosts => 2, deadline_ms => 5000}}]}]}
 %%
-%% One that cannot be isolated stops the application's start, with a sentence: what was to be isolated must not run
-%% inside the VM unnoticed. Under otherwise => in_vm it is logged instead, and the module works as without tame.
+%% One that cannot be isolated stops the application's start, with a sentence: what was to be
+%% isolated must not run inside the VM unnoticed. Under otherwise => in_vm it is logged instead, and
+%% the module keeps running inside the VM.
 -module(tame_app).
 -behaviour(application).
 
 -export([start/2]).
 -export([stop/1]).
+
+-import(tame_text, [text/2]).
 
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
 start(_Type, _Args) ->
@@ -34,7 +37,8 @@ isolate_all([Wanted | Rest]) ->
         {error, Sentence} -> {error, Sentence}
     end;
 isolate_all(Wanted) ->
-    {error, text("isolate: ~0tP: expected a list of modules, or of {Module, Options}", [Wanted, 20])}.
+    Format = "isolate: ~0tP: expected a list of modules, or of {Module, Options}",
+    {error, text(Format, [Wanted, 20])}.
 
 isolate({Module, Options}) ->
     case tame_isolation:isolate(Module, Options) of
@@ -52,9 +56,6 @@ otherwise(false, Module, Text) ->
 in_vm_wanted(#{otherwise := in_vm}) -> true;
 in_vm_wanted(Options) when is_list(Options) -> lists:member({otherwise, in_vm}, Options);
 in_vm_wanted(_) -> false.
-
-text(Format, Args) ->
-    lists:flatten(io_lib:format(Format, Args)).
 
 -spec stop(term()) -> ok.
 stop(_State) ->

@@ -8,6 +8,7 @@
 
 -export([dir/0]).
 -export([path/1]).
+-export([source_dir/0]).
 -export([how_to_build/0]).
 -export([runnable/1]).
 
@@ -23,18 +24,27 @@ dir() ->
 path(Name) ->
     filename:join(dir(), Name).
 
+%% The folder in which tame's sources lie, by the source path kept in the beam file, because neither
+%% rebar3 nor Mix links c_src/ or c_include/ into _build.
+-spec source_dir() -> file:filename().
+source_dir() ->
+    {source, Source} = lists:keyfind(source, 1, ?MODULE:module_info(compile)),
+    filename:dirname(filename:dirname(Source)).
+
 %% What to do where a built file is missing, for error messages.
 -spec how_to_build() -> string().
 how_to_build() ->
     Commands = "`mix deps.compile tame` or `rebar3 compile`",
-    Script = filename:join([tame:source_dir(), "c_src", "build.sh"]),
+    Script = filename:join([source_dir(), "c_src", "build.sh"]),
     case filelib:is_regular(Script) of
         true -> "build it with " ++ Commands ++ " in your project, or with `sh " ++ Script ++ "`";
-        false -> Commands ++ " builds it, with the Erlang/OTP that runs here, before the release is made"
+        false ->
+            Commands ++ " builds it, with the Erlang/OTP that runs here, before the release is made"
     end.
 
-%% Whether a file can be run as a program; raises enoent or eacces, as open_port/2 does. To be asked before that: a
-%% call of open_port/2 that raises loses a file descriptor of the VM (seen on OTP 25).
+%% Whether a file can be run as a program; raises enoent or eacces, as open_port/2 does. To be asked
+%% before that: a call of open_port/2 that raises loses a file descriptor of the VM (seen on OTP
+%% 25).
 -spec runnable(file:filename_all()) -> true.
 runnable(File) ->
     case file:read_file_info(File, [raw]) of
@@ -47,6 +57,9 @@ runnable(File) ->
 %% called "tame" we ask for the folder beside our own ebin.
 priv_dir() ->
     case code:priv_dir(tame) of
-        {error, bad_name} -> filename:join(filename:dirname(filename:dirname(code:which(?MODULE))), "priv");
-        Dir -> Dir
+        {error, bad_name} ->
+            Ebin = filename:dirname(code:which(?MODULE)),
+            filename:join(filename:dirname(Ebin), "priv");
+        Dir ->
+            Dir
     end.

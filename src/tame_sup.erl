@@ -1,5 +1,5 @@
-%% The processes of the application tame, and the owner of its tables: those live as long as the application does,
-%% whatever else dies.
+%% The processes of the application tame, and the owner of its tables: those live as long as the
+%% application does, whichever process dies.
 -module(tame_sup).
 -behaviour(supervisor).
 
@@ -29,7 +29,7 @@ stop(Sup) ->
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
     ok = tame_registry:new(),
-    ok = tame_isolated:new(),
+    ok = tame_library:new(),
     ok = tame_given:new(),
     Children = [
         #{id => tame_job_rates, start => {tame_job_rates, start_link, []}},

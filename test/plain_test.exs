@@ -5,6 +5,13 @@ defmodule Tame.PlainTest do
   doctest Tame.TextTable
   doctest Tame.Progress
   doctest Tame.Report.Chart
+  doctest Tame.Report.Colours
+  doctest Tame.Calibrate.Costs
+  doctest Tame.Charge
+  doctest Tame.Duration
+  doctest Tame.FunctionName
+  doctest Tame.Stats
+  doctest Tame.Utilisation
 
   test "JSON escapes what may not stand in a string, and < for the page's sake" do
     text = "a\"b\\c\n\t\r\0\x1f</script>ü€"

@@ -5,7 +5,8 @@ HOST := $(HERE)host/
 HOST_SOURCES := $(wildcard $(HOST)*.c $(HOST)*/*.c)
 # The ring's end in the host.
 HOST_RING := $(wildcard $(HERE)ring/ring_host*.c)
-HOST_HEADERS := $(wildcard $(HOST)*/*.h) $(HOST)enif_api.def $(wildcard $(HERE)ring/*.h)
+HOST_HEADERS := $(wildcard $(HOST)*/*.h) $(HOST)enif_api.def $(wildcard $(HERE)ring/*.h) \
+                $(HERE)../c_include/tame/clock.h
 # _GNU_SOURCE: ppoll, pipe2, sigabbrev_np. -Wmissing-prototypes: what another file may use is declared in
 # a header, which tools/floors reads.
 HOST_FLAGS := -D_GNU_SOURCE -fvisibility=hidden -Wmissing-prototypes -iquote $(HOST) -iquote $(HERE) \

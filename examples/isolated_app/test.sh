@@ -7,8 +7,10 @@ export RELEASE_DISTRIBUTION=name RELEASE_NODE="isolated_app_$$@127.0.0.1"
 
 "$app" start &
 trap '"$app" stop; wait' EXIT
+# It answers before it has started all its applications.
+started='IO.puts(List.keymember?(Application.started_applications(), :isolated_app, 0))'
 tries=60
-until "$app" pid >/dev/null 2>&1; do
+until "$app" rpc "$started" 2>/dev/null | grep -q true; do
     tries=$((tries - 1))
     [ $tries -gt 0 ]
     sleep 0.5

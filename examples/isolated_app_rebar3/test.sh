@@ -7,8 +7,10 @@ export NODE="isolated_app_$$@127.0.0.1"
 
 "$app" foreground &
 trap '"$app" stop; wait' EXIT
+# It answers before it has started all its applications.
+started='lists:keymember(isolated_app, 1, application:which_applications()).'
 tries=60
-until "$app" ping >/dev/null 2>&1; do
+until "$app" eval "$started" 2>/dev/null | grep -q true; do
     tries=$((tries - 1))
     [ $tries -gt 0 ]
     sleep 0.5

@@ -7,6 +7,7 @@ defmodule Tame.Audit.Advice do
   """
 
   alias Tame.Audit.{Point, Verdict}
+  alias Tame.Duration
 
   @doc "The advice for a function with these points and verdicts; `target` is its name."
   @spec sentences(String.t(), [Point.t()], [Verdict.t()], pos_integer()) :: String.t()
@@ -25,24 +26,24 @@ defmodule Tame.Audit.Advice do
   end
 
   defp one({:blocks, above, slice_us, bytes}, target, points, budget_us) do
-    "#{target} holds a scheduler for #{Verdict.time(slice_us)} on an input of #{bytes} bytes, and every process of that scheduler " <>
-      "waits. Above about #{above} bytes it is over #{Verdict.budget_text(budget_us)}: #{placement(points)}, or bound the input."
+    "#{target} holds a scheduler for #{Duration.measured(slice_us)} on an input of #{bytes} bytes, and every process of that scheduler " <>
+      "waits. Above about #{above} bytes it is over #{Duration.text(budget_us)}: #{placement(points)}, or bound the input."
   end
 
   defp one({:under_charges, call_us, _, _, _}, target, _points, _budget_us) do
-    "#{target} takes #{Verdict.time(call_us)} a call and is charged next to nothing, so a loop of calls keeps its neighbours from " <>
+    "#{target} takes #{Duration.measured(call_us)} a call and is charged next to nothing, so a loop of calls keeps its neighbours from " <>
       "running: charge for the time used with enif_consume_timeslice (1 % is 10 µs), and return through " <>
       "enif_schedule_nif when that says the slice is used up."
   end
 
   defp one({:dirty, held_us, bytes, _}, target, points, _budget_us) do
-    "#{target} is dirty, so regular schedulers go on; but as many callers as there are dirty threads stop all other dirty work, " <>
-      "garbage collections of large heaps among it, for #{Verdict.time(held_us)} on #{bytes} bytes: #{placement(points)}, " <>
+    "#{target} is dirty, so normal schedulers go on; but with as many callers as there are dirty threads, all other dirty work stops, " <>
+      "including garbage collections of large heaps, for #{Duration.measured(held_us)} on #{bytes} bytes: #{placement(points)}, " <>
       "or limit how many call it at once."
   end
 
   defp one({:ignores_kill, stopped_us, _, _}, target, _points, _budget_us) do
-    "#{target} goes on for #{Verdict.time(stopped_us)} when its caller is gone: look at enif_is_current_process_alive between steps, " <>
+    "#{target} goes on for #{Duration.measured(stopped_us)} when its caller is gone: look at enif_is_current_process_alive between steps, " <>
       "or yield, because the VM frees a call that waits for its turn."
   end
 
@@ -63,10 +64,10 @@ defmodule Tame.Audit.Advice do
         "up to 1 ms a normal NIF is right"
 
       us when us <= @yielding_us ->
-        "a call of #{Verdict.time(us)} should yield (enif_schedule_nif each millisecond at most)"
+        "a call of #{Duration.measured(us)} should yield (enif_schedule_nif each millisecond at most)"
 
       us ->
-        "a call of #{Verdict.time(us)} should yield on dirty schedulers (enif_schedule_nif with a dirty flag, each millisecond)"
+        "a call of #{Duration.measured(us)} should yield on dirty schedulers (enif_schedule_nif with a dirty flag, each millisecond)"
     end
   end
 end

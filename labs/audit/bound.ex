@@ -1,7 +1,7 @@
 defmodule Tame.Audit.Bound do
   @moduledoc false
-  # Asks a VM of its own which NIFs a module has once it is loaded, because to load a library that nobody knows
-  # may end the VM that does it. One that does is named, and the next VM goes on behind it.
+  # Asks a VM of its own which NIFs a module has once it is loaded, because loading an unknown library may end the VM.
+  # A module that does is named, and another VM goes on with the rest.
 
   alias Tame.Audit.Peer
 

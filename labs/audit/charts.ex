@@ -1,19 +1,18 @@
 defmodule Tame.Audit.Charts do
   @moduledoc """
-  The audit's picture as a Vega-Lite spec, data inside.
+  The audit's chart as a Vega-Lite spec, data inside.
   """
 
-  alias Tame.Report.Chart
+  alias Tame.Report.{Chart, Colours}
 
-  @colours ["#1f7fbf", "#d55e00", "#0a9a72", "#c99700", "#8a5fbf", "#56a0d3", "#b0568b", "#7b848e"]
-  @budget "#7b848e"
+  # In this order no two neighbours look alike to a colour-blind reader.
+  @colours ~w(blue vermillion green yellow violet sky plum grey)a
 
   # A logarithmic axis has no zero.
   @floor_us 1.0
 
-  @doc "The colour of the target with that index, from 0."
-  @spec colour(non_neg_integer()) :: String.t()
-  def colour(index), do: Enum.at(@colours, rem(index, length(@colours)))
+  # The colour of the target with that index, from 0.
+  defp colour(index), do: @colours |> Enum.at(rem(index, length(@colours))) |> Colours.hex()
 
   @doc "The longest slice of each target by input size, both on logarithmic axes, and the budgets as dashed lines."
   @spec slices([Tame.Audit.Dynamic.t()]) :: map()
@@ -63,7 +62,7 @@ defmodule Tame.Audit.Charts do
         },
         %{
           data: %{values: budgets},
-          mark: %{type: "rule", strokeDash: [6, 4], color: @budget, tooltip: nil},
+          mark: %{type: "rule", strokeDash: [6, 4], color: Colours.hex(:grey), tooltip: nil},
           encoding: %{y: %{field: "us", type: "quantitative"}}
         }
       ]

@@ -5,8 +5,10 @@ defmodule Tame.Audit.Diff do
 
   alias Tame.Audit.Library
 
-  @doc "The libraries of a file that `mix tame.audit --json` wrote."
-  @spec read(Path.t()) :: {:ok, [map()]} | {:error, String.t()}
+  @doc "The libraries of a file that `mix tame.audit --json` wrote; nil without a path."
+  @spec read(nil | Path.t()) :: {:ok, nil | [map()]} | {:error, String.t()}
+  def read(nil), do: {:ok, nil}
+
   def read(path) do
     with {:ok, text} <- file(path), {:ok, saved} <- decode(text, path) do
       case saved do

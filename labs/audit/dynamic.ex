@@ -2,11 +2,12 @@ defmodule Tame.Audit.Dynamic do
   @moduledoc """
   Calls a function in a VM of its own on inputs of growing size, and says what it saw.
 
-  A size that would take longer than the limit, by what the sizes before it took, is not tried; nor is one for which the time
-  of the whole audit does not suffice. A call that hangs is ended with its VM.
+  A size is not tried when, judging by the sizes before it, it would take longer than the limit, or when the audit's
+  total time budget has run out. A call that hangs is ended with its VM.
   """
 
-  alias Tame.Audit.{Advice, Growth, Peer, Point, Target, Verdict}
+  alias Tame.Audit.{Advice, Growth, Peer, Point, Verdict}
+  alias Tame.{Duration, FunctionName}
 
   @typedoc "What was seen of one function. `:about` is its input in words, `:notes` what was not tried and why."
   @type t :: %{
@@ -45,7 +46,7 @@ defmodule Tame.Audit.Dynamic do
 
   @loop_ms 250
 
-  # From here on a call is long enough to be killed in its midst.
+  # From here on a call is long enough to be killed half-way.
   @killable_us 5_000
 
   # Beyond its limit, a call that would end by itself has ended.
@@ -54,7 +55,7 @@ defmodule Tame.Audit.Dynamic do
   @doc "Audits one function. The error is one line that names it."
   @spec audit(mfa(), options()) :: {:ok, t()} | {:error, String.t()}
   def audit(mfa, options) do
-    text = Target.function_text(mfa)
+    text = FunctionName.text(mfa)
 
     with {:ok, peer} <- Peer.start() do
       run = %{
@@ -143,7 +144,7 @@ defmodule Tame.Audit.Dynamic do
 
     cond do
       next_us > limit_us ->
-        "a call would take about #{Verdict.time(next_us)}, and the limit is #{Verdict.time(limit_us)}"
+        "a call would take about #{Duration.measured(next_us)}, and the limit is #{Duration.measured(limit_us)}"
 
       now_ms() - run.started + @calls * next_us / 1000 > @total_ms ->
         "it would take too long"
@@ -197,7 +198,7 @@ defmodule Tame.Audit.Dynamic do
   defp times(%{elapsed_ns: ns}) when ns < 100_000_000, do: 2
   defp times(_first), do: 1
 
-  # Of a call that is longer than the row would be, the row is that call; dirty threads are there to be filled.
+  # A call that is longer than the loop would be is the loop; but dirty threads have to be filled.
   defp loop(run, spec, first, shares) do
     dirty? = first.dirty.total_ns - shares.gc * first.elapsed_ns > first.normal.total_ns
 
@@ -220,7 +221,7 @@ defmodule Tame.Audit.Dynamic do
 
   # ---- killing its caller ---------------------------------------------------------------------------
 
-  # Some times, and the soonest end counts, as with everything that others on the machine can only make longer.
+  # Several times; the earliest end counts, because others on the machine can only make it later.
   @kills 3
 
   # CPU time is counted in portions of some milliseconds.
@@ -251,7 +252,7 @@ defmodule Tame.Audit.Dynamic do
       _ ->
         note(
           run,
-          "no call took #{div(@killable_us, 1000)} ms, so nothing is known of killed callers"
+          "no call took #{div(@killable_us, 1000)} ms, so killed callers were not tried"
         )
     end
   end

@@ -5,7 +5,7 @@ defmodule Tame.Audit.Format do
 
   alias Tame.Audit.{Diff, Library, Verdict}
   alias Tame.{JSON, TextTable}
-  alias Tame.Report.Number
+  alias Tame.Number
 
   @kinds %{normal: "normal", dirty_cpu: "dirty CPU", dirty_io: "dirty I/O", unknown: "unknown"}
 
@@ -44,7 +44,7 @@ defmodule Tame.Audit.Format do
   end
 
   defp about(%{nif_version: nil, functions: [%{kind: :unknown} | _]}),
-    do: ["how its functions are declared cannot be seen from outside"]
+    do: ["the kind of its functions cannot be seen from outside"]
 
   defp about(%{nif_version: nil}), do: ["from its own table; what else it can do cannot be seen"]
 
@@ -63,7 +63,7 @@ defmodule Tame.Audit.Format do
   defp bound(%{bound: {:error, why}}), do: ["  the module: ", why, ?\n]
 
   defp bound(%{bound: {:ok, []}, functions: [_ | _]}) do
-    "  the VM has bound none of them: the module loads its library later, or another one\n"
+    "  the VM has bound none of them: the module loads its library later, or loads another one\n"
   end
 
   defp bound(library) do
@@ -93,7 +93,7 @@ defmodule Tame.Audit.Format do
     ]
   end
 
-  # Lines of at most so many characters, the later ones further in.
+  # The longest line, in characters; later lines of a paragraph are indented further.
   @width 118
 
   defp wrap(text, indent) do

@@ -1,6 +1,6 @@
 defmodule Tame.Audit.Input do
   @moduledoc """
-  What a function is called with, from the words of a command line. `src/tame_audit_input.erl` makes it.
+  The arguments of an audited function, as a command line names them; `tame_audit_input` makes them.
 
       iex> Tame.Audit.Input.parse("=sha256,binary")
       {:ok, {"=sha256,binary", [{:literal, :sha256}, :binary]}}

@@ -1,7 +1,7 @@
 defmodule Tame.Audit.InputFile do
   @moduledoc """
-  A generator of one's own: an Elixir file whose value is `fn size -> arguments end`. Runs where the audited function
-  runs, so that what is made is not copied; `src/tame_audit_input.erl` keeps it.
+  The user's own generator: an Elixir file whose value is `fn size -> arguments end`. It runs where the audited
+  function runs, so that its arguments are not copied; `tame_audit_input` keeps it.
   """
 
   @doc "Reads the file. Exceptions of the file, and later of its function, become words."

@@ -1,6 +1,6 @@
 defmodule Tame.Audit.Library do
   @moduledoc """
-  One NIF library as its artefact tells of it: from what `tame_probe` saw to what the audit shows. Pure.
+  One NIF library as its file describes it: turns what `tame_probe` saw into what the audit shows. Pure.
   """
 
   @enforce_keys [:module, :path]
@@ -14,8 +14,8 @@ defmodule Tame.Audit.Library do
   ]
 
   @typedoc """
-  `:can` is what the library can do, in the order in which it is shown. `:bound` is what the VM says of the
-  module once it is loaded: its NIFs, why it does not load, or nil where nobody asked.
+  `:can` is what the library can do, in the order in which it is shown. `:bound` is the state of the module once the
+  VM has loaded it: its NIFs, why it does not load, or nil where the VM was not asked.
   """
   @type t :: %__MODULE__{
           module: String.t(),
@@ -100,7 +100,7 @@ defmodule Tame.Audit.Library do
     }
   end
 
-  @doc "A library that was not found: of its functions nobody outside knows how they are declared."
+  @doc "A library that was not found, so the kind of its functions is unknown."
   @spec unseen(module(), [{atom(), arity()}]) :: t()
   def unseen(module, nifs) do
     functions = for {name, arity} <- nifs, do: %{name: "#{name}", arity: arity, kind: :unknown}

@@ -1,9 +1,9 @@
 defmodule Tame.Audit.Peer do
   @moduledoc false
-  # The VM in which an audit calls what it does not trust: that of the contention lab, with the tool's code path. A
-  # call there that hangs or ends the VM is an error in words.
+  # The VM in which an audit calls what it does not trust: a peer with the tool's code path. A call there that hangs
+  # or ends the VM is an error in words.
 
-  alias Tame.Contention.{Peer, Plan}
+  alias Tame.{Duration, Peer}
 
   @type t :: %{peer: Peer.t(), monitor: reference(), status_file: Path.t()}
 
@@ -30,7 +30,7 @@ defmodule Tame.Audit.Peer do
   catch
     :exit, {:timeout, _} ->
       {:error,
-       "did not return within #{Plan.duration_text(1000 * timeout_ms)}, and was ended with its VM"}
+       "did not return within #{Duration.text(1000 * timeout_ms)}, and was ended with its VM"}
 
     _kind, reason ->
       # Whose exit comes first, that of the call or that of the peer, is not given.
@@ -51,17 +51,6 @@ defmodule Tame.Audit.Peer do
     :ok
   end
 
-  # A shell's way to say by which signal a process died.
-  @signals %{
-    4 => "SIGILL",
-    6 => "SIGABRT",
-    7 => "SIGBUS",
-    8 => "SIGFPE",
-    9 => "SIGKILL",
-    11 => "SIGSEGV",
-    15 => "SIGTERM"
-  }
-
   @doc """
   How a VM ended, in words, from what its shell wrote.
 
@@ -74,7 +63,7 @@ defmodule Tame.Audit.Peer do
   @spec ending({:ok, String.t()} | {:error, term()}) :: String.t()
   def ending({:ok, text}) do
     case Integer.parse(text) do
-      {status, _} when status > 128 -> Map.get(@signals, status - 128, "signal #{status - 128}")
+      {status, _} when status > 128 -> signal(:tame_signal.name(status - 128))
       {status, _} -> "exit status #{status}"
       :error -> "an unknown status"
     end
@@ -82,13 +71,17 @@ defmodule Tame.Audit.Peer do
 
   def ending({:error, _}), do: "an unknown status"
 
+  # A shell's way to say by which signal a process died.
+  defp signal(number) when is_integer(number), do: "signal #{number}"
+  defp signal(name), do: name |> Atom.to_string() |> String.upcase()
+
   # Threads without work sleep, so that CPU time is that of work; and there must be a scheduler beside one that is held.
   defp flags do
     # What goes wrong there is told in our words.
     quiet = ~w(-kernel logger_level none)
 
     if :erlang.system_info(:schedulers_online) == 1,
-      do: ["+S", "2:2" | Plan.no_busy_wait()] ++ quiet,
-      else: Plan.no_busy_wait() ++ quiet
+      do: ["+S", "2:2" | Peer.no_busy_wait()] ++ quiet,
+      else: Peer.no_busy_wait() ++ quiet
   end
 end

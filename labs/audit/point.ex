@@ -1,6 +1,6 @@
 defmodule Tame.Audit.Point do
   @moduledoc """
-  One size of input: from what the peer saw (`tame_audit`) to figures. Pure.
+  One size of input: turns what the peer saw (`tame_audit`) into figures. Pure.
   """
 
   @enforce_keys [:bytes]
@@ -27,9 +27,6 @@ defmodule Tame.Audit.Point do
   `:charge_ratio` is reductions charged ÷ 4 for each µs used; nil of dirty work, which is not charged so.
   """
   @type t :: %__MODULE__{}
-
-  # What 1 ms of a scheduler is worth at least.
-  @reductions_per_us 4
 
   @doc "Figures of a size, from the readings of single calls, the reading of calls in a row or nil, the shares of a call that one NIF and garbage collections had, and a wait."
   @spec new(pos_integer(), [map()], nil | map(), map(), nil | non_neg_integer()) :: t()
@@ -79,10 +76,7 @@ defmodule Tame.Audit.Point do
   defp own(ns, reading, kind), do: max(ns - Map.fetch!(reading.stolen_ns, kind), 0)
 
   defp charge_ratio(%{normal: %{total_ns: total_ns}, reductions: reductions} = reading) do
-    case own(total_ns, reading, :normal) do
-      0 -> nil
-      used_ns -> reductions / (@reductions_per_us * used_ns / 1000)
-    end
+    Tame.Charge.ratio(reductions, own(total_ns, reading, :normal))
   end
 
   defp us(ns), do: ns / 1000

@@ -127,7 +127,7 @@ defmodule Tame.Audit.Static do
     {file, Library.from_probe(entry, bytes)}
   end
 
-  # Modules are asked where there are such: a library may be somebody's under another name.
+  # Modules are asked as well: a library may belong to a module of another name.
   defp bound(seen, places) do
     paths = Enum.flat_map(places, & &1.paths)
     named = for {_, {:ok, library}} <- seen, do: String.to_atom(library.module)

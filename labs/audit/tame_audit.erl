@@ -1,13 +1,15 @@
-%% What the audit runs in a VM of its own: it loads modules whose libraries nobody knows, and calls functions
-%% that may hold a scheduler, hang or end the VM. lib/tame/audit/ judges what is seen here.
+%% What the audit runs in a VM of its own: it loads modules whose libraries nobody knows, and calls
+%% functions that may hold a scheduler, hang or end the VM. Tame.Audit judges what is seen
+%% here.
 %%
-%% Each call is made in a fresh process bound to one scheduler, beside a neighbour bound to the same. Its slices come
-%% from its `running' trace events (tame_slices); it runs on scheduler 1 and those who look at it on another.
+%% Each call is made in a fresh process bound to one scheduler, beside a neighbour bound to the
+%% same. Its slices come from its `running' trace events (tame_slices); it runs on scheduler 1 and
+%% those who look at it on another.
 %%
-%% Time for which the operating system gave the core to somebody else is not the function's: the kernel tells it of each
-%% thread (stolen_ns), where it does.
+%% Time for which the operating system gave the core to somebody else is not the function's: the
+%% kernel counts it for each thread (tame_stolen), where it does.
 %%
-%% It stands alone with the modules of src/ that it names.
+%% It stands alone with the Erlang modules that it names.
 -module(tame_audit).
 
 -export([nifs/1]).
@@ -40,13 +42,17 @@
     neighbour_ns := non_neg_integer()
 }.
 
--type share() :: #{longest_ns := non_neg_integer(), median_ns := non_neg_integer(), total_ns := non_neg_integer()}.
+-type share() :: #{
+    longest_ns := non_neg_integer(),
+    median_ns := non_neg_integer(),
+    total_ns := non_neg_integer()
+}.
 
 -type failure() :: {error, hangs | {input, binary()} | {raised, binary()} | {died, binary()}}.
 
 %% Where the function is called, and where those who look on are.
--define(WORK, 1).
--define(LOOK, 2).
+-define(WORK_SCHEDULER, 1).
+-define(WATCH_SCHEDULER, 2).
 
 %% ---- loading ---------------------------------------------------------------------------------
 
@@ -95,12 +101,14 @@ prepare({Module, Function, Arity}) ->
 %% One call, watched.
 -spec call(spec()) -> {ok, reading()} | failure().
 call(Spec) ->
-    looking(fun() -> watched(Spec, once, 0) end).
+    observed(fun() -> watched(Spec, once) end).
 
-%% So many more; and of another one, the shares of its time that its longest call of a NIF and garbage collections had.
--spec again(spec(), non_neg_integer()) -> {ok, [reading()], #{nif := float(), gc := float()}} | failure().
+%% Calls it that many times more; and, of one further call, the shares of its time that its longest
+%% call of a NIF and garbage collections had.
+-spec again(spec(), non_neg_integer()) ->
+    {ok, [reading()], #{nif := float(), gc := float()}} | failure().
 again(Spec, Times) ->
-    looking(fun() ->
+    observed(fun() ->
         case many(Spec, Times) of
             {ok, Readings} -> with_shares(Spec, Readings);
             Error -> Error
@@ -110,102 +118,115 @@ again(Spec, Times) ->
 many(_Spec, 0) ->
     {ok, []};
 many(Spec, Times) ->
-    case {watched(Spec, once, 0), many(Spec, Times - 1)} of
+    case {watched(Spec, once), many(Spec, Times - 1)} of
         {{ok, Reading}, {ok, More}} -> {ok, [Reading | More]};
         {{ok, _}, Error} -> Error;
         {Error, _} -> Error
     end.
 
-%% Calls in a row for that long, by so many processes at once, of which one is watched; and how long dirty work waited
-%% beside them.
--spec loop(spec(), #{ms := pos_integer(), callers := pos_integer(), dirty := dirty_cpu | dirty_io}) ->
-    {ok, reading(), DirtyWait_ns :: non_neg_integer()} | failure().
+%% Calls in a row for that long, by that many processes at once, one of them watched; and how long
+%% dirty work waited beside them.
+-spec loop(spec(), #{
+    ms := pos_integer(), callers := pos_integer(), dirty := dirty_cpu | dirty_io
+}) ->
+    {ok, reading(), DirtyWaitNs :: non_neg_integer()} | failure().
 loop(Spec, #{ms := Ms, callers := Callers, dirty := Kind}) ->
-    looking(fun() ->
-        Others = [element(1, start(Spec, {loop, Ms}, false, at(?WORK))) || _ <- lists:seq(2, Callers)],
+    observed(fun() ->
+        Options = at(?WORK_SCHEDULER),
+        Started = [start(Spec, {loop, Ms}, false, Options) || _ <- lists:seq(2, Callers)],
+        Others = [Pid || {Pid, _} <- Started],
         _ = [receive {Pid, ready} -> Pid ! go after 5000 -> ok end || Pid <- Others],
-        Probe = tame_contention_probes:start(Kind, #{period_ms => 5, second_ms => 5, collector => self()}),
-        Answer = watched(Spec, {loop, Ms}, 0),
-        Wait_ns = longest_wait(0, none),
-        true = tame_contention_probes:stop(Probe),
+        Asker = tame_asker:start(Kind, #{period_ms => 5, second_ms => 5, collector => self()}),
+        Answer = watched(Spec, {loop, Ms}),
+        WaitNs = longest_wait(0, none),
+        true = tame_asker:stop(Asker),
         _ = [exit(Pid, kill) || Pid <- Others],
         case Answer of
-            {ok, Reading} -> {ok, Reading, Wait_ns};
+            {ok, Reading} -> {ok, Reading, WaitNs};
             Error -> Error
         end
     end).
 
 %% A question that is not answered yet counts with its length so far.
-longest_wait(Longest_ns, Asked_ns) ->
+longest_wait(LongestNs, AskedNs) ->
     receive
-        {tame_contention_probes, _, asked, Ns} -> longest_wait(Longest_ns, Ns);
-        {tame_contention_probes, _, got, Ns} -> longest_wait(max(Longest_ns, Ns - Asked_ns), none)
+        {tame_asker, _, asked, Ns} -> longest_wait(LongestNs, Ns);
+        {tame_asker, _, got, Ns} -> longest_wait(max(LongestNs, Ns - AskedNs), none)
     after 0 ->
-        case Asked_ns of
-            none -> Longest_ns;
-            _ -> max(Longest_ns, erlang:monotonic_time(nanosecond) - Asked_ns)
+        case AskedNs of
+            none -> LongestNs;
+            _ -> max(LongestNs, erlang:monotonic_time(nanosecond) - AskedNs)
         end
     end.
 
-%% Kills so many callers in the midst of their calls. How long after that they were gone, a dirty CPU scheduler was
-%% free, and the VM used no CPU any more: whatever of their work goes on shows in one of these.
+%% Kills that many callers half-way through their calls. Returns how long after that they were gone,
+%% a dirty CPU scheduler was free, and the VM used no more CPU: work of theirs that goes on shows in
+%% one of these.
 -spec kill(spec(), #{after_ms := pos_integer(), callers := pos_integer()}) ->
-    {ok, #{down_ns := non_neg_integer(), dirty_ns := non_neg_integer(), cpu_ns := non_neg_integer()}} | failure().
-kill(#{limit_ms := Limit_ms} = Spec, #{after_ms := After_ms, callers := Callers}) ->
-    looking(fun() ->
-        Workers = [start(Spec, once, false, at(?WORK)) || _ <- lists:seq(1, Callers)],
-        case [ok || {Pid, _} <- Workers, receive {Pid, ready} -> true after Limit_ms -> false end] of
+    {ok, #{
+        down_ns := non_neg_integer(),
+        dirty_ns := non_neg_integer(),
+        cpu_ns := non_neg_integer()
+    }}
+    | failure().
+kill(#{limit_ms := LimitMs} = Spec, #{after_ms := AfterMs, callers := Callers}) ->
+    observed(fun() ->
+        Workers = [start(Spec, once, false, at(?WORK_SCHEDULER)) || _ <- lists:seq(1, Callers)],
+        case [ok || {Pid, _} <- Workers, receive {Pid, ready} -> true after LimitMs -> false end] of
             Ready when length(Ready) =:= Callers ->
                 _ = [Pid ! go || {Pid, _} <- Workers],
-                receive after After_ms -> ok end,
-                {ok, killed(Workers, Limit_ms)};
+                receive after AfterMs -> ok end,
+                {ok, killed(Workers, LimitMs)};
             _ ->
                 {error, hangs}
         end
     end).
 
-killed(Workers, Limit_ms) ->
-    Looker = self(),
+killed(Workers, LimitMs) ->
+    Observer = self(),
     Pids = [Pid || {Pid, _} <- Workers],
-    Mourner = spawn_opt(fun() -> gone(Looker, [monitor(process, Pid) || Pid <- Pids]) end, [link | at(?LOOK)]),
-    Start_ns = erlang:monotonic_time(nanosecond),
+    Beside = [link | at(?WATCH_SCHEDULER)],
+    Down = spawn_opt(fun() -> gone(Observer, [monitor(process, Pid) || Pid <- Pids]) end, Beside),
+    StartNs = erlang:monotonic_time(nanosecond),
     _ = [exit(Pid, kill) || Pid <- Pids],
-    Probe = spawn_opt(fun() -> Looker ! {self(), tame_cuts:dirty_cpu_clock()} end, [link | at(?LOOK)]),
-    Cpu_ns = idle(Start_ns, Limit_ms, element(1, statistics(runtime)), 0) - Start_ns,
+    Clock = fun() -> Observer ! {self(), tame_thousand_cuts:dirty_cpu_clock()} end,
+    Dirty = spawn_opt(Clock, Beside),
+    CpuNs = idle(StartNs, LimitMs, element(1, statistics(runtime)), 0) - StartNs,
     #{
-        down_ns => since(Mourner, Start_ns, Limit_ms),
-        dirty_ns => since(Probe, Start_ns, Limit_ms),
-        cpu_ns => Cpu_ns
+        down_ns => since(Down, StartNs, LimitMs),
+        dirty_ns => since(Dirty, StartNs, LimitMs),
+        cpu_ns => CpuNs
     }.
 
-since(Pid, Start_ns, Limit_ms) ->
+since(Pid, StartNs, LimitMs) ->
     receive
-        {Pid, Ns} -> Ns - Start_ns
-    after Limit_ms -> Limit_ms * 1_000_000
+        {Pid, Ns} -> Ns - StartNs
+    after LimitMs -> LimitMs * 1_000_000
     end.
 
-gone(Looker, Refs) ->
+gone(Observer, Refs) ->
     _ = [receive {'DOWN', Ref, process, _, _} -> ok end || Ref <- Refs],
-    Looker ! {self(), erlang:monotonic_time(nanosecond)}.
+    Observer ! {self(), erlang:monotonic_time(nanosecond)}.
 
 %% The end of the last portion of 5 ms in which there was work, seen from four without.
-idle(Start_ns, Limit_ms, Before_ms, Idle) ->
+idle(StartNs, LimitMs, BeforeMs, Idle) ->
     receive after 5 -> ok end,
-    {Now_ms, _} = statistics(runtime),
-    Now_ns = erlang:monotonic_time(nanosecond),
+    {NowMs, _} = statistics(runtime),
+    NowNs = erlang:monotonic_time(nanosecond),
     if
-        Now_ns - Start_ns > Limit_ms * 1_000_000 -> Now_ns;
-        Now_ms - Before_ms >= 3 -> idle(Start_ns, Limit_ms, Now_ms, 0);
-        Idle =:= 3 -> max(Start_ns, Now_ns - 20_000_000);
-        true -> idle(Start_ns, Limit_ms, Now_ms, Idle + 1)
+        NowNs - StartNs > LimitMs * 1_000_000 -> NowNs;
+        NowMs - BeforeMs >= 3 -> idle(StartNs, LimitMs, NowMs, 0);
+        Idle =:= 3 -> max(StartNs, NowNs - 20_000_000);
+        true -> idle(StartNs, LimitMs, NowMs, Idle + 1)
     end.
 
-%% ---- one process that calls ----------------------------------------------------------------------
+%% ---- one process that calls ---------------------------------------------------------------------
 
-%% Whoever looks on is on a scheduler of its own, whoever asked: a held one must not hold it.
-looking(Fun) ->
+%% The observer is on a scheduler of its own, which the held one must not be.
+observed(Fun) ->
     Asker = self(),
-    {Pid, Ref} = spawn_opt(fun() -> Asker ! {self(), Fun()} end, [monitor, {priority, high} | at(?LOOK)]),
+    Options = [monitor, {priority, high} | at(?WATCH_SCHEDULER)],
+    {Pid, Ref} = spawn_opt(fun() -> Asker ! {self(), Fun()} end, Options),
     receive
         {Pid, Answer} ->
             true = demonitor(Ref, [flush]),
@@ -219,59 +240,62 @@ at(Scheduler) ->
     [{scheduler, N} || N <- [Scheduler], N =< erlang:system_info(schedulers)].
 
 %% The worker has made its arguments before anything is looked at.
-start(Spec, How, Watch, Options) ->
-    Looker = self(),
-    spawn_opt(fun() -> work(Looker, Spec, How, Watch) end, [monitor | Options]).
+start(Spec, How, Record, Options) ->
+    Observer = self(),
+    spawn_opt(fun() -> work(Observer, Spec, How, Record) end, [monitor | Options]).
 
-work(Looker, #{target := {Module, Function, Arity}, input := Input, bytes := Bytes}, How, Watch) ->
+work(Observer, #{target := Target, input := Input, bytes := Bytes}, How, Record) ->
+    {Module, Function, Arity} = Target,
     case tame_audit_input:args(Input, Bytes, Arity) of
         {ok, Args} ->
             true = erlang:garbage_collect(),
-            Looker ! {self(), ready},
+            Observer ! {self(), ready},
             receive go -> ok end,
-            Looker ! {self(), {done, work(Module, Function, Args, How, Watch)}};
+            Observer ! {self(), {done, work(Module, Function, Args, How, Record)}};
         {error, Why} ->
-            Looker ! {self(), {failed, {input, Why}}}
+            Observer ! {self(), {failed, {input, Why}}}
     end.
 
 work(Module, Function, Args, How, true) ->
-    {ok, Watch} = tame_slices:start(self(), #{keep => 2, scheduler => look()}),
-    {Calls, Elapsed_ns} = run(Module, Function, Args, How),
-    {Calls, Elapsed_ns, tame_slices:stop(Watch)};
+    {ok, Recording} = tame_slices:start(self(), #{keep => 2, scheduler => observer_scheduler()}),
+    {Calls, ElapsedNs} = run(Module, Function, Args, How),
+    {Calls, ElapsedNs, tame_slices:stop(Recording)};
 work(Module, Function, Args, How, false) ->
-    {Calls, Elapsed_ns} = run(Module, Function, Args, How),
-    {Calls, Elapsed_ns, none}.
+    {Calls, ElapsedNs} = run(Module, Function, Args, How),
+    {Calls, ElapsedNs, none}.
 
-look() -> min(?LOOK, erlang:system_info(schedulers)).
+observer_scheduler() -> min(?WATCH_SCHEDULER, erlang:system_info(schedulers)).
 
 run(Module, Function, Args, once) ->
-    Start_ns = erlang:monotonic_time(nanosecond),
+    StartNs = erlang:monotonic_time(nanosecond),
     _ = apply(Module, Function, Args),
-    {1, erlang:monotonic_time(nanosecond) - Start_ns};
+    {1, erlang:monotonic_time(nanosecond) - StartNs};
 run(Module, Function, Args, {loop, Ms}) ->
-    Start_ns = erlang:monotonic_time(nanosecond),
-    repeat(Module, Function, Args, Start_ns, Start_ns + Ms * 1_000_000, 1).
+    StartNs = erlang:monotonic_time(nanosecond),
+    repeat(Module, Function, Args, StartNs, StartNs + Ms * 1_000_000, 1).
 
-repeat(Module, Function, Args, Start_ns, End_ns, Calls) ->
+repeat(Module, Function, Args, StartNs, EndNs, Calls) ->
     _ = apply(Module, Function, Args),
     case erlang:monotonic_time(nanosecond) of
-        Now_ns when Now_ns >= End_ns -> {Calls, Now_ns - Start_ns};
-        _ -> repeat(Module, Function, Args, Start_ns, End_ns, Calls + 1)
+        NowNs when NowNs >= EndNs -> {Calls, NowNs - StartNs};
+        _ -> repeat(Module, Function, Args, StartNs, EndNs, Calls + 1)
     end.
 
-watched(#{limit_ms := Limit_ms} = Spec, How, More_ms) ->
-    {Pid, Ref} = start(Spec, How, true, at(?WORK)),
-    case next(Pid, Ref, Limit_ms) of
+watched(#{limit_ms := LimitMs} = Spec, How) ->
+    {Pid, Ref} = start(Spec, How, true, at(?WORK_SCHEDULER)),
+    case next(Pid, Ref, LimitMs) of
         ready ->
-            Threads = threads(),
-            {ok, Neighbour} = tame_neighbour:start(#{scheduler => ?WORK}),
-            Before_ns = stolen_ns(Threads),
+            Threads = tame_stolen:threads(),
+            {ok, Neighbour} = tame_neighbour:start(#{scheduler => ?WORK_SCHEDULER}),
+            BeforeNs = tame_stolen:ns(Threads),
             Pid ! go,
-            case next(Pid, Ref, Limit_ms + More_ms) of
-                {done, {Calls, Elapsed_ns, Slices}} ->
+            case next(Pid, Ref, LimitMs) of
+                {done, {Calls, ElapsedNs, Slices}} ->
                     Late = tame_neighbour:stop(Neighbour),
-                    Stolen_ns = maps:map(fun(Kind, Ns) -> Ns - maps:get(Kind, Before_ns) end, stolen_ns(Threads)),
-                    {ok, reading(Calls, Elapsed_ns, Slices, Stolen_ns, tame_histogram:max(Late))};
+                    AfterNs = tame_stolen:ns(Threads),
+                    Since = fun(Kind, Ns) -> Ns - maps:get(Kind, BeforeNs) end,
+                    StolenNs = maps:map(Since, AfterNs),
+                    {ok, reading(Calls, ElapsedNs, Slices, StolenNs, tame_histogram:max(Late))};
                 {failed, Why} ->
                     {error, Why}
             end;
@@ -279,51 +303,56 @@ watched(#{limit_ms := Limit_ms} = Spec, How, More_ms) ->
             {error, Why}
     end.
 
-next(Pid, Ref, Limit_ms) ->
+next(Pid, Ref, LimitMs) ->
     receive
         {Pid, What} -> What;
         {'DOWN', Ref, process, Pid, Reason} -> {failed, {raised, words(Reason)}}
-    after Limit_ms -> {failed, hangs}
+    after LimitMs -> {failed, hangs}
     end.
 
-reading(Calls, Elapsed_ns, #{normal := Normal, dirty := Dirty, reductions := Reductions}, Stolen_ns, Late_ns) ->
+reading(Calls, ElapsedNs, Slices, StolenNs, LateNs) ->
+    #{normal := Normal, dirty := Dirty, reductions := Reductions} = Slices,
     #{
         calls => Calls,
-        elapsed_ns => Elapsed_ns,
+        elapsed_ns => ElapsedNs,
         normal => share(Normal),
         dirty => share(Dirty),
         reductions => Reductions,
-        stolen_ns => Stolen_ns,
-        neighbour_ns => Late_ns
+        stolen_ns => StolenNs,
+        neighbour_ns => LateNs
     }.
 
-share(#{longest_ns := Longest_ns, total_ns := Total_ns, histogram := Histogram, count := Count}) ->
-    Median_ns = case Count of 0 -> 0; _ -> tame_histogram:percentile(Histogram, 50.0) end,
-    #{longest_ns => Longest_ns, median_ns => min(Median_ns, Longest_ns), total_ns => Total_ns}.
+share(#{longest_ns := LongestNs, total_ns := TotalNs, histogram := Histogram, count := Count}) ->
+    MedianNs = case Count of 0 -> 0; _ -> tame_histogram:percentile(Histogram, 50.0) end,
+    #{longest_ns => LongestNs, median_ns => min(MedianNs, LongestNs), total_ns => TotalNs}.
 
 words({Reason, [{_, _, _, _} | _]}) -> words(Reason);
 words(Reason) -> unicode:characters_to_binary(io_lib:format("~tP", [Reason, 8])).
 
-%% ---- how long one call of a NIF was ---------------------------------------------------------------
+%% ---- how long one call of a NIF was -------------------------------------------------------------
 
-%% By call trace, which shows a call and its return whatever lies between: a call that yields is as long as its slices
-%% together. Only the NIFs of the target's own module are looked at.
-with_shares(#{target := {Module, _, _}, limit_ms := Limit_ms} = Spec, Readings) ->
+%% By call trace, which shows a call and its return with everything in between: a call that yields
+%% is as long as its slices together. Only the NIFs of the target's own module are looked at.
+with_shares(#{target := {Module, _, _}, limit_ms := LimitMs} = Spec, Readings) ->
     Match = [{'_', [], [{return_trace}]}],
-    _ = [erlang:trace_pattern({Module, F, A}, Match, [local]) || {F, A} <- Module:module_info(nifs)],
-    {Pid, Ref} = start(Spec, once, false, at(?WORK)),
-    case next(Pid, Ref, Limit_ms) of
+    Nifs = Module:module_info(nifs),
+    _ = [erlang:trace_pattern({Module, F, A}, Match, [local]) || {F, A} <- Nifs],
+    {Pid, Ref} = start(Spec, once, false, at(?WORK_SCHEDULER)),
+    case next(Pid, Ref, LimitMs) of
         ready ->
             Tracer = spawn_link(fun() -> shares(none, none, #{nif => 0, gc => 0}) end),
-            1 = erlang:trace(Pid, true, [call, garbage_collection, monotonic_timestamp, {tracer, Tracer}]),
+            Flags = [call, garbage_collection, monotonic_timestamp, {tracer, Tracer}],
+            1 = erlang:trace(Pid, true, Flags),
             Pid ! go,
-            case next(Pid, Ref, Limit_ms) of
-                {done, {_, Elapsed_ns, none}} ->
+            case next(Pid, Ref, LimitMs) of
+                {done, {_, ElapsedNs, none}} ->
                     Delivered = erlang:trace_delivered(Pid),
                     receive {trace_delivered, Pid, Delivered} -> ok end,
                     Tracer ! {self(), stop},
                     receive
-                        {Tracer, Times} -> {ok, Readings, maps:map(fun(_, Ns) -> Ns / max(1, Elapsed_ns) end, Times)}
+                        {Tracer, Times} ->
+                            Share = fun(_, Ns) -> Ns / max(1, ElapsedNs) end,
+                            {ok, Readings, maps:map(Share, Times)}
                     end;
                 {failed, Why} ->
                     {error, Why}
@@ -332,7 +361,8 @@ with_shares(#{target := {Module, _, _}, limit_ms := Limit_ms} = Spec, Readings) 
             {error, Why}
     end.
 
-%% A collection of a large heap is done on a dirty scheduler, and has its slices there as a dirty NIF has.
+%% A collection of a large heap is done on a dirty scheduler, and has its slices there as a dirty
+%% NIF has.
 shares(Call, Gc, #{nif := Longest, gc := Total} = Times) ->
     receive
         {trace_ts, _, call, _, Time} -> shares(Time, Gc, Times);
@@ -340,46 +370,13 @@ shares(Call, Gc, #{nif := Longest, gc := Total} = Times) ->
             shares(none, Gc, Times#{nif := max(Longest, Time - Call)});
         {trace_ts, _, Start, _, Time} when Start =:= gc_major_start; Start =:= gc_minor_start ->
             shares(Call, Time, Times);
-        {trace_ts, _, End, _, Time} when Gc =/= none, End =:= gc_major_end orelse End =:= gc_minor_end ->
+        {trace_ts, _, End, _, Time} when
+            Gc =/= none, End =:= gc_major_end orelse End =:= gc_minor_end
+        ->
             shares(Call, none, Times#{gc := Total + Time - Gc});
-        {Looker, stop} ->
-            Looker ! {self(), maps:map(fun(_, Ns) -> erlang:convert_time_unit(Ns, native, nanosecond) end, Times)};
+        {Observer, stop} ->
+            ToNs = fun(_, Native) -> erlang:convert_time_unit(Native, native, nanosecond) end,
+            Observer ! {self(), maps:map(ToNs, Times)};
         _ ->
             shares(Call, Gc, Times)
     end.
-
-%% ---- what the operating system took ---------------------------------------------------------------
-
-%% The threads whose time counts: the worker's scheduler and the dirty ones.
-threads() ->
-    case file:list_dir("/proc/self/task") of
-        {ok, Names} -> [{Kind, Name} || Name <- Names, Kind <- kind(thread_name(Name))];
-        _ -> []
-    end.
-
-thread_name(Thread) ->
-    case file:read_file(["/proc/self/task/", Thread, "/comm"]) of
-        {ok, Name} -> Name;
-        _ -> <<>>
-    end.
-
-%% The second names are those of OTP 26 and newer.
-kind(<<"1_scheduler\n">>) -> [normal];
-kind(<<"erts_sched_1\n">>) -> [normal];
-kind(<<"erts_d", _/binary>>) -> [dirty];
-kind(Name) -> [dirty || binary:match(Name, <<"_dirty_">>) =/= nomatch].
-
-%% Time that threads were ready to run and another one had the core.
-stolen_ns(Threads) ->
-    Of = fun(Kind) ->
-        lists:sum([waited_ns(file:read_file(["/proc/self/task/", Name, "/schedstat"])) || {K, Name} <- Threads, K =:= Kind])
-    end,
-    #{normal => Of(normal), dirty => Of(dirty)}.
-
-waited_ns({ok, Text}) ->
-    case binary:split(Text, <<" ">>, [global]) of
-        [_, Waited | _] -> binary_to_integer(Waited);
-        _ -> 0
-    end;
-waited_ns(_) ->
-    0.

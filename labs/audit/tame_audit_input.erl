@@ -1,5 +1,5 @@
-%% Arguments of growing size for the function that is audited. They are made in the process that calls it, so
-%% that what is made is not copied.
+%% Arguments of growing size for the function that is audited. They are made in the process that
+%% calls it, so that what is made is not copied.
 %%
 %%   binary   bytes without order                json     the text of a JSON array of objects
 %%   utf8     text of one to four bytes a character
@@ -27,12 +27,14 @@
 keep(Fun) ->
     persistent_term:put(?MODULE, Fun).
 
-%% The arguments of a function of that arity, of about so many bytes each.
+%% The arguments of a function of that arity, of about Bytes bytes each.
 -spec args(input(), pos_integer(), arity()) -> {ok, [term()]} | {error, binary()}.
 args(file, Bytes, Arity) ->
     case (persistent_term:get(?MODULE))(Bytes) of
         {ok, Args} when is_list(Args), length(Args) =:= Arity -> {ok, Args};
-        {ok, Other} -> {error, words("gives ~tP for ~b, expected a list of ~b arguments", [Other, 8, Bytes, Arity])};
+        {ok, Other} ->
+            Values = [Other, 8, Bytes, Arity],
+            {error, words("gives ~tP for ~b, expected a list of ~b arguments", Values)};
         {error, _} = Error -> Error
     end;
 args([One], Bytes, Arity) ->
@@ -64,7 +66,9 @@ make(binary, Bytes) ->
 make(utf8, Bytes) ->
     %% Cut where a character ends.
     Part = unicode:characters_to_binary([$a, 16#e9, 16#20ac, 16#1f600]),
-    <<(binary:copy(Part, Bytes div byte_size(Part)))/binary, (binary:copy(<<"a">>, Bytes rem byte_size(Part)))/binary>>;
+    Copies = binary:copy(Part, Bytes div byte_size(Part)),
+    Rest = binary:copy(<<"a">>, Bytes rem byte_size(Part)),
+    <<Copies/binary, Rest/binary>>;
 make(list, Bytes) ->
     [rand(N) || N <- lists:seq(1, max(1, Bytes div 8))];
 make(map, Bytes) ->
@@ -76,7 +80,8 @@ make(iolist, Bytes) ->
 make(term, Bytes) ->
     [object(N) || N <- lists:seq(1, max(1, Bytes div 64))];
 make(json, Bytes) ->
-    Text = iolist_to_binary(lists:join($,, [object_text(N) || N <- lists:seq(1, min(1000, max(1, Bytes div 64)))])),
+    Objects = [object_text(N) || N <- lists:seq(1, min(1000, max(1, Bytes div 64)))],
+    Text = iolist_to_binary(lists:join($,, Objects)),
     Copies = max(1, Bytes div (byte_size(Text) + 1)),
     <<$[, (iolist_to_binary(lists:join($,, lists:duplicate(Copies, Text))))/binary, $]>>.
 
@@ -87,10 +92,18 @@ nest([A, B | Rest]) -> [[A, B] | nest(Rest)];
 nest(Rest) -> Rest.
 
 object(N) ->
-    #{<<"id">> => rand(N), <<"name">> => <<"some \"words\" é"/utf8>>, <<"tags">> => [<<"a">>, true, 1.5]}.
+    #{
+        <<"id">> => rand(N),
+        <<"name">> => <<"some \"words\" é"/utf8>>,
+        <<"tags">> => [<<"a">>, true, 1.5]
+    }.
 
 object_text(N) ->
-    [<<"{\"id\":">>, integer_to_binary(rand(N)), <<",\"name\":\"some \\\"words\\\" é\",\"tags\":[\"a\",true,1.5]}"/utf8>>].
+    [
+        <<"{\"id\":">>,
+        integer_to_binary(rand(N)),
+        <<",\"name\":\"some \\\"words\\\" é\",\"tags\":[\"a\",true,1.5]}"/utf8>>
+    ].
 
 %% The same bytes in each run.
 rand(N) -> (N * 2654435761) band 16#ffffffff rem 251.

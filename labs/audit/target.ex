@@ -11,6 +11,8 @@ defmodule Tame.Audit.Target do
   A word is a function, a `.so`, a folder (of a release), an application, or a module, tried in that order.
   """
 
+  alias Tame.FunctionName
+
   @type t ::
           {:function, mfa()}
           | {:file, Path.t()}
@@ -31,36 +33,10 @@ defmodule Tame.Audit.Target do
     end
   end
 
-  @doc """
-  A function as people write it.
-
-      iex> Enum.map([{:jiffy, :encode, 1}, {My.Nif, :run, 2}], &Tame.Audit.Target.function_text/1)
-      ["jiffy:encode/1", "My.Nif.run/2"]
-  """
-  @spec function_text(mfa()) :: String.t()
-  def function_text({module, function, arity}) do
-    case Atom.to_string(module) do
-      "Elixir." <> name -> "#{name}.#{function}/#{arity}"
-      name -> "#{name}:#{function}/#{arity}"
-    end
-  end
-
-  @erlang ~r/^:?([a-z][\w@]*)[:.]([a-z_][\w@?!]*)\/(\d+)$/u
-  @elixir ~r/^(?:Elixir\.)?([A-Z][\w.]*)[:.]([a-z_][\w?!]*)\/(\d+)$/u
-
   defp function?(word), do: word =~ ~r/^[^\/]+[:.][^\/]+\/[^\/]+$/ and not File.exists?(word)
 
   defp function(word) do
-    case {Regex.run(@erlang, word), Regex.run(@elixir, word)} do
-      {[_, module, function, arity], _} ->
-        {:ok, {:function, {atom(module), atom(function), String.to_integer(arity)}}}
-
-      {nil, [_, module, function, arity]} ->
-        {:ok, {:function, {atom("Elixir." <> module), atom(function), String.to_integer(arity)}}}
-
-      {nil, nil} ->
-        {:error, "#{word}: expected a function as module:function/arity"}
-    end
+    with {:ok, function} <- FunctionName.parse(word), do: {:ok, {:function, function}}
   end
 
   # A name is looked for before it becomes an atom of anything that does not exist.

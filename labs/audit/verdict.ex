@@ -6,8 +6,7 @@ defmodule Tame.Audit.Verdict do
   """
 
   alias Tame.Audit.{Growth, Point}
-  alias Tame.Contention.Plan
-  alias Tame.Report.Number
+  alias Tame.{Duration, Number}
 
   @type t ::
           {:well_behaved, slice_us :: number(), bytes :: pos_integer()}
@@ -22,7 +21,7 @@ defmodule Tame.Audit.Verdict do
   # A slice must be clearly over the budget once: one that yields each millisecond is over it by some per cent.
   @clearly 1.5
 
-  # Calls in a row hold their scheduler when half of their slices are so many budgets long, ...
+  # Calls in a row hold their scheduler when half of their slices are this many budgets long, ...
   @starves 10
 
   # ... and they were charged less than this share of what they used.
@@ -157,62 +156,40 @@ defmodule Tame.Audit.Verdict do
   """
   @spec text(t()) :: String.t()
   def text({:well_behaved, slice_us, bytes}),
-    do: "well-behaved: no slice above #{time(slice_us)} (at #{bytes(bytes)})"
+    do: "well-behaved: no slice above #{Duration.measured(slice_us)} (at #{bytes(bytes)})"
 
   def text({:blocks, above, slice_us, bytes}),
-    do: "blocks above #{bytes(above)}: a slice of #{time(slice_us)} at #{bytes(bytes)}"
+    do: "blocks above #{bytes(above)}: a slice of #{Duration.measured(slice_us)} at #{bytes(bytes)}"
 
   def text({:under_charges, call_us, slice_us, late_us, ratio}) do
     charged = if ratio, do: ", charged #{round(100 * ratio)} % of its time", else: ""
 
-    "under-charges: calls of #{time(call_us)} in a row hold a scheduler for #{time(slice_us)}#{charged}; " <>
-      "a neighbour woke #{time(late_us)} late"
+    "under-charges: calls of #{Duration.measured(call_us)} in a row hold a scheduler for #{Duration.measured(slice_us)}#{charged}; " <>
+      "a neighbour woke #{Duration.measured(late_us)} late"
   end
 
   def text({:dirty, held_us, bytes, waited_us}) do
     waited =
       if waited_us,
-        do: "; with all threads so busy, other dirty work waited #{time(waited_us)}",
+        do:
+          "; with all threads busy in this way, other dirty work waited #{Duration.measured(waited_us)}",
         else: ""
 
-    "dirty, holds its thread for #{time(held_us)} at #{bytes(bytes)}#{waited}"
+    "dirty, holds its thread for #{Duration.measured(held_us)} at #{bytes(bytes)}#{waited}"
   end
 
   def text({:ignores_kill, stopped_us, call_us, bytes}),
     do:
-      "ignores a killed caller: work went on for #{time(stopped_us)} of a call of #{time(call_us)} (at #{bytes(bytes)})"
+      "ignores a killed caller: work went on for #{Duration.measured(stopped_us)} of a call of #{Duration.measured(call_us)} (at #{bytes(bytes)})"
 
   def text({:hangs, bytes, limit_us}),
-    do: "does not return: ended with its VM after #{time(limit_us)} at #{bytes(bytes)}"
+    do: "does not return: ended with its VM after #{Duration.measured(limit_us)} at #{bytes(bytes)}"
 
   def text({:crashes, bytes, how}), do: "crashes: ended the VM with #{how} at #{bytes(bytes)}"
 
-  @doc "The verdict's bare name, as a budget file of the CI gate names it."
+  @doc "The verdict's bare name, as a budget file of `--ci` names it."
   @spec name(t()) :: atom()
   def name(verdict), do: elem(verdict, 0)
 
-  @doc """
-  A time in µs as people say it.
-
-      iex> Enum.map([12.3, 1500, 2_340_000], &Tame.Audit.Verdict.time/1)
-      ["12.3 µs", "1.5 ms", "2.34 s"]
-  """
-  @spec time(number()) :: String.t()
-  def time(us) when us < 1000, do: "#{short(us)} µs"
-  def time(us) when us < 1_000_000, do: "#{short(us / 1000)} ms"
-  def time(us), do: "#{short(us / 1_000_000)} s"
-
-  defp short(number) do
-    text = Number.short(number / 1)
-
-    if String.contains?(text, "."),
-      do: text |> String.trim_trailing("0") |> String.trim_trailing("."),
-      else: text
-  end
-
   defp bytes(count), do: "#{Number.grouped(count)} bytes"
-
-  @doc "The limits that a budget text shows."
-  @spec budget_text(pos_integer()) :: String.t()
-  def budget_text(budget_us), do: Plan.duration_text(budget_us)
 end

@@ -1,22 +1,30 @@
 defmodule Tame.Calibrate do
   @moduledoc """
-  Runs jobs until their rates are known, and reads them with what this machine's placements cost:
-  `:tame_calibration.measure/0` after a warm-up. `mix tame.calibrate` is its door.
+  Runs jobs until their rates are known, then measures what this machine's placements cost (`Tame.Calibrate.Costs`) and
+  reads the rates (`:tame.calibration/0`). `mix tame.calibrate` is its door.
   """
 
-  alias Tame.{Report.Number, SystemInfo, TextTable}
+  alias Tame.Calibrate.Costs
+  alias Tame.{Number, SystemInfo, TextTable}
 
   @typedoc "A call of a job: module, function, arguments."
   @type target :: {module(), atom(), [term()]}
 
-  @type result :: %{system: map(), calibration: map()}
+  @typedoc "The costs of the ways out of a scheduler, their break-even points, and each job's rates by its NIF."
+  @type calibration :: %{
+          costs_ns: Costs.t(),
+          break_even_us: %{atom() => non_neg_integer()},
+          jobs: %{{module(), atom(), arity()} => map()}
+        }
 
-  # Rates are told each 100 ms; the second one told is a warm one.
+  @type result :: %{system: keyword(), calibration: calibration()}
+
+  # A job tells its rate every 100 ms; the second rate is a warm one.
   @target_ms 300
 
   @exor_bytes 1024 * 1024
 
-  @doc "The jobs that ship with tame, and those of `config :tame_labs, calibrate: [{module, function, args}]`."
+  @doc "The jobs that ship with the labs, and those of `config :tame_labs, calibrate: [{module, function, args}]`."
   @spec targets() :: [target()]
   def targets do
     binary = :binary.copy(<<1>>, @exor_bytes)
@@ -29,8 +37,22 @@ defmodule Tame.Calibrate do
   @spec measure([target()], String.t()) :: {:ok, result()} | {:error, String.t()}
   def measure(targets, command) do
     with :ok <- call_all(targets) do
-      {:ok, %{system: SystemInfo.collect(command), calibration: :tame_calibration.measure()}}
+      {:ok, %{system: SystemInfo.collect(command), calibration: calibration()}}
     end
+  end
+
+  @doc "The costs, and the rates of the jobs that have run. Takes 0.2 s and needs the application tame."
+  @spec calibration() :: calibration()
+  def calibration do
+    costs = Costs.measure()
+    %{jobs: jobs} = :tame.calibration()
+
+    %{
+      costs_ns: costs,
+      break_even_us: Costs.break_even_us(costs),
+      # tame_echo is called to measure something else.
+      jobs: :maps.filter(fn {module, _, _}, _ -> module != :tame_echo end, jobs)
+    }
   end
 
   defp call_all(targets) do

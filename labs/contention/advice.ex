@@ -2,11 +2,11 @@ defmodule Tame.Contention.Advice do
   @moduledoc """
   What the figures of a run advise, and whether they agree with the talk's recommendations. Pure.
 
-  Counted are cells of up to 1000 jobs a scheduler, and of each placement its worst one: how late neighbours woke (p99) and how
-  long a trivial dirty CPU NIF waited (p99).
+  Only cells of up to 1000 jobs a scheduler count. A placement is judged by its worst cell: how late neighbours woke
+  (p99) and how long a trivial dirty CPU NIF waited (p99).
   """
 
-  alias Tame.Contention.{Format, Plan, Verdict}
+  alias Tame.Contention.{Format, Verdict}
 
   # The talk's table ("Well-Behaved NIFs", 2017): work of one job up to so many µs, and the placement for it.
   @classes [
@@ -20,7 +20,7 @@ defmodule Tame.Contention.Advice do
   # The controls are no choice of an author.
   @not_a_choice ~w(erlang thousand_cuts)
 
-  # Delays that far apart are told apart by one run.
+  # One run can tell delays apart that differ by this factor.
   @alike 2
 
   @type worst :: %{placement: String.t(), neighbour_us: float(), dirty_us: float(), score: float()}
@@ -98,7 +98,7 @@ defmodule Tame.Contention.Advice do
   defp busy_wait(%{calm: %{cell: cell, without_busy_wait: calm}}) do
     [
       "Busy waiting: beside #{Format.name(cell)} neighbours were late by #{Verdict.time(cell.neighbour_p99_us)} at p99 with the flags of " <>
-        "this run, and by #{Verdict.time(calm.neighbour_p99_us)} with #{Enum.join(Plan.no_busy_wait(), " ")}; threads that wait busily " <>
+        "this run, and by #{Verdict.time(calm.neighbour_p99_us)} with #{Enum.join(Tame.Peer.no_busy_wait(), " ")}; threads that wait busily " <>
         "outnumber the cores. Where work off the schedulers is the rule, try those flags."
     ]
   end

@@ -2,11 +2,11 @@ defmodule Tame.Contention.Cell do
   @moduledoc """
   Runs one cell: a fresh peer, a flood in it, and what its observers said, as plain data.
 
-  The peer is asked to stop its flood by itself at the cell's limit. One that cannot, because native
-  code holds all its schedulers, is killed by our clock, and what it had said until then is what we have.
+  The peer stops its flood by itself at the cell's limit. A peer that cannot, because native code holds all its
+  schedulers, is killed by this VM's clock; the cell then has what the peer had sent until then.
   """
 
-  alias Tame.Contention.Peer
+  alias Tame.Peer
 
   @typedoc "What is to be run: the type `cell` of `tame_contention`."
   @type spec :: map()
@@ -22,7 +22,7 @@ defmodule Tame.Contention.Cell do
           outcome: nil | map(),
           slices: nil | [map()],
           neighbours: [{term(), integer(), integer()}],
-          probes: [{atom(), :asked | :got, integer()}],
+          askers: [{atom(), :asked | :got, integer()}],
           long_schedules: non_neg_integer(),
           samples: [map()],
           memory_bytes: non_neg_integer()
@@ -58,7 +58,7 @@ defmodule Tame.Contention.Cell do
         outcome: nil,
         slices: nil,
         neighbours: [],
-        probes: [],
+        askers: [],
         long_schedules: 0,
         samples: [],
         memory_bytes: 0
@@ -113,7 +113,7 @@ defmodule Tame.Contention.Cell do
     %{
       raw
       | neighbours: portion.neighbours ++ raw.neighbours,
-        probes: portion.probes ++ raw.probes,
+        askers: portion.askers ++ raw.askers,
         long_schedules: raw.long_schedules + portion.long_schedules,
         samples: [portion.sample | raw.samples]
     }
@@ -123,7 +123,7 @@ defmodule Tame.Contention.Cell do
     %{
       raw
       | neighbours: Enum.reverse(raw.neighbours),
-        probes: Enum.reverse(raw.probes),
+        askers: Enum.reverse(raw.askers),
         samples: Enum.reverse(raw.samples)
     }
   end
@@ -133,7 +133,7 @@ defmodule Tame.Contention.Cell do
     :os.perf_counter(:nanosecond) - facts.machine_ns + facts.monotonic_ns
   end
 
-  # A VM that was killed, for want of memory for one, is gone without a reason.
+  # A VM that was killed, for example by the system when memory ran out, gives no reason.
   defp gone(:normal), do: "the peer node died, killed from outside or out of memory"
   defp gone(reason), do: "the peer node died: #{inspect(reason)}"
 

@@ -3,21 +3,27 @@ defmodule Tame.Contention.Charts do
   The lab's charts as Vega-Lite specs, data inside: plain maps that any Vega-Lite renderer draws.
   """
 
-  alias Tame.Contention.{Plan, Verdict}
-  alias Tame.Report.Chart
+  alias Tame.Contention.Verdict
+  alias Tame.Duration
+  alias Tame.Report.{Chart, Colours}
 
   @type spec :: map()
 
-  @levels %{green: "#0a9a72", yellow: "#c99700", red: "#d55e00", none: "#7b848e"}
+  @levels %{
+    green: Colours.hex(:green),
+    yellow: Colours.hex(:yellow),
+    red: Colours.hex(:vermillion),
+    none: Colours.hex(:grey)
+  }
 
-  @normal "#1f7fbf"
-  @dirty "#0a9a72"
-  @grey "#7b848e"
+  @normal Colours.hex(:blue)
+  @dirty Colours.hex(:green)
+  @grey Colours.hex(:grey)
 
   @quantiles [
-    {"p50", :neighbour_p50_us, "#8fb8d8"},
-    {"p99", :neighbour_p99_us, "#1f7fbf"},
-    {"max", :neighbour_max_us, "#d55e00"}
+    {"p50", :neighbour_p50_us, Colours.hex(:pale_blue)},
+    {"p99", :neighbour_p99_us, Colours.hex(:blue)},
+    {"max", :neighbour_max_us, Colours.hex(:vermillion)}
   ]
 
   # A logarithmic axis has no zero.
@@ -38,7 +44,7 @@ defmodule Tame.Contention.Charts do
 
     levels ++
       [
-        {@normal, "normal", "in pictures of utilisation, upward: the regular schedulers"},
+        {@normal, "normal", "in pictures of utilisation, upward: the normal schedulers"},
         {@dirty, "dirty", "there, downward: the dirty CPU schedulers"},
         {@grey, "gap", "there: a sample came late, so nobody knows"}
       ]
@@ -71,16 +77,16 @@ defmodule Tame.Contention.Charts do
   end
 
   @doc """
-  How busy the schedulers of a cell were over time, in the talk's form: regular ones upward, dirty CPU ones downward, and
+  How busy the schedulers of a cell were over time, in the talk's form: normal ones upward, dirty CPU ones downward, and
   grey over the whole height where a sample came late.
   """
-  @spec utilization(map()) :: spec()
-  def utilization(cell) do
+  @spec utilisation(map()) :: spec()
+  def utilisation(cell) do
     rows = Enum.flat_map(cell.samples, &bars(cell, &1))
     {first, last} = {hd(cell.samples).since_ms, List.last(cell.samples).at_ms}
 
     description =
-      "utilisation of schedulers beside #{cell.placement}, #{Plan.duration_text(cell.duration_us)}"
+      "utilisation of schedulers beside #{cell.placement}, #{Duration.text(cell.duration_us)}"
 
     Chart.new(description, 160, %{
       data: %{values: rows},
@@ -139,8 +145,8 @@ defmodule Tame.Contention.Charts do
   end
 
   defp bars(cell, sample) do
-    normal = percent(sample.utilization.normal)
-    dirty = percent(sample.utilization.dirty_cpu)
+    normal = percent(sample.utilisation.normal)
+    dirty = percent(sample.utilisation.dirty_cpu)
 
     [
       bar(cell, sample, "normal", 0, normal, "#{normal}", Enum.join(sample.run_queues, ", ")),

@@ -4,18 +4,18 @@ defmodule Tame.Contention do
 
       iex> Tame.Contention.measure(placements: ["inline", "yielding"], durations: [10_000], multipliers: [100])
 
-  A flood of native jobs runs in a VM of its own, started for each cell; observers there and here watch
-  what it does to others. `measure/1` returns data; the tables, the JSON and the report are made from
-  that. The placements are `Tame.Contention.Plan.placements/0`.
+  A flood of native jobs runs in a VM of its own, started for each cell; observers there and here see what it does to
+  others. `measure/1` returns data, from which the tables, the JSON and the report are made. The placements are
+  `Tame.Contention.Plan.placements/0`.
 
   The words of the tables:
 
-    * *cell* - one placement, one duration of a job, one number of jobs at once, given as a multiple of
-      the schedulers online (`100×` is 200 jobs on two schedulers). Short jobs are repeated, burst
-      after burst, until the cell has lasted a second; a cell that lasts too long is stopped and shown as such
-    * *neighbour* - a process of normal priority on each scheduler that wants to wake each 10 ms
-      (`:tame_neighbour`). Its *delay* is counted from the planned moment, and each wake-up that it missed counts
-      by itself. *Missed seconds* are the whole seconds for which the neighbour that fared worst did not run
+    * *cell* - one placement, one duration of a job, one number of jobs at once, given as a multiple of the schedulers
+      online (`100×` is 200 jobs on two schedulers). Short jobs are repeated, burst after burst, until the cell has
+      lasted a second; a cell that lasts too long is stopped and marked
+    * *neighbour* - a process of normal priority on each scheduler that wants to wake each 10 ms (`:tame_neighbour`).
+      Its *delay* is counted from the planned moment, and each wake-up that it missed counts by itself. *Missed
+      seconds* are the whole seconds for which the worst-off neighbour did not run
     * *dirty wait* - how long a dirty CPU NIF that only reads the clock waited for its scheduler; *dirty I/O*: how
       long `file:read_file_info/2` (raw) took; *gc*: how much longer than at rest a garbage collection of a heap
       of 50 MB took, which the VM does on a dirty CPU scheduler
@@ -23,21 +23,21 @@ defmodule Tame.Contention do
 
   ## Who watches
 
-  Neighbours and the askers for dirty work run at normal priority, as those do whose place they take. The process
-  that starts and stops the flood and the one that reads the VM's counters each 250 ms run at priority
-  `max`. The node has no distribution: it is reached by its standard input and output. Our own clock says
-  when a node that does not stop its flood is killed. What the observers cost is measured in a cell without a
-  flood and printed.
+  Neighbours, and the askers that ask for dirty work, run at normal priority, like the processes they stand for. The
+  process that starts and stops the flood and the one that reads the VM's counters every 250 ms run at priority `max`.
+  The node has no distribution: the lab reaches it by its standard input and output. A node that does not stop its
+  flood is killed by the lab's own clock. The cost of the observers is measured in a cell without a flood, and
+  printed.
 
   ## What it cannot see
 
-  A node that had to be killed says nothing of its last moments: its neighbours count as not having run since
-  they were last heard of. A call of a dirty I/O function returns by a normal scheduler, and waits for that one too. A
-  thread of a library's own has no slices and shows in no utilisation; the neighbours show what it takes.
+  A node that had to be killed reports nothing of its last moments: its neighbours count as not having run since their
+  last report. A call of a dirty I/O function returns through a normal scheduler, and waits for that one too. A thread
+  of a library's own has no slices and is in no utilisation; the neighbours show what it takes.
   """
 
-  alias Tame.Contention.{Cell, Figures, Peer, Plan}
-  alias Tame.{Payload, SystemInfo, Warning}
+  alias Tame.Contention.{Cell, Figures, Plan}
+  alias Tame.{Duration, Payload, Peer, SystemInfo, Warning}
 
   @typedoc "A cell's figures; `nil` where it was not measured. Times of waits and delays in µs."
   @type cell :: map()
@@ -68,8 +68,8 @@ defmodule Tame.Contention do
   """
   @type option :: {atom(), term()}
 
-  # Long enough for some hundred wake-ups a scheduler. The collection of 50 MB, of which there is one in each cell, is
-  # left out and told by itself.
+  # Long enough for some hundred wake-ups a scheduler. The collection of 50 MB, one in each cell, is left out here and
+  # reported by itself.
   @empty_ms 4000
 
   # Placements whose work needs a thread beside those of the schedulers, but for one a call.
@@ -93,9 +93,9 @@ defmodule Tame.Contention do
     dirty_io_wait_max_us: nil,
     gc_wait_max_us: nil,
     gc_own_us: nil,
-    normal_utilization: nil,
-    dirty_cpu_utilization: nil,
-    dirty_io_utilization: nil,
+    normal_utilisation: nil,
+    dirty_cpu_utilisation: nil,
+    dirty_io_utilisation: nil,
     busy_cores: nil,
     longest_slice_us: nil,
     p999_slice_us: nil,
@@ -125,8 +125,8 @@ defmodule Tame.Contention do
   end
 
   @doc """
-  Checks all that can be refused before anything is measured: placements, flags, whether the peer node starts, and whether
-  the processes asked for fit in memory. What it returns is for `run/1`.
+  Checks everything that can be refused before anything is measured: placements, flags, whether the peer node starts,
+  and whether the processes asked for fit in memory. Returns the plan for `run/1`.
   """
   @spec prepare([option()]) :: {:ok, map()} | {:error, String.t()}
   def prepare(options) do
@@ -265,7 +265,7 @@ defmodule Tame.Contention do
   end
 
   defp cell_text(cell) do
-    "#{cell.placement.id}, #{Plan.duration_text(cell.duration_us)} #{cell.multiplier}×"
+    "#{cell.placement.id}, #{Duration.text(cell.duration_us)} #{cell.multiplier}×"
   end
 
   # Threads that wait busily are the default, and take cores from those that have work. So the cell off the
@@ -285,7 +285,7 @@ defmodule Tame.Contention do
       total = length(result.cells) + 2
       options.progress.(%{what: "without busy waiting", done: total - 1, total: total})
       {:ok, [placement]} = Plan.fetch([cell.placement])
-      plan = put_in(plan.options.flags, options.flags ++ Plan.no_busy_wait())
+      plan = put_in(plan.options.flags, options.flags ++ Peer.no_busy_wait())
 
       again =
         measure_cell(
@@ -316,17 +316,11 @@ defmodule Tame.Contention do
   @spec facts([String.t()]) :: {:ok, map()} | {:error, String.t()}
   def facts(flags) do
     with :ok <- Tame.Native.build(),
-         :ok <- check(flags),
+         :ok <- Peer.check(flags),
          {:ok, peer} <- Peer.start(flags) do
       facts = Peer.call(peer, :tame_contention, :facts, [])
       Peer.stop(peer)
       {:ok, facts}
-    end
-  end
-
-  defp check(flags) do
-    with {:error, why} <- Peer.check(flags) do
-      {:error, "the peer node does not start with #{inspect(Enum.join(flags, " "))}: #{why}"}
     end
   end
 

@@ -1,12 +1,11 @@
 defmodule Tame.Contention.Figures do
   @moduledoc """
-  From what the observers of a cell saw to its figures. Pure: times are numbers that somebody read.
+  Turns what the observers of a cell saw into its figures. Pure: every time is a number that is passed in.
   """
 
-  import Bitwise
+  import Tame.Stats, only: [percentile: 2]
 
-  # What the VM counts for a time slice of one millisecond.
-  @reductions_per_ms 4000
+  alias Tame.{Charge, Utilisation}
 
   # Below this what the observers add to a slice is a visible part of it.
   @least_used_ns 100_000
@@ -26,10 +25,10 @@ defmodule Tame.Contention.Figures do
     neighbours =
       neighbours(raw.neighbours, raw.facts.schedulers, spec.neighbour_ms * 1_000_000, span)
 
-    dirty_cpu = waits(raw.probes, :dirty_cpu, spec.dirty_ms * 1_000_000, span)
-    dirty_io = waits(raw.probes, :dirty_io, spec.dirty_ms * 1_000_000, span)
+    dirty_cpu = waits(raw.askers, :dirty_cpu, spec.dirty_ms * 1_000_000, span)
+    dirty_io = waits(raw.askers, :dirty_io, spec.dirty_ms * 1_000_000, span)
     during = Enum.filter(raw.samples, &(&1.at_ns >= started))
-    utilization = during |> edges(raw.ended_ns) |> utilization(raw.facts)
+    utilisation = during |> edges(raw.ended_ns) |> utilisation(raw.facts)
 
     %{
       wall_ms: max(0, raw.ended_ns - started) / 1_000_000,
@@ -44,12 +43,12 @@ defmodule Tame.Contention.Figures do
       dirty_cpu_wait_p99_us: us(percentile(dirty_cpu, 99)),
       dirty_cpu_wait_max_us: us(percentile(dirty_cpu, 100)),
       dirty_io_wait_max_us: us(percentile(dirty_io, 100)),
-      gc_wait_max_us: us(gc_wait(raw.probes, span)),
-      gc_own_us: us(gc_own(raw.probes, span)),
-      normal_utilization: utilization && mean(utilization.normal),
-      dirty_cpu_utilization: utilization && mean(utilization.dirty_cpu),
-      dirty_io_utilization: utilization && mean(utilization.dirty_io),
-      busy_cores: utilization && utilization |> Map.values() |> List.flatten() |> Enum.sum(),
+      gc_wait_max_us: us(gc_wait(raw.askers, span)),
+      gc_own_us: us(gc_own(raw.askers, span)),
+      normal_utilisation: utilisation && Tame.Stats.mean(utilisation.normal),
+      dirty_cpu_utilisation: utilisation && Tame.Stats.mean(utilisation.dirty_cpu),
+      dirty_io_utilisation: utilisation && Tame.Stats.mean(utilisation.dirty_io),
+      busy_cores: utilisation && utilisation |> Map.values() |> List.flatten() |> Enum.sum(),
       longest_slice_us: us(longest(raw.slices, :longest_ns)),
       p999_slice_us: us(longest(raw.slices, :p999_ns)),
       charge_ratio: charge_ratio(raw.slices),
@@ -116,14 +115,14 @@ defmodule Tame.Contention.Figures do
   How long the asking of one kind waited in the span, in ns. Asking stops while one waits: so those that would have
   been asked meanwhile count too, each from its own moment. One that waits still counts with its wait so far.
 
-      iex> probes = [{:dirty_cpu, :asked, 0}, {:gc, :asked, 1}, {:dirty_cpu, :got, 25}, {:dirty_cpu, :asked, 40}]
-      iex> Tame.Contention.Figures.waits(probes, :dirty_cpu, 10, {0, 45})
+      iex> askers = [{:dirty_cpu, :asked, 0}, {:gc, :asked, 1}, {:dirty_cpu, :got, 25}, {:dirty_cpu, :asked, 40}]
+      iex> Tame.Contention.Figures.waits(askers, :dirty_cpu, 10, {0, 45})
       [25, 15, 5, 5]
   """
   @spec waits([{atom(), :asked | :got, integer()}], atom(), pos_integer(), {integer(), integer()}) ::
           [non_neg_integer()]
-  def waits(probes, kind, period, {from, to} = span) do
-    for {asked, got} <- asked(probes, kind, to), within?(asked, got, span) do
+  def waits(askers, kind, period, {from, to} = span) do
+    for {asked, got} <- asked(askers, kind, to), within?(asked, got, span) do
       for at <- asked..max(asked, min(got, to))//period,
           at >= from or at == asked,
           do: max(got - at, 0)
@@ -132,8 +131,8 @@ defmodule Tame.Contention.Figures do
   end
 
   # Beyond what a collection takes when nothing is in its way: the least that was seen before.
-  defp gc_wait(probes, {from, to} = span) do
-    {before, during} = probes |> asked(:gc, to) |> Enum.split_with(fn {_, got} -> got < from end)
+  defp gc_wait(askers, {from, to} = span) do
+    {before, during} = askers |> asked(:gc, to) |> Enum.split_with(fn {_, got} -> got < from end)
 
     own = before |> Enum.map(fn {asked, got} -> got - asked end) |> Enum.min(fn -> 0 end)
 
@@ -143,16 +142,16 @@ defmodule Tame.Contention.Figures do
     |> Enum.max(fn -> nil end)
   end
 
-  defp gc_own(probes, {from, to}) do
-    for({asked, got} <- asked(probes, :gc, to), got < from, do: got - asked)
+  defp gc_own(askers, {from, to}) do
+    for({asked, got} <- asked(askers, :gc, to), got < from, do: got - asked)
     |> Enum.min(fn -> nil end)
   end
 
   defp within?(asked, got, {from, to}), do: got >= from and asked <= to
 
   # Pairs of when it was asked and when it was got, the last one got at `to` unless it was.
-  defp asked(probes, kind, to) do
-    probes
+  defp asked(askers, kind, to) do
+    askers
     |> Enum.filter(&(elem(&1, 0) == kind))
     |> Enum.map(fn {_, what, ns} -> {what, ns} end)
     |> pairs(to)
@@ -164,51 +163,26 @@ defmodule Tame.Contention.Figures do
   defp pairs([], _to), do: []
 
   @doc """
-  The value that so many per cent of `values` do not exceed; nil of none.
-
-      iex> Tame.Contention.Figures.percentile(Enum.to_list(1..200), 99)
-      198
+  How busy each scheduler was between two samples, from 0 to 1, by kind.
   """
-  @spec percentile([number()], number()) :: nil | number()
-  def percentile([], _percent), do: nil
-
-  def percentile(values, percent) do
-    rank = ceil(length(values) * percent / 100)
-    values |> Enum.sort() |> Enum.at(max(rank, 1) - 1)
-  end
-
-  @doc """
-  How busy each scheduler was between two samples, from 0 to 1, by kind. Counters are 64 bits wide and may have
-  wrapped in between.
-  """
-  @spec utilization({map(), map()} | nil, map()) ::
+  @spec utilisation({map(), map()} | nil, map()) ::
           nil | %{normal: [float()], dirty_cpu: [float()], dirty_io: [float()]}
-  def utilization(nil, _facts), do: nil
+  def utilisation(nil, _facts), do: nil
 
-  def utilization({%{wall: before}, %{wall: later}}, facts) do
-    before = Map.new(before, fn {id, active, total} -> {id, {active, total}} end)
-
+  def utilisation({%{wall: before}, %{wall: later}}, facts) do
     shares =
-      for {id, active, total} <- Enum.sort(later), Map.has_key?(before, id) do
-        {active_before, total_before} = before[id]
-        {id, share(passed(active_before, active), passed(total_before, total))}
+      for {id, active, total} <- Utilisation.between(before, later) do
+        kind = Utilisation.kind(id, facts.all_schedulers, facts.dirty_cpu_schedulers)
+        {kind, id, if(total == 0, do: 0.0, else: min(active / total, 1.0))}
       end
 
-    last_normal = facts.all_schedulers
-    last_dirty_cpu = last_normal + facts.dirty_cpu_schedulers
-
+    # A scheduler that is not online does nothing.
     %{
-      normal: for({id, share} <- shares, id <= facts.schedulers, do: share),
-      dirty_cpu: for({id, share} <- shares, id > last_normal and id <= last_dirty_cpu, do: share),
-      dirty_io: for({id, share} <- shares, id > last_dirty_cpu, do: share)
+      normal: for({:normal, id, share} <- shares, id <= facts.schedulers, do: share),
+      dirty_cpu: for({:dirty_cpu, _, share} <- shares, do: share),
+      dirty_io: for({:dirty_io, _, share} <- shares, do: share)
     }
   end
-
-  defp passed(before, later) when later >= before, do: later - before
-  defp passed(before, later), do: later - before + (1 <<< 64)
-
-  defp share(_active, 0), do: 0.0
-  defp share(active, total), do: min(active / total, 1.0)
 
   # The samples at the start and the end of the flood, of which each has one taken for it.
   defp edges([first | _] = during, ended_ns) do
@@ -234,7 +208,7 @@ defmodule Tame.Contention.Figures do
         at_ms: ms(later.at_ns - started),
         since_ms: ms(before.at_ns - started),
         gap: gap?,
-        utilization: if(gap?, do: nil, else: rounded(utilization({before, later}, facts))),
+        utilisation: if(gap?, do: nil, else: rounded(utilisation({before, later}, facts))),
         run_queues: queues,
         dirty_cpu_queue: dirty_cpu_queue,
         dirty_io_queue: dirty_io_queue,
@@ -243,8 +217,8 @@ defmodule Tame.Contention.Figures do
     end
   end
 
-  defp rounded(utilization) do
-    Map.new(utilization, fn {kind, shares} -> {kind, Enum.map(shares, &Float.round(&1 / 1, 3))} end)
+  defp rounded(utilisation) do
+    Map.new(utilisation, fn {kind, shares} -> {kind, Enum.map(shares, &Float.round(&1 / 1, 3))} end)
   end
 
   defp ideal_ms(raw, spec) do
@@ -268,13 +242,8 @@ defmodule Tame.Contention.Figures do
     dirty_ns = known |> Enum.map(& &1.dirty_ns) |> Enum.sum()
     charged = known |> Enum.map(& &1.reductions) |> Enum.sum()
 
-    if used_ns >= @least_used_ns and used_ns > dirty_ns do
-      charged / @reductions_per_ms / (used_ns / 1_000_000)
-    end
+    Charge.ratio(charged, used_ns, dirty_ns, @least_used_ns)
   end
-
-  defp mean([]), do: nil
-  defp mean(values), do: Enum.sum(values) / length(values)
 
   defp us(nil), do: nil
   defp us(ns), do: ns / 1000

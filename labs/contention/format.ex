@@ -3,13 +3,12 @@ defmodule Tame.Contention.Format do
   A contention result as text for a terminal and as JSON. All pure.
   """
 
-  alias Tame.{JSON, SystemInfo, TextTable}
-  alias Tame.Contention.{Advice, Plan, Verdict}
-  alias Tame.Report.Number
+  alias Tame.{Duration, JSON, Number, SystemInfo, TextTable, Warning}
+  alias Tame.Contention.{Advice, Verdict}
 
   @keys ~w(placement duration_us multiplier jobs status wall_ms ideal_ms neighbour_p50_us neighbour_p99_us
            neighbour_max_us missed_seconds dirty_cpu_wait_p99_us dirty_cpu_wait_max_us dirty_io_wait_max_us
-           gc_wait_max_us normal_utilization dirty_cpu_utilization longest_slice_us charge_ratio
+           gc_wait_max_us normal_utilisation dirty_cpu_utilisation longest_slice_us charge_ratio
            long_schedule_events samples)a
 
   # After the name of the cell: title, and how its figure is written.
@@ -25,8 +24,8 @@ defmodule Tame.Contention.Format do
     {"longest slice µs", :longest_slice_us, :number},
     {"p99.9 µs", :p999_slice_us, :number},
     {"charged÷used", :charge_ratio, :ratio},
-    {"normal %", :normal_utilization, :percent},
-    {"dirty CPU %", :dirty_cpu_utilization, :percent},
+    {"normal %", :normal_utilisation, :percent},
+    {"dirty CPU %", :dirty_cpu_utilisation, :percent},
     {"wall ms", :wall_ms, :number},
     {"ideal ms", :ideal_ms, :number},
     {"jobs done", :finished, :count},
@@ -49,7 +48,7 @@ defmodule Tame.Contention.Format do
       unmeasured(result),
       observers(result),
       advice(result),
-      warnings(result)
+      Warning.text(result.warnings)
     ]
   end
 
@@ -59,7 +58,7 @@ defmodule Tame.Contention.Format do
     cells =
       for cell <- result.cells do
         reason = if cell.reason, do: [reason: cell.reason], else: []
-        for(key <- @keys, do: {key, value(cell, key)}) ++ reason
+        for(key <- @keys, do: {key, cell[key]}) ++ reason
       end
 
     [
@@ -67,8 +66,6 @@ defmodule Tame.Contention.Format do
       ?\n
     ]
   end
-
-  defp value(cell, key), do: cell[key]
 
   @doc "Titles of a cell's figures."
   @spec figure_titles() :: [String.t()]
@@ -110,7 +107,7 @@ defmodule Tame.Contention.Format do
 
   defp tables(result, colours?) do
     for {duration_us, multipliers, rows} <- grid(result.cells) do
-      columns = ["jobs of #{Plan.duration_text(duration_us)}" | Enum.map(multipliers, &"#{&1}×")]
+      columns = ["jobs of #{Duration.text(duration_us)}" | Enum.map(multipliers, &"#{&1}×")]
       texts = for {placement, cells} <- rows, do: [placement | Enum.map(cells, &text_of/1)]
       levels = for {_, cells} <- rows, do: Enum.map(cells, &level_of/1)
       [table(columns, texts, levels, colours?), ?\n]
@@ -122,11 +119,7 @@ defmodule Tame.Contention.Format do
 
   defp level_of(nil), do: :none
 
-  # The worse of its two marks.
-  defp level_of(cell) do
-    levels = [Verdict.cell_level(cell), Verdict.dirty_level(cell)]
-    Enum.find([:red, :yellow, :green], :none, &(&1 in levels))
-  end
+  defp level_of(cell), do: Verdict.worse_level(cell)
 
   # Widths are those of the plain texts, so colours are put in after.
   defp table(columns, rows, levels, colours?) do
@@ -187,7 +180,7 @@ defmodule Tame.Contention.Format do
 
     refused =
       for %{refused: count} = cell when is_integer(count) and count > 0 <- result.cells do
-        "#{name(cell)}  #{count} jobs were refused as {tame, busy}: so many wait for the pool at most\n"
+        "#{name(cell)}  #{count} jobs were refused as {tame, busy}: the pool's queue was full\n"
       end
 
     failed ++ refused
@@ -196,7 +189,7 @@ defmodule Tame.Contention.Format do
   @doc "A cell in words."
   @spec name(map()) :: String.t()
   def name(cell),
-    do: "#{cell.placement} #{Plan.duration_text(cell.duration_us)} #{cell.multiplier}×"
+    do: "#{cell.placement} #{Duration.text(cell.duration_us)} #{cell.multiplier}×"
 
   defp observers(%{empty: %{neighbour_max_us: nil}}), do: []
 
@@ -214,7 +207,4 @@ defmodule Tame.Contention.Format do
       sentences -> [?\n | Enum.map(sentences, &[&1, ?\n])]
     end
   end
-
-  defp warnings(%{warnings: []}), do: []
-  defp warnings(%{warnings: warnings}), do: [?\n | Enum.map(warnings, &["warning: ", &1.text, ?\n])]
 end

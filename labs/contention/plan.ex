@@ -2,9 +2,11 @@ defmodule Tame.Contention.Plan do
   @moduledoc """
   What the contention lab runs: placements, durations and multipliers, and how long it looks at each cell.
 
-  A placement is data: an `:id`, the `:function` that keeps a CPU busy for so many microseconds, and in
-  words what it is. `threads?` says whether each call makes a thread.
+  A placement is data: an `:id`, the `:function` that keeps a CPU busy for a number of microseconds, and a
+  description. `threads?` says whether each call makes a thread.
   """
+
+  alias Tame.Duration
 
   @type placement :: %{
           required(:id) => String.t(),
@@ -17,7 +19,7 @@ defmodule Tame.Contention.Plan do
     %{id: "inline", function: {:tame_spin, :spin_inline}, about: "in one go on the scheduler"},
     %{
       id: "thousand_cuts",
-      function: {:tame_cuts, :cuts},
+      function: {:tame_thousand_cuts, :cuts},
       about: "by hand: plain NIF calls of 1 ms in a row, uncharged"
     },
     %{id: "dirty_cpu", function: {:tame_spin, :spin_dirty}, about: "in one go, dirty CPU"},
@@ -56,9 +58,6 @@ defmodule Tame.Contention.Plan do
   # The emulator, natives, two copies of a heap of 50 MB.
   @peer_bytes 250_000_000
 
-  @units %{"us" => 1, "ms" => 1000, "s" => 1_000_000}
-  @longest_us 1000 * 1_000_000
-
   @doc "All placements, in the order of the tables."
   @spec placements() :: [placement()]
   def placements, do: @placements
@@ -73,7 +72,7 @@ defmodule Tame.Contention.Plan do
         :quick -> @quick_durations
       end
 
-    for text <- texts, {:ok, us} = duration(text), do: us
+    for text <- texts, {:ok, us} = Duration.parse(text), do: us
   end
 
   @doc "The default multipliers: jobs for each scheduler."
@@ -110,7 +109,7 @@ defmodule Tame.Contention.Plan do
       {:error, "duration 0ms: expected a whole number above 0 with us, ms or s, at most 1000s"}
   """
   @spec parse_durations([String.t()]) :: {:ok, [pos_integer()]} | {:error, String.t()}
-  def parse_durations(texts), do: parse(texts, &duration/1)
+  def parse_durations(texts), do: parse(texts, &Duration.parse/1)
 
   @doc """
   Multipliers: jobs for each scheduler.
@@ -123,16 +122,6 @@ defmodule Tame.Contention.Plan do
   """
   @spec parse_multipliers([String.t()]) :: {:ok, [pos_integer()]} | {:error, String.t()}
   def parse_multipliers(texts), do: parse(texts, &multiplier/1)
-
-  @doc "Emulator flags by which threads without work sleep at once."
-  @spec no_busy_wait() :: [String.t()]
-  def no_busy_wait, do: ~w(+sbwt none +sbwtdcpu none +sbwtdio none)
-
-  @doc "A duration as people write it."
-  @spec duration_text(pos_integer()) :: String.t()
-  def duration_text(us) when rem(us, 1_000_000) == 0, do: "#{div(us, 1_000_000)} s"
-  def duration_text(us) when rem(us, 1000) == 0, do: "#{div(us, 1000)} ms"
-  def duration_text(us), do: "#{us} µs"
 
   @doc """
   Whether a machine can hold the cells asked for, before any of them runs. `facts` are the peer's, `available` is
@@ -204,18 +193,6 @@ defmodule Tame.Contention.Plan do
         {:error, why} -> {:halt, {:error, why}}
       end
     end)
-  end
-
-  defp duration(text) do
-    with [_, digits, unit] <- Regex.run(~r/^(\d{1,12})(us|µs|ms|s)$/u, text),
-         us = String.to_integer(digits) * @units[String.replace(unit, "µ", "u")],
-         true <- us > 0 and us <= @longest_us do
-      {:ok, us}
-    else
-      _ ->
-        {:error,
-         "duration #{text}: expected a whole number above 0 with us, ms or s, at most 1000s"}
-    end
   end
 
   defp multiplier(text) do

@@ -6,11 +6,12 @@ defmodule Tame.Contention.Section do
   use here, and whether the talk's recommendations hold.
   """
 
-  alias Tame.Contention.{Advice, Charts, Format, Plan, Verdict}
-  alias Tame.Report.{Figure, Number, Section, Table}
+  alias Tame.Contention.{Advice, Charts, Format, Verdict}
+  alias Tame.{Duration, Number}
+  alias Tame.Report.{Figure, Section, Table}
 
-  # The picture of a placement is that of its cell with this duration, or the next shorter one, and
-  # so many jobs, or as many as there are.
+  # The picture of a placement is that of its cell with this duration, or the next shorter one, and this multiplier,
+  # or the largest.
   @picture_us 100_000
   @picture_multiplier 100
 
@@ -33,7 +34,7 @@ defmodule Tame.Contention.Section do
 
   defp intro(result) do
     [
-      "Each cell floods a VM of its own with jobs of one placement and one length, so many at once for each scheduler. A neighbour on " <>
+      "Each cell floods a VM of its own with jobs of one placement and one length, a number of them at once for each scheduler. A neighbour on " <>
         "each scheduler wants to wake every 10 ms; a cell of the tables says for how long it got no CPU, with a plus sign " <>
         "from a second on, and behind “dirty” how long a trivial dirty CPU NIF waited, where that is longer than 100 ms. " <>
         "… means that the flood was stopped at the cell's limit."
@@ -61,7 +62,7 @@ defmodule Tame.Contention.Section do
 
   defp tables(cells) do
     for {duration_us, multipliers, rows} <- Format.grid(cells) do
-      text = Plan.duration_text(duration_us)
+      text = Duration.text(duration_us)
 
       %Figure{
         id: "table-#{duration_us}",
@@ -77,13 +78,9 @@ defmodule Tame.Contention.Section do
   end
 
   defp cell(nil), do: nil
-  defp cell(cell), do: {:dot, Charts.level_colour(level(cell)), Verdict.cell_text(cell)}
 
-  # The worse of the two marks.
-  defp level(cell) do
-    levels = [Verdict.cell_level(cell), Verdict.dirty_level(cell)]
-    Enum.find([:red, :yellow, :green], :none, &(&1 in levels))
-  end
+  defp cell(cell),
+    do: {:dot, Charts.level_colour(Verdict.worse_level(cell)), Verdict.cell_text(cell)}
 
   # ---- pictures ----------------------------------------------------------------------------------
 
@@ -133,20 +130,20 @@ defmodule Tame.Contention.Section do
   defp of([]), do: "No cell was measured."
 
   defp of([cell | _]) do
-    "Cells of #{Plan.duration_text(cell.duration_us)}, #{cell.multiplier} jobs for each scheduler."
+    "Cells of #{Duration.text(cell.duration_us)}, #{cell.multiplier} jobs for each scheduler."
   end
 
   defp pictures(shown) do
     for %{samples: [_ | _]} = cell <- shown do
       %Figure{
-        id: "utilization-#{String.replace(cell.placement, "_", "-")}",
+        id: "utilisation-#{String.replace(cell.placement, "_", "-")}",
         title: "Utilisation beside #{cell.placement}",
         caption: [
-          "Jobs of #{Plan.duration_text(cell.duration_us)}, #{cell.multiplier} for each scheduler. Regular schedulers upward, dirty CPU " <>
+          "Jobs of #{Duration.text(cell.duration_us)}, #{cell.multiplier} for each scheduler. Normal schedulers upward, dirty CPU " <>
             "schedulers downward, each bar from one sample to the next; the dashed line is where the flood begins." <>
             gaps(cell)
         ],
-        spec: Charts.utilization(cell)
+        spec: Charts.utilisation(cell)
       }
     end
   end

@@ -1,18 +1,18 @@
 %% One cell of the contention lab, run in the node that is watched: observers, a flood, and what the
 %% observers saw, sent to the node that watches.
 %%
-%% It stands alone with the modules of src/ that it names, so a node needs no Elixir to be watched. The
-%% node must have been started by peer with an alternative connection; what is said goes through
+%% It stands alone with the Erlang modules that it names, so a node needs no Elixir to be watched.
+%% The node must have been started by peer with an alternative connection; what is said goes through
 %% that one's process `user'. In order:
 %%
 %%   {hello, Facts}           who is here, and what its clock says
 %%   {portion, Portion}       about each sample_ms, see tame_contention_collector
-%%   {flood, Started_ns}      the flood is about to begin
+%%   {flood, StartedNs}      the flood is about to begin
 %%   {ended, Outcome}         how it ended; a last portion or more follow
 %%   {done, Slices}           all is over
 %%
-%% each as {tame_contention, Tag, What}. All times are those of erlang:monotonic_time/1 here; Facts says what the
-%% machine's own clock (os:perf_counter/1, CLOCK_MONOTONIC) said at the same moment.
+%% each as {tame_contention, Tag, What}. All times are those of erlang:monotonic_time/1 here; Facts
+%% says what the machine's own clock (os:perf_counter/1, CLOCK_MONOTONIC) said at the same moment.
 -module(tame_contention).
 
 -export([facts/0]).
@@ -20,8 +20,8 @@
 
 -export_type([cell/0]).
 
-%% job: {Module, Function, Args}. lead_ms: how long the observers look before the flood; tail_ms: and
-%% after it. sample_ms, neighbour_ms, dirty_ms, gc_ms: how often each of them looks;
+%% job: {Module, Function, Args}. lead_ms: how long the observers look before the flood; tail_ms:
+%% and after it. sample_ms, neighbour_ms, dirty_ms, gc_ms: how often each of them looks;
 %% gc_second_ms: when the second collection begins, the first one being that before the flood.
 -type cell() :: #{
     job := {module(), atom(), [term()]},
@@ -84,40 +84,45 @@ run(To, Tag, #{job := {Module, Function, Args}, jobs := Jobs} = Cell) ->
     ok = Say({done, Slices}),
     ok.
 
-observe(#{neighbour_ms := Neighbour_ms, dirty_ms := Dirty_ms, gc_ms := Gc_ms, gc_second_ms := Gc_second_ms} = Cell, Flood, Say) ->
+observe(Cell, Flood, Say) ->
+    #{neighbour_ms := NeighbourMs, dirty_ms := DirtyMs} = Cell,
+    #{gc_ms := GcMs, gc_second_ms := GcSecondMs} = Cell,
     Collector = tame_contention_collector:start(#{
         sample_ms => maps:get(sample_ms, Cell),
         send => fun(Portion) -> Say({portion, Portion}) end,
         finished => fun() -> tame_flood:finished(Flood) end
     }),
     Neighbours = [
-        neighbour(#{scheduler => N, period_ms => Neighbour_ms, tell => Collector})
+        neighbour(#{scheduler => N, period_ms => NeighbourMs, tell => Collector})
      || N <- lists:seq(1, erlang:system_info(schedulers_online))
     ],
-    Probes = [
-        tame_contention_probes:start(Kind, #{period_ms => Period_ms, second_ms => Second_ms, collector => Collector})
-     || {Kind, Period_ms, Second_ms} <- [
-            {dirty_cpu, Dirty_ms, Dirty_ms}, {dirty_io, Dirty_ms, Dirty_ms}, {gc, Gc_ms, Gc_second_ms}
+    Askers = [
+        tame_asker:start(Kind, #{
+            period_ms => PeriodMs, second_ms => SecondMs, collector => Collector
+        })
+     || {Kind, PeriodMs, SecondMs} <- [
+            {dirty_cpu, DirtyMs, DirtyMs}, {dirty_io, DirtyMs, DirtyMs}, {gc, GcMs, GcSecondMs}
         ]
     ],
-    {Collector, Neighbours, Probes}.
+    {Collector, Neighbours, Askers}.
 
 neighbour(Options) ->
     {ok, Neighbour} = tame_neighbour:start(Options),
     Neighbour.
 
 %% Neighbours tell the collector what they have not told yet.
-stop({Collector, Neighbours, Probes}) ->
-    lists:foreach(fun tame_contention_probes:stop/1, Probes),
+stop({Collector, Neighbours, Askers}) ->
+    lists:foreach(fun tame_asker:stop/1, Askers),
     lists:foreach(fun tame_neighbour:stop/1, Neighbours),
     tame_contention_collector:stop(Collector).
 
-slices(#{normal := #{count := Count, total_ns := Total_ns, longest_ns := Longest_ns, histogram := H}} = Reading) ->
+slices(#{normal := Normal} = Reading) ->
+    #{count := Count, total_ns := TotalNs, longest_ns := LongestNs, histogram := H} = Normal,
     #{
         count => Count,
-        total_ns => Total_ns,
-        longest_ns => Longest_ns,
-        p999_ns => min(Longest_ns, tame_histogram:percentile(H, 99.9)),
+        total_ns => TotalNs,
+        longest_ns => LongestNs,
+        p999_ns => min(LongestNs, tame_histogram:percentile(H, 99.9)),
         dirty_ns => maps:get(total_ns, maps:get(dirty, Reading)),
         reductions => maps:get(reductions, Reading)
     }.

@@ -1,12 +1,12 @@
-%% Collects what the observers of a contention cell see, samples the schedulers, and sends all that on
-%% in portions: so of a node that has to be killed there is what it had said until then.
+%% Collects what the observers of a contention cell see, samples the schedulers, and sends all that
+%% on in portions: so of a node that has to be killed there is what it had said until then.
 %%
 %% It runs at priority max, because a flood of ordinary processes would otherwise keep it from its
-%% samples. A sample asks every scheduler for its counters, so it comes late all the same when one of
-%% them is held by a native call; the reader sees that by its time.
+%% samples. A sample asks every scheduler for its counters, so it comes late all the same when one
+%% of them is held by a native call; the reader sees that by its time.
 %%
-%% A portion is a map: neighbours => [{Pid, Planned_ns, Woke_ns}], probes => [{Kind, asked | got, Ns}],
-%% long_schedules => how many, sample => none or the reading of the schedulers (see sample/1).
+%% A portion is a map: neighbours => [{Pid, PlannedNs, WokeNs}], askers => [{Kind, asked | got,
+%% Ns}], long_schedules => how many, sample => none or the reading of the schedulers (see sample/1).
 -module(tame_contention_collector).
 
 -export([start/1]).
@@ -16,8 +16,9 @@
 -export_type([portion/0]).
 -export_type([sample/0]).
 
-%% wall: {Id, Active, Total} of each scheduler as statistics(scheduler_wall_time_all) says them; queues:
-%% as statistics(run_queue_lengths_all) says them, the last two those of the dirty schedulers.
+%% wall: {Id, Active, Total} of each scheduler as statistics(scheduler_wall_time_all) says them;
+%% queues: as statistics(run_queue_lengths_all) says them, the last two those of the dirty
+%% schedulers.
 -type sample() :: #{
     at_ns := integer(),
     wall := [{pos_integer(), non_neg_integer(), non_neg_integer()}],
@@ -27,7 +28,7 @@
 
 -type portion() :: #{
     neighbours := [{pid(), integer(), integer()}],
-    probes := [{tame_contention_probes:kind(), asked | got, integer()}],
+    askers := [{tame_asker:kind(), asked | got, integer()}],
     long_schedules := non_neg_integer(),
     sample := none | sample()
 }.
@@ -43,7 +44,7 @@
 }.
 
 -spec start(options()) -> pid().
-start(#{sample_ms := Sample_ms} = Options) ->
+start(#{sample_ms := SampleMs} = Options) ->
     Owner = self(),
     spawn_opt(
         fun() ->
@@ -51,7 +52,7 @@ start(#{sample_ms := Sample_ms} = Options) ->
             _ = erlang:system_monitor(self(), [{long_schedule, ?LONG_SCHEDULE_MS}]),
             Down = erlang:monitor(process, Owner),
             First = erlang:monotonic_time(millisecond),
-            collect(send(empty(), Options), First + Sample_ms, Options, Down)
+            collect(send(empty(), Options), First + SampleMs, Options, Down)
         end,
         [{priority, max}]
     ).
@@ -70,17 +71,17 @@ stop(Pid) ->
     receive {'DOWN', Ref, process, Pid, _} -> ok end.
 
 empty() ->
-    #{neighbours => [], probes => [], long_schedules => 0, sample => none}.
+    #{neighbours => [], askers => [], long_schedules => 0, sample => none}.
 
 collect(Portion, Next, Options, Down) ->
     receive
         {tame_neighbour, Pid, Wakes} ->
             #{neighbours := Seen} = Portion,
-            More = [{Pid, Planned_ns, Woke_ns} || {Planned_ns, Woke_ns} <- Wakes],
+            More = [{Pid, PlannedNs, WokeNs} || {PlannedNs, WokeNs} <- Wakes],
             collect(Portion#{neighbours := More ++ Seen}, Next, Options, Down);
-        {tame_contention_probes, Kind, What, Ns} ->
-            #{probes := Seen} = Portion,
-            collect(Portion#{probes := [{Kind, What, Ns} | Seen]}, Next, Options, Down);
+        {tame_asker, Kind, What, Ns} ->
+            #{askers := Seen} = Portion,
+            collect(Portion#{askers := [{Kind, What, Ns} | Seen]}, Next, Options, Down);
         {monitor, _, long_schedule, _} ->
             #{long_schedules := Count} = Portion,
             collect(Portion#{long_schedules := Count + 1}, Next, Options, Down);
@@ -91,10 +92,10 @@ collect(Portion, Next, Options, Down) ->
         {'DOWN', Down, process, _, _} ->
             ok
     after max(0, Next - erlang:monotonic_time(millisecond)) ->
-        #{sample_ms := Sample_ms} = Options,
+        #{sample_ms := SampleMs} = Options,
         Now = erlang:monotonic_time(millisecond),
-        Missed = (Now - Next) div Sample_ms,
-        collect(send(Portion, Options), Next + (Missed + 1) * Sample_ms, Options, Down)
+        Missed = (Now - Next) div SampleMs,
+        collect(send(Portion, Options), Next + (Missed + 1) * SampleMs, Options, Down)
     end.
 
 send(Portion, #{send := Send, finished := Finished}) ->

@@ -1,11 +1,11 @@
 %% A flood: many processes that all want native work at the same moment, burst after burst.
 %%
-%% Each worker does one job in a burst. A burst ends with its last job, and then the next one begins,
-%% until the flood has lasted for window_ms; so short jobs are seen for long enough to say something
-%% of their neighbours. A flood that lasts for limit_ms is stopped, whatever is left of it.
+%% Each worker does one job in a burst. A burst ends with its last job, and then the next one
+%% begins, until the flood has lasted for window_ms; so short jobs are observed for long enough to
+%% say something about their neighbours. A flood is stopped after limit_ms, even with jobs left.
 %%
-%% It belongs to a process of priority max (tame_contention), because a flood may keep any other from
-%% running, and somebody has to stop it.
+%% It belongs to a process of priority max (tame_contention), because a flood may keep any other
+%% from running, and somebody has to stop it.
 -module(tame_flood).
 
 -export([start/2]).
@@ -19,7 +19,7 @@
 %% finished: jobs done so far, and jobs refused; left: of this burst.
 -opaque flood() :: #{
     workers := [pid()],
-    watches := [tame_slices:watch()],
+    recordings := [tame_slices:recording()],
     owner := pid(),
     finished := counters:counters_ref(),
     left := atomics:atomics_ref()
@@ -34,8 +34,8 @@
     refused := non_neg_integer()
 }.
 
-%% Of so many workers the slices are read, at most: a watch costs its worker about 1 µs a slice.
--define(WATCHED, 2).
+%% How many workers have their slices read: a recording costs its worker about 1 µs a slice.
+-define(RECORDED, 2).
 
 %% Makes the workers, which wait.
 -spec start(fun(() -> term()), Jobs :: non_neg_integer()) -> flood().
@@ -47,12 +47,18 @@ start(Job, Jobs) ->
         spawn_opt(fun() -> worker(Job, Left, Finished, Owner) end, [link, {priority, normal}])
      || _ <- lists:seq(1, Jobs)
     ],
-    Watches = [watch(Worker) || Worker <- lists:sublist(Workers, ?WATCHED)],
-    #{workers => Workers, watches => Watches, owner => Owner, finished => Finished, left => Left}.
+    Recordings = [record(Worker) || Worker <- lists:sublist(Workers, ?RECORDED)],
+    #{
+        workers => Workers,
+        recordings => Recordings,
+        owner => Owner,
+        finished => Finished,
+        left => Left
+    }.
 
-watch(Worker) ->
-    {ok, Watch} = tame_slices:start(Worker, #{keep => 2}),
-    Watch.
+record(Worker) ->
+    {ok, Recording} = tame_slices:start(Worker, #{keep => 2}),
+    Recording.
 
 worker(Job, Left, Finished, Owner) ->
     receive
@@ -72,14 +78,15 @@ worker(Job, Left, Finished, Owner) ->
     end.
 
 %% Runs bursts until it is time.
--spec run(flood(), #{window_ms := non_neg_integer(), limit_ms := pos_integer(), _ => _}) -> outcome().
-run(#{finished := Finished} = Flood, #{window_ms := Window_ms, limit_ms := Limit_ms}) ->
+-spec run(flood(), #{window_ms := non_neg_integer(), limit_ms := pos_integer(), _ => _}) ->
+    outcome().
+run(#{finished := Finished} = Flood, #{window_ms := WindowMs, limit_ms := LimitMs}) ->
     Started = erlang:monotonic_time(millisecond),
-    Started_ns = erlang:monotonic_time(nanosecond),
-    {Status, Bursts} = bursts(Flood, Started + Window_ms, Started + Limit_ms, 1),
+    StartedNs = erlang:monotonic_time(nanosecond),
+    {Status, Bursts} = bursts(Flood, Started + WindowMs, Started + LimitMs, 1),
     #{
         status => Status,
-        started_ns => Started_ns,
+        started_ns => StartedNs,
         ended_ns => erlang:monotonic_time(nanosecond),
         bursts => Bursts,
         finished => counters:get(Finished, 1),
@@ -108,14 +115,14 @@ bursts(#{workers := Workers, left := Left} = Flood, Window, Limit, Bursts) ->
 finished(#{finished := Finished}) ->
     counters:get(Finished, 1).
 
-%% Ends the workers and says what slices the watched ones had. A worker in the midst of a native call
-%% that cannot be stopped ends after it, and a watched one is waited for.
+%% Ends the workers and returns the slices of the recorded ones. A worker inside a native call that
+%% cannot be stopped ends after the call; recorded workers are waited for.
 -spec stop(flood()) -> [tame_slices:reading()].
-stop(#{workers := Workers, watches := Watches}) ->
-    {Watched, Others} = lists:split(length(Watches), Workers),
+stop(#{workers := Workers, recordings := Recordings}) ->
+    {Recorded, Others} = lists:split(length(Recordings), Workers),
     lists:foreach(fun end_worker/1, Others),
-    Readings = [tame_slices:stop(Watch) || Watch <- Watches],
-    lists:foreach(fun end_worker/1, Watched),
+    Readings = [tame_slices:stop(Recording) || Recording <- Recordings],
+    lists:foreach(fun end_worker/1, Recorded),
     Readings.
 
 end_worker(Worker) ->

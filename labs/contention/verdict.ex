@@ -6,6 +6,8 @@ defmodule Tame.Contention.Verdict do
   process that does something each second misses.
   """
 
+  alias Tame.Duration
+
   @type level :: :green | :yellow | :red | :none
 
   @yellow_us 100_000
@@ -36,16 +38,17 @@ defmodule Tame.Contention.Verdict do
   def level(us) when us < @red_us, do: :yellow
   def level(_us), do: :red
 
-  @doc """
-  The level of a cell: that of its neighbours, and `:none` of one that was not measured. What dirty work waited is a
-  mark of its own, see `dirty_level/1`.
-  """
-  @spec cell_level(map()) :: level()
-  def cell_level(cell), do: level(cell.neighbour_max_us)
+  # That of its neighbours, and `:none` where it was not measured. The wait of dirty work has a level of its own.
+  defp cell_level(cell), do: level(cell.neighbour_max_us)
 
-  @doc "The level of what dirty CPU work waited."
-  @spec dirty_level(map()) :: level()
-  def dirty_level(cell), do: level(cell.dirty_cpu_wait_max_us)
+  @doc "The worse of a cell's two levels."
+  @spec worse_level(map()) :: level()
+  def worse_level(cell) do
+    levels = [cell_level(cell), dirty_level(cell)]
+    Enum.find([:red, :yellow, :green], :none, &(&1 in levels))
+  end
+
+  defp dirty_level(cell), do: level(cell.dirty_cpu_wait_max_us)
 
   @doc """
   A cell as the tables show it: how long a neighbour got no CPU, with a plus sign when that is missed seconds; then, where
@@ -65,41 +68,24 @@ defmodule Tame.Contention.Verdict do
     |> Enum.join(" ")
   end
 
-  @doc "The first part of `cell_text/1`."
-  @spec neighbour_text(map()) :: String.t()
-  def neighbour_text(cell) do
+  defp neighbour_text(cell) do
     plus = if cell_level(cell) == :red, do: "+", else: ""
-    plus <> ms(cell.neighbour_max_us) <> @signs[cell_level(cell)]
+    plus <> Duration.short(cell.neighbour_max_us) <> @signs[cell_level(cell)]
   end
 
-  @doc "The second part of `cell_text/1`, or nil."
-  @spec dirty_text(map()) :: nil | String.t()
-  def dirty_text(cell) do
+  defp dirty_text(cell) do
     level = dirty_level(cell)
-    if level in [:yellow, :red], do: "dirty #{ms(cell.dirty_cpu_wait_max_us)}#{@signs[level]}"
+
+    if level in [:yellow, :red],
+      do: "dirty #{Duration.short(cell.dirty_cpu_wait_max_us)}#{@signs[level]}"
   end
 
   @doc """
-  A time in µs as short as it can be said.
-
-      iex> Enum.map([0.4, 850.0, 12_400.0, 310_000, 2_140_000, 12_000_000], &Tame.Contention.Verdict.ms/1)
-      ["0.0ms", "0.9ms", "12ms", "310ms", "2.1s", "12s"]
-  """
-  @spec ms(nil | number()) :: String.t()
-  def ms(nil), do: "-"
-  def ms(us) when us < 9950, do: decimals(us / 1000, 1) <> "ms"
-  def ms(us) when us < 999_500, do: "#{round(us / 1000)}ms"
-  def ms(us) when us < 9_950_000, do: decimals(us / 1_000_000, 1) <> "s"
-  def ms(us), do: "#{round(us / 1_000_000)}s"
-
-  @doc """
-  The same in a sentence.
+  A wait in a sentence.
 
       iex> Tame.Contention.Verdict.time(12_400.0)
       "12 ms"
   """
   @spec time(nil | number()) :: String.t()
-  def time(us), do: us |> ms() |> String.replace(~r/(?=m?s$)/, " ", global: false)
-
-  defp decimals(value, count), do: :erlang.float_to_binary(value / 1, decimals: count)
+  def time(us), do: us |> Duration.short() |> String.replace(~r/(?=m?s$)/, " ", global: false)
 end

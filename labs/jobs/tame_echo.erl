@@ -1,5 +1,5 @@
-%% A job that returns its argument (c_src/natives/echo/echo_job_nif.c): what a call to it costs is what its
-%% placement costs. Not in `yielding', where it ends in its first slice, as `echo/1' does.
+%% A job that returns its argument (c_src/natives/echo/echo_job_nif.c): what a call to it costs is
+%% what its placement costs. Not in `yielding', where it ends in its first slice, as `echo/1' does.
 %%
 %%     1> tame_echo:echo_pool({any, "term"}).
 %%     {any,"term"}
@@ -44,7 +44,8 @@ echo_dirty(Term) ->
 %% From the caller's scheduler by a hop to a dirty CPU scheduler.
 -spec echo_yielding_dirty(Term) -> Term.
 echo_yielding_dirty(Term) ->
-    tame:value(echo_yielding_dirty_nif(Term), fun echo_yielding_dirty_nif/1, {?MODULE, echo_yielding_dirty, [Term]}).
+    Call = {?MODULE, echo_yielding_dirty, [Term]},
+    tame:value(echo_yielding_dirty_nif(Term), fun echo_yielding_dirty_nif/1, Call).
 
 %% On a thread made for the call.
 -spec echo_thread(Term) -> Term.

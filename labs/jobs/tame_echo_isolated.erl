@@ -1,5 +1,5 @@
-%% Binds the NIF that the latency lab isolates (c_src/natives/echo/echo_isolated_nif.c); nothing else. Of
-%% its own it runs in the VM, as tame_echo_nif:echo/1 does.
+%% Binds the NIF that the latency lab isolates (c_src/natives/echo/echo_isolated_nif.c); nothing
+%% else. Of its own it runs in the VM, as tame_echo_nif:echo/1 does.
 -module(tame_echo_isolated).
 
 -export([echo/1]).

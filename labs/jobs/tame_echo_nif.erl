@@ -8,17 +8,13 @@
 -export([echo_dirty_cpu/1]).
 -export([echo_dirty_io/1]).
 -export([echo_yielding_dirty/1]).
--export([echo_thread_new/2]).
--export([echo_thread_queue/2]).
 
 -nifs([
     echo/1,
     echo_yielding/1,
     echo_dirty_cpu/1,
     echo_dirty_io/1,
-    echo_yielding_dirty/1,
-    echo_thread_new/2,
-    echo_thread_queue/2
+    echo_yielding_dirty/1
 ]).
 
 -on_load(load/0).
@@ -49,16 +45,4 @@ echo_dirty_io(_Term) ->
 %% Declared normal; hops to a dirty CPU scheduler by enif_schedule_nif.
 -spec echo_yielding_dirty(Term) -> Term.
 echo_yielding_dirty(_Term) ->
-    erlang:nif_error(nif_not_loaded).
-
-%% Starts a thread that sends {Ref, Term} to the caller. Raises system_limit when the system
-%% gives no thread, enomem when it gives no memory.
--spec echo_thread_new(reference(), term()) -> ok.
-echo_thread_new(_Ref, _Term) ->
-    erlang:nif_error(nif_not_loaded).
-
-%% Queues the term for the library's own pool of threads, one of which sends {Ref, Term} to the
-%% caller. Raises enomem when the system gives no memory.
--spec echo_thread_queue(reference(), term()) -> ok.
-echo_thread_queue(_Ref, _Term) ->
     erlang:nif_error(nif_not_loaded).

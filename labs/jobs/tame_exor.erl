@@ -1,14 +1,15 @@
-%% The exclusive or of a binary and a byte in C, in every placement: the example of Steve Vinoski's talk
-%% on dirty schedulers, on tame.h (c_src/natives/exor/). Or of two binaries, as crypto:exor/2 does it. All
-%% functions return the same; they differ in where the work is done and in what that does to others.
+%% The exclusive or of a binary and a byte in C, in every placement: the example of Steve Vinoski's
+%% talk on dirty schedulers, on tame.h (c_src/natives/exor/). Or of two binaries, as crypto:exor/2
+%% does it. All functions return the same; they differ in where the work is done and in what that
+%% does to others.
 %%
 %%     1> tame_exor:exor(<<1,2,3>>, 16#ff).
 %%     <<254,253,252>>
 %%     2> tame_exor:exor(<<1,2,3>>, <<3,2,1>>).
 %%     <<2,0,2>>
 %%
-%% Each raises badarg when the first argument is no binary, or the second neither 0..255 nor a binary as
-%% long as the first.
+%% Each raises badarg when the first argument is no binary, or the second neither 0..255 nor a
+%% binary as long as the first.
 -module(tame_exor).
 
 -export([exor/2]).
@@ -32,7 +33,7 @@
 
 -on_load(load/0).
 
-%% As in the talk: so much is one call's work when the cutting is done in Erlang.
+%% One call's work when the cutting is done in Erlang, as in the talk.
 -define(CHUNK_BYTES, (4 * 1024 * 1024)).
 
 load() ->
@@ -78,7 +79,8 @@ exor_dirty(A, B) ->
 %% In slices on dirty CPU schedulers.
 -spec exor_yielding_dirty(binary(), byte() | binary()) -> binary().
 exor_yielding_dirty(A, B) ->
-    tame:value(exor_yielding_dirty_nif(A, B), fun exor_yielding_dirty_nif/2, {?MODULE, exor_yielding_dirty, [A, B]}).
+    Call = {?MODULE, exor_yielding_dirty, [A, B]},
+    tame:value(exor_yielding_dirty_nif(A, B), fun exor_yielding_dirty_nif/2, Call).
 
 %% On a thread made for the call.
 -spec exor_thread(binary(), byte() | binary()) -> binary().

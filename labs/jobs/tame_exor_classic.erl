@@ -1,8 +1,8 @@
 %% Binds the hand-written references for exor (c_src/natives/exor/exor_classic_nif.c); nothing else.
 %%
 %% They show what tame's own exor is measured against, not how to write a NIF: exor_loop/2 and
-%% memcpy/1 hold their scheduler from start to end, exor_classic/2 for several milliseconds at first.
-%% Each raises badarg when an argument is not a binary or the two differ in size, and enomem.
+%% memcpy/1 hold their scheduler from start to end, exor_classic/2 for several milliseconds at
+%% first. Each raises badarg when an argument is not a binary or the two differ in size, and enomem.
 -module(tame_exor_classic).
 
 -export([exor_classic/2]).

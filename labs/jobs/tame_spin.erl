@@ -1,8 +1,8 @@
-%% Keeps a CPU busy for a time, in every placement: the probe that shows what native work of a known
+%% Keeps a CPU busy for a time, in every placement: it shows what native work of a known
 %% length does to others (c_src/natives/spin/).
 %%
-%% The time is given in microseconds and done as work: as many rounds of arithmetic as the machine does
-%% in that time undisturbed, by a rate that the first call measures (0.3 ms) and the library
+%% The time is given in microseconds and done as work: as many rounds of arithmetic as the machine
+%% does in that time undisturbed, by a rate that the first call measures (0.3 ms) and the library
 %% remembers. Time for which others had the CPU does not count, so a disturbed call takes longer.
 %%
 %%     1> timer:tc(tame_spin, spin_dirty, [10000]).
@@ -66,7 +66,8 @@ spin_dirty_io(Us) ->
 %% In slices on dirty CPU schedulers.
 -spec spin_yielding_dirty(non_neg_integer()) -> ok.
 spin_yielding_dirty(Us) ->
-    tame:value(spin_yielding_dirty_nif(Us), fun spin_yielding_dirty_nif/1, {?MODULE, spin_yielding_dirty, [Us]}).
+    Call = {?MODULE, spin_yielding_dirty, [Us]},
+    tame:value(spin_yielding_dirty_nif(Us), fun spin_yielding_dirty_nif/1, Call).
 
 %% On a thread made for the call.
 -spec spin_thread(non_neg_integer()) -> ok.

@@ -6,7 +6,7 @@ defmodule Tame.Latency.Charts do
   into native code lie five orders of magnitude apart.
   """
 
-  alias Tame.Latency.Colours
+  alias Tame.Latency.Lines
   alias Tame.Report.Chart
 
   @type method :: map()
@@ -21,11 +21,11 @@ defmodule Tame.Latency.Charts do
   @spec overview([method()]) :: spec()
   def overview(methods) do
     names = methods |> Enum.map(& &1.isolation) |> Enum.uniq()
-    known = for {_, name, _} <- Colours.isolations(), name in names, do: name
+    known = for {_, name, _} <- Lines.isolations(), name in names, do: name
     isolations = known ++ (names -- known)
 
     description = "p50 and p99 of every method, coloured by isolation"
-    colours = Enum.map(isolations, &{&1, Colours.isolation(&1)})
+    colours = Enum.map(isolations, &{&1, Lines.isolation(&1)})
 
     Chart.rows(description, "method", methods, %{
       data: %{values: Enum.map(methods, &overview_row/1)},
@@ -227,5 +227,5 @@ defmodule Tame.Latency.Charts do
 
   defp picked(yes, no), do: %{condition: %{param: "pick", value: yes}, value: no}
 
-  defp line(method), do: Colours.line(method.id, method.isolation)
+  defp line(method), do: Lines.line(method.id, method.isolation)
 end

@@ -1,6 +1,6 @@
 defmodule Tame.Latency.Distribution do
   @moduledoc """
-  Makes the VM a distributed node for as long as somebody needs it to be one.
+  Makes the VM a distributed node for as long as a process needs it to be one.
 
   A VM that is distributed already is used as it is. Otherwise the first `join/0` starts
   distribution: a hidden node with a name of its own at 127.0.0.1, a random cookie, and a listening
@@ -20,7 +20,7 @@ defmodule Tame.Latency.Distribution do
 
   use GenServer
 
-  alias Tame.Latency.Peer
+  alias Tame.Latency.Program
 
   @typedoc "What another program needs to connect: our name, our cookie, and epmd's port."
   @type self_description :: %{node: node(), cookie: atom(), epmd_port: :inet.port_number()}
@@ -149,7 +149,7 @@ defmodule Tame.Latency.Distribution do
     end
   end
 
-  # Not by :crypto, of which nothing else here has need.
+  # Without :crypto, which nothing else here needs.
   defp random_cookie do
     {:ok, random} = :file.open("/dev/urandom", [:read, :raw, :binary])
     {:ok, bytes} = :file.read(random, 16)
@@ -159,7 +159,7 @@ defmodule Tame.Latency.Distribution do
 
   defp stop(state) do
     if state.started?, do: :net_kernel.stop()
-    if state.epmd, do: Peer.close(state.epmd)
+    if state.epmd, do: Program.close(state.epmd)
     %__MODULE__{}
   end
 
@@ -170,8 +170,9 @@ defmodule Tame.Latency.Distribution do
       {:ok, state}
     else
       with {:ok, epmd} <- epmd_program(),
-           {:ok, peer} <- Peer.open("/bin/sh", ["-c", @guard, "guard" | epmd], Peer.lines()) do
-        await_epmd(%{state | epmd: peer}, System.monotonic_time(:millisecond) + @epmd_ms)
+           {:ok, program} <-
+             Program.open("/bin/sh", ["-c", @guard, "guard" | epmd], Program.lines()) do
+        await_epmd(%{state | epmd: program}, System.monotonic_time(:millisecond) + @epmd_ms)
       else
         {problem, why} -> {problem, why, state}
       end
@@ -192,7 +193,7 @@ defmodule Tame.Latency.Distribution do
   defp await_epmd(state, deadline) do
     cond do
       epmd_answers?() ->
-        {:ok, %{state | epmd: Peer.hold_stdin(state.epmd)}}
+        {:ok, %{state | epmd: Program.hold_stdin(state.epmd)}}
 
       System.monotonic_time(:millisecond) > deadline ->
         {:error, "no epmd: the one we started does not answer on 127.0.0.1:#{epmd_port()}", state}

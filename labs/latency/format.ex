@@ -3,8 +3,7 @@ defmodule Tame.Latency.Format do
   A latency result as text for a terminal, as JSON and as HdrHistogram's text. All pure.
   """
 
-  alias Tame.{JSON, SystemInfo, TextTable}
-  alias Tame.Report.Number
+  alias Tame.{JSON, Number, SystemInfo, TextTable, Warning}
 
   # The 2017 post's four types of interoperation, each by the method that stands for it.
   @types [
@@ -28,7 +27,7 @@ defmodule Tame.Latency.Format do
       methods(result),
       unmeasured(result),
       orders(result),
-      warnings(result)
+      Warning.text(result.warnings)
     ]
   end
 
@@ -135,9 +134,6 @@ defmodule Tame.Latency.Format do
         []
     end
   end
-
-  defp warnings(%{warnings: []}), do: []
-  defp warnings(%{warnings: warnings}), do: [?\n | Enum.map(warnings, &["warning: ", &1.text, ?\n])]
 
   defp measured(result), do: Enum.filter(result.methods, &(&1.status == "ok"))
 end

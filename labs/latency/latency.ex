@@ -1,11 +1,11 @@
 defmodule Tame.Latency do
   @moduledoc """
-  The latency lab: what does it cost to get a term to native code and back, by each way there is?
+  The latency lab: what does each way of getting a term to native code and back cost?
 
       iex> Tame.Latency.compare({:binary.copy(<<1>>, 65_536)}, 100_000)
 
-  prints a table, fastest first. `measure/3` returns the same as data; the table, the JSON and the
-  report are made from that. The ways are `Tame.Latency.Methods`.
+  prints a table, fastest first. `measure/3` returns the same as data, from which the table, the JSON and the report
+  are made. The ways are `Tame.Latency.Methods`.
 
   Every call is timed by itself, from just before it to just after it, and every sample is kept in
   a histogram (`:tame_histogram`). What came back is compared with what was sent, outside the timed
@@ -13,9 +13,9 @@ defmodule Tame.Latency do
 
   ## What it cannot see
 
-  One caller at a time, on a machine that does nothing else: what a method does to its neighbours,
-  or under load, is not measured here. The first call after idle time costs more than the ones
-  here, because threads on both sides still spin (the busy-wait flags in the machine block).
+  The lab measures one caller at a time, on a machine that does nothing else, and so neither what a method does to its
+  neighbours nor how it behaves under load. The first call after idle time costs more than the calls here, where
+  threads on both sides still spin (see the busy-wait flags in the machine block).
   """
 
   alias Tame.Latency.{Format, Methods, Runner}

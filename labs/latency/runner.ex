@@ -2,10 +2,9 @@ defmodule Tame.Latency.Runner do
   @moduledoc """
   Runs methods in turns and collects their samples.
 
-  Each method lives in a process of its own with a grown heap. The methods take turns, round by
-  round (A B C … A B C …), so that whatever drifts on the machine hits all alike; never do two run
-  at once. One round before the counted ones warms up and is not counted. A method that fails is
-  out; the others go on.
+  Each method lives in a process of its own with a grown heap. The methods take turns, round by round (A B C … A B C
+  …), so that drift of the machine affects all alike; never do two run at once. One round before the counted ones
+  warms up and is not counted. A method that fails is out; the others go on.
   """
 
   alias Tame.Latency.Runner

@@ -2,13 +2,14 @@ defmodule Tame.Latency.Section do
   @moduledoc """
   What the latency lab has to say in the report, from its result. Pure.
 
-  An overview of all methods; the four pictures of Andrew Bennett's "Latency of Native Functions
-  for Erlang and Elixir" (2017), measured here; latency by percentile of all methods. A picture of
-  which nothing was measured is left out, and one with gaps says which methods are missing and why.
+  An overview of all methods; the four pictures of Andrew Bennett's "Latency of Native Functions for Erlang and
+  Elixir" (2017), measured here; latency by percentile of all methods. A picture without any measured method is left
+  out; one with gaps says which methods are missing and why.
   """
 
-  alias Tame.Latency.{Charts, Colours}
-  alias Tame.Report.{Figure, Number, Section, Table}
+  alias Tame.Latency.{Charts, Lines}
+  alias Tame.Number
+  alias Tame.Report.{Figure, Section, Table}
 
   @baseline "nif_normal"
 
@@ -76,7 +77,7 @@ defmodule Tame.Latency.Section do
         {"payload", Number.bytes(result.payload_bytes)},
         {"calls a method", "#{Number.grouped(result.iterations)} in #{result.rounds} rounds"}
       ],
-      words: Colours.isolations(),
+      words: Lines.isolations(),
       figures:
         [overview(result.methods, measured)] ++
           Enum.flat_map(@pictures, &picture(&1, result.methods)) ++
@@ -208,7 +209,7 @@ defmodule Tame.Latency.Section do
     [method.id, isolation(method), method.data_type, method.context_switch]
   end
 
-  defp isolation(%{isolation: name}), do: {:dot, Colours.isolation(name), name}
+  defp isolation(%{isolation: name}), do: {:dot, Lines.isolation(name), name}
 
   defp us(method, keys), do: for(key <- keys, do: Number.short(Map.fetch!(method, key)))
 

@@ -6,19 +6,19 @@ defmodule Tame.Reductions.Charts do
   default slice and at the budget, because they reach from a microsecond to seconds.
   """
 
-  alias Tame.Report.Chart
+  alias Tame.Report.{Chart, Colours}
 
   @type variant :: map()
   @type spec :: map()
 
-  # Blue and green for the two kinds of schedulers, vermillion for the harm; see Tame.Latency.Colours.
+  # Blue and green for the two kinds of schedulers, vermillion for the harm.
   @kinds [
-    {"normal", "#1f7fbf", "slices on a regular scheduler"},
-    {"dirty", "#0a9a72", "slices on a dirty scheduler"},
-    {"neighbour", "#d55e00", "how late the neighbour on the same scheduler woke"}
+    {"normal", Colours.hex(:blue), "slices on a normal scheduler"},
+    {"dirty", Colours.hex(:green), "slices on a dirty scheduler"},
+    {"neighbour", Colours.hex(:vermillion), "how late the neighbour on the same scheduler woke"}
   ]
 
-  @grey "#7b848e"
+  @grey Colours.hex(:grey)
 
   # What tame.h takes by default, and what no slice may exceed.
   @limits [%{limit_us: 100, limit: "100 µs"}, %{limit_us: 1000, limit: "1 ms budget"}]
@@ -31,7 +31,7 @@ defmodule Tame.Reductions.Charts do
   def kinds, do: for({name, colour, meaning} <- @kinds, do: {colour, name, meaning})
 
   @doc """
-  One row a variant: a dot at its longest slice on a regular scheduler, one at its longest on a dirty
+  One row a variant: a dot at its longest slice on a normal scheduler, one at its longest on a dirty
   one where there is one, and one at the latest wake-up of the neighbour.
   """
   @spec harm([variant()]) :: spec()

@@ -3,8 +3,7 @@ defmodule Tame.Reductions.Format do
   A reductions result as text for a terminal and as JSON. All pure.
   """
 
-  alias Tame.{JSON, SystemInfo, TextTable}
-  alias Tame.Report.Number
+  alias Tame.{JSON, Number, SystemInfo, TextTable, Warning}
 
   @columns [
     "variant",
@@ -49,7 +48,7 @@ defmodule Tame.Reductions.Format do
       variants(result),
       unmeasured(result),
       instruments(result.floor),
-      warnings(result)
+      Warning.text(result.warnings)
     ]
   end
 
@@ -108,9 +107,6 @@ defmodule Tame.Reductions.Format do
     "\nWith nothing else to do, the neighbour woke #{Number.short(floor.neighbour_p99_us)} µs late (p99), " <>
       "#{Number.short(floor.neighbour_max_us)} µs at most. Tracing costs #{floor.slice_cost_ns} ns a slice.\n"
   end
-
-  defp warnings(%{warnings: []}), do: []
-  defp warnings(%{warnings: warnings}), do: [?\n | Enum.map(warnings, &["warning: ", &1.text, ?\n])]
 
   # Two decimals, because 0.95 of 1 is what it is read for.
   defp ratio(value), do: :erlang.float_to_binary(value / 1, decimals: 2)

@@ -1,22 +1,22 @@
 defmodule Tame.Reductions do
   @moduledoc """
-  The reductions lab: what does one and the same native work, the exclusive or of two large
-  binaries, do to its scheduler and to its neighbour there, by each way of running it?
+  The reductions lab: what does the same native work, the exclusive or of two large binaries, do to its scheduler and
+  to its neighbour there, in each way of running it?
 
       iex> Tame.Reductions.compare(268_435_456)
 
-  prints a table. `measure/2` returns the same as data; the table, the JSON and the report are made
-  from that. The ways are `Tame.Reductions.Variants`.
+  prints a table. `measure/2` returns the same as data, from which the table, the JSON and the report are made. The
+  ways are `Tame.Reductions.Variants`.
 
   The words of the table:
 
     * *slice* - a stretch of time in which the calling process had a scheduler thread to itself, read
-      from outside by trace (`:tame_slices`); *longest* and *p99.9* are those on regular schedulers, the
+      from outside by trace (`:tame_slices`); *longest* and *p99.9* are those on normal schedulers, the
       ones on dirty schedulers have a column of their own
     * *reductions* - what the VM charged the calling process
-    * *charged ÷ used* - reductions ÷ 4000 per ms of slices on regular schedulers: 1 is honest, 0 is free
-      of charge, more than 1 is generous; none where less than 100 µs were used there, nor where more
-      was used on dirty ones, because the VM keeps one account for both
+    * *charged ÷ used* - reductions ÷ 4000 per ms of slices on normal schedulers: 1 is honest, 0 is free of charge,
+      more than 1 is generous; there is none where less than 100 µs were used there, or more on dirty schedulers,
+      because the VM keeps one account for both
     * *neighbour* - how late a process on the same scheduler woke that wanted to wake every
       millisecond, counted from the planned moment (`:tame_neighbour`)
 
@@ -25,13 +25,14 @@ defmodule Tame.Reductions do
 
   ## What it cannot see
 
-  What a thread of the library's own does: its time is no slice, and takes a core from somebody.
-  Dirty CPU and dirty I/O schedulers cannot be told apart by trace, and a large garbage collection
-  counts as a dirty slice.
+  What a thread of the library's own does: its time is no slice, and takes a core from another thread. Dirty CPU and
+  dirty I/O schedulers cannot be told apart by trace, and a large garbage collection counts as a dirty slice.
   """
 
+  import Tame.Stats, only: [median: 1]
+
   alias Tame.Reductions.{Format, Input, Runner, Variants}
-  alias Tame.{SystemInfo, Warning}
+  alias Tame.{Charge, SystemInfo, Warning}
 
   @typedoc "One variant's row; `nil` where it was not measured."
   @type row :: %{
@@ -86,9 +87,6 @@ defmodule Tame.Reductions do
 
   @default_bytes 256 * 1024 * 1024
   @default_rounds 3
-
-  # What the VM counts for a time slice of one millisecond.
-  @reductions_per_ms 4000
 
   # Below this the lab's own microsecond around the call is a visible part of what was used.
   @least_used_ns 100_000
@@ -221,9 +219,7 @@ defmodule Tame.Reductions do
     dirty_ns = runs |> Enum.map(& &1.reading.dirty.total_ns) |> Enum.sum()
     charged = runs |> Enum.map(& &1.reading.reductions) |> Enum.sum()
 
-    if used_ns >= @least_used_ns * length(runs) and used_ns > dirty_ns do
-      charged / @reductions_per_ms / (used_ns / 1_000_000)
-    end
+    Charge.ratio(charged, used_ns, dirty_ns, @least_used_ns * length(runs))
   end
 
   defp merged(histograms) do
@@ -232,12 +228,9 @@ defmodule Tame.Reductions do
     all
   end
 
-  # A value that was measured, never one between two: of an even number the lower one.
-  defp median(values), do: values |> Enum.sort() |> Enum.at(div(length(values) - 1, 2))
-
   defp us(ns), do: ns / 1000
 
-  @doc "What about these rows a reader must know."
+  @doc "What a reader must know about these rows."
   @spec warnings([row()], Runner.floor(), SystemInfo.t()) :: [Warning.t()]
   def warnings(rows, floor, system) do
     measured = Enum.filter(rows, &(&1.status == "ok"))
@@ -258,7 +251,7 @@ defmodule Tame.Reductions do
        end},
       {unexplained != [], :late_without_slice,
        fn ->
-         "The neighbour of #{names(unexplained)} woke far later than any slice explains: a thread that is no regular " <>
+         "The neighbour of #{names(unexplained)} woke far later than any slice explains: a thread of no normal " <>
            "scheduler had its core, the work itself or one that waits busily (busy wait: #{system[:busy_wait] || "unknown"}). " <>
            "Compare with ERL_FLAGS=\"+sbwt none +sbwtdcpu none +sbwtdio none\"."
        end},

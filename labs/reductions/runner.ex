@@ -2,7 +2,7 @@ defmodule Tame.Reductions.Runner do
   @moduledoc """
   Runs variants in turns and collects what was seen of them from outside.
 
-  Each run is a fresh process on the neighbour's scheduler. It watches its own slices by trace, with
+  Each run is a fresh process on the neighbour's scheduler. It records its own slices by trace, with
   the tracer on another scheduler, makes the one call, and then has the answer checked. The variants
   take turns, round by round, and never do two run at once. A variant that fails is out; the others
   go on.
@@ -72,7 +72,7 @@ defmodule Tame.Reductions.Runner do
     for outcome <- outcomes, do: %{outcome | runs: Enum.reverse(outcome.runs)}
   end
 
-  @doc "What a traced slice costs the process that is watched, and how late a neighbour wakes that nobody disturbs."
+  @doc "What a traced slice costs the process that is recorded, and how late a neighbour wakes that nobody disturbs."
   @spec floor() :: floor()
   def floor do
     {:ok, result} =
@@ -111,14 +111,14 @@ defmodule Tame.Reductions.Runner do
 
   # ---- in the process that is measured -----------------------------------------------------
 
-  # The neighbour first, so that the watch holds the call and nothing else.
+  # The neighbour first, so that the recording holds the call and nothing else.
   defp measure(module, function, %Input{a: a, b: b} = input) do
     {:ok, neighbour} = :tame_neighbour.start(%{scheduler: @scheduler})
-    {:ok, watch} = :tame_slices.start(self(), watch_options())
+    {:ok, recording} = :tame_slices.start(self(), recording_options())
     started = System.monotonic_time()
     answer = apply(module, function, [a, b])
     ended = System.monotonic_time()
-    reading = :tame_slices.stop(watch)
+    reading = :tame_slices.stop(recording)
     late = :tame_neighbour.stop(neighbour)
 
     # The answer is dropped here, before the next run makes its own: with 2 GB it matters.
@@ -134,7 +134,7 @@ defmodule Tame.Reductions.Runner do
   end
 
   # The tracer is busy while the process runs: it gets another scheduler, where there is one.
-  defp watch_options do
+  defp recording_options do
     case System.schedulers_online() do
       1 -> %{keep: @keep}
       _ -> %{keep: @keep, scheduler: @scheduler + 1}
@@ -148,9 +148,9 @@ defmodule Tame.Reductions.Runner do
   end
 
   defp traced_yields_ns do
-    {:ok, watch} = :tame_slices.start(self(), watch_options())
+    {:ok, recording} = :tame_slices.start(self(), recording_options())
     traced_ns = yields_ns()
-    _ = :tame_slices.stop(watch)
+    _ = :tame_slices.stop(recording)
     traced_ns
   end
 

@@ -7,7 +7,8 @@ defmodule Tame.Reductions.Section do
   """
 
   alias Tame.Reductions.{Charts, Format}
-  alias Tame.Report.{Figure, Number, Section, Table}
+  alias Tame.Number
+  alias Tame.Report.{Figure, Section, Table}
 
   @columns [
     {"variant", :code},

@@ -2,8 +2,8 @@ defmodule Tame.Report do
   @moduledoc """
   The report: sections of text, charts and tables as one self-contained HTML page.
 
-  A lab says what it found as a `Tame.Report.Section`; this module knows no lab. The page holds its
-  style, its script and the data of its charts, opens from disk and asks the network for nothing.
+  A lab gives its findings as a `Tame.Report.Section`; this module knows no lab. The page holds its style, its script
+  and the data of its charts, so it opens from disk and needs no network.
 
       {:ok, assets} = Tame.Report.assets()
       section = Tame.Latency.Section.from_result(result)

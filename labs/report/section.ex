@@ -1,6 +1,6 @@
 defmodule Tame.Report.Section do
   @moduledoc """
-  What one lab has to say in the report: text, then figures, then tables without a chart.
+  One lab's part of the report: text, then figures, then tables without a chart.
 
   The `:id` starts every anchor of the section, so it is unique in a report and made of `a-z`, `0-9` and `-`.
   """
@@ -10,7 +10,7 @@ defmodule Tame.Report.Section do
   @typedoc "Something that may spoil the numbers, with one sentence of advice. Shown at the top of the page."
   @type warning :: %{id: atom(), text: String.t()}
 
-  @typedoc "A colour of the charts in words: `{\"#009e73\", \"shared\", \"inside the VM\"}`."
+  @typedoc "A colour of the charts in words: `{\"#1f7fbf\", \"shared\", \"inside the VM\"}`."
   @type word :: {colour :: String.t(), name :: String.t(), meaning :: String.t()}
 
   @type t :: %__MODULE__{

@@ -4,7 +4,8 @@ defmodule Tame.Report.TableView do
 
   import Tame.Report.HTML, only: [dot: 1, escape: 1, open: 2, tag: 3]
 
-  alias Tame.Report.{Number, Table}
+  alias Tame.Number
+  alias Tame.Report.Table
 
   @spec render(Table.t()) :: iodata()
   def render(%Table{columns: columns, rows: rows} = table) do

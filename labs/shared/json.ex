@@ -2,8 +2,8 @@ defmodule Tame.JSON do
   @moduledoc """
   Writes a term as JSON, keys in the order given.
 
-  Written here because neither OTP 25 nor Elixir 1.14 has one and tame depends on nothing at run
-  time. It only writes. An object is a map (its keys sorted) or a keyword list (its keys in their order).
+  Written here because neither OTP 25 nor Elixir 1.14 has a JSON writer, and tame has no dependencies at run time. It
+  only writes. An object is a map (its keys sorted) or a keyword list (its keys in their order).
 
       iex> IO.iodata_to_binary(Tame.JSON.encode(id: "a", us: 1.5, reason: nil, list: [1, true]))
       ~s({"id":"a","us":1.5,"reason":null,"list":[1,true]})

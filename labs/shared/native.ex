@@ -7,7 +7,7 @@ defmodule Tame.Native do
   """
 
   @doc """
-  Brings the natives up to date with their sources; a quick nothing when they are.
+  Brings the natives up to date with their sources; quick when they are.
 
   The error is the compiler's own last words. Without sources (in a release) it is `:ok`: what was
   built before is used as it is.

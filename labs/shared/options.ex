@@ -1,6 +1,6 @@
 defmodule Tame.Options do
   @moduledoc """
-  Command lines of the `mix tame.*` tasks, read strictly: a wrong one is one line that names the
+  Reads the command lines of the `mix tame.*` tasks strictly: the error of a wrong one is one line that names the
   word, what was expected and the valid choices.
 
       iex> Tame.Options.parse(["--bytes", "16"], bytes: :non_neg_integer)
@@ -10,8 +10,8 @@ defmodule Tame.Options do
       {:error, "unknown switch --bites, expected one of: --bytes"}
   """
 
-  @typedoc "`:list` is words with commas between them; `:flag` takes no value."
-  @type type :: :pos_integer | :non_neg_integer | :string | :list | :flag
+  @typedoc "`:list` is words with commas between them, `:words` are split as a shell does; `:flag` takes no value."
+  @type type :: :pos_integer | :non_neg_integer | :string | :list | :words | :flag
 
   @doc "Reads `argv` by `switches`, in which each switch has its type."
   @spec parse([String.t()], keyword(type())) :: {:ok, keyword()} | {:error, String.t()}
@@ -66,6 +66,12 @@ defmodule Tame.Options do
   defp value(:flag, value), do: {:ok, value}
   defp value(:pos_integer, text), do: integer(text, 1)
   defp value(:non_neg_integer, text), do: integer(text, 0)
+
+  defp value(:words, text) do
+    {:ok, OptionParser.split(text)}
+  rescue
+    error -> {:error, "words as a shell reads them: #{Exception.message(error)}"}
+  end
 
   defp value(:list, text) do
     case String.split(text, ",", trim: true) do

@@ -5,9 +5,12 @@ defmodule Tame.Output do
 
   @doc """
   Writes `data` to `path` in one step, making folders that are missing. The error is one line that
-  names the path.
+  names the path. Without a path nothing is written; a function, which makes the data, is not called then.
   """
-  @spec write(Path.t(), iodata()) :: :ok | {:error, String.t()}
+  @spec write(nil | Path.t(), iodata() | (() -> iodata())) :: :ok | {:error, String.t()}
+  def write(nil, _data), do: :ok
+  def write(path, data) when is_function(data, 0), do: write(path, data.())
+
   def write(path, data) do
     beside = beside(path)
 
@@ -25,9 +28,11 @@ defmodule Tame.Output do
 
   @doc """
   Whether `write/2` would be able to write `path` now: a long run asks before it starts, not when
-  it has something to lose. Leaves nothing behind but folders that were missing.
+  it has something to lose. Leaves nothing behind but folders that were missing. `:ok` without a path.
   """
-  @spec check(Path.t()) :: :ok | {:error, String.t()}
+  @spec check(nil | Path.t()) :: :ok | {:error, String.t()}
+  def check(nil), do: :ok
+
   def check(path) do
     beside = beside(path)
 

@@ -1,6 +1,6 @@
 defmodule Tame.Payload do
   @moduledoc """
-  The term that a lab sends: so many bytes, or what an Elixir expression gives.
+  The term that a lab sends: a binary of a given size, or the value of an Elixir expression.
   """
 
   # Each method holds the term, an encoded copy and what came back, and the other side has as much
@@ -21,8 +21,8 @@ defmodule Tame.Payload do
   @doc """
   The value of an Elixir expression.
 
-  The expression is tried first in a throw-away emulator with bounded memory and time, because one
-  that asks for more than there is ends the emulator that evaluates it, and not with an exception.
+  The expression is tried first in a throw-away emulator with bounded memory and time, because one that asks for more
+  memory than there is ends the emulator that evaluates it, without an exception.
   """
   @spec expression(String.t(), pos_integer()) :: {:ok, term()} | {:error, String.t()}
   def expression(text, available \\ available_bytes()) do

@@ -79,7 +79,7 @@ defmodule Tame.SystemInfo do
     for {label, value} <- lines, do: [String.pad_trailing(label, width + 2), value, ?\n]
   end
 
-  @doc "What about this machine a reader must know."
+  @doc "What a reader must know about this machine."
   @spec warnings(t()) :: [Warning.t()]
   def warnings(system) do
     busy = system[:busy_percent]

@@ -35,9 +35,9 @@
 -spec format(figures()) -> iodata().
 format(#{
     rows := Rows,
-    mean_ns := Mean_ns,
-    stddev_ns := Stddev_ns,
-    max_ns := Max_ns,
+    mean_ns := MeanNs,
+    stddev_ns := StddevNs,
+    max_ns := MaxNs,
     count := Count,
     buckets := Buckets,
     sub_buckets := SubBuckets
@@ -45,26 +45,26 @@ format(#{
     [
         "       Value     Percentile TotalCount 1/(1-Percentile)\n\n",
         [row(Row) || Row <- Rows],
-        footer("Mean    ", us(Mean_ns), "StdDeviation  ", us(Stddev_ns)),
-        footer("Max     ", us(Max_ns), "Total count   ", integer(Count, 12)),
+        footer("Mean    ", us(MeanNs), "StdDeviation  ", us(StddevNs)),
+        footer("Max     ", us(MaxNs), "Total count   ", integer(Count, 12)),
         footer("Buckets ", integer(Buckets, 12), "SubBuckets    ", integer(SubBuckets, 12))
     ].
 
 %% The last row has no fourth column, because it would be infinite.
-row({100.0, Value_ns, Count}) ->
-    [us(Value_ns), " ", decimal(1.0, 12, 0), " ", integer(Count, 10), "\n"];
-row({Percentile, Value_ns, Count}) ->
+row({100.0, ValueNs, Count}) ->
+    [us(ValueNs), " ", decimal(1.0, 12, 0), " ", integer(Count, 10), "\n"];
+row({Percentile, ValueNs, Count}) ->
     Share = Percentile / 100.0,
     [
-        us(Value_ns), " ", decimal(Share, 12, 0), " ", integer(Count, 10), " ",
+        us(ValueNs), " ", decimal(Share, 12, 0), " ", integer(Count, 10), " ",
         decimal(1 / (1.0 - Share), 2, 14), "\n"
     ].
 
 footer(Name1, Text1, Name2, Text2) ->
     ["#[", Name1, "= ", Text1, ", ", Name2, " = ", Text2, "]\n"].
 
-us(Value_ns) ->
-    decimal(Value_ns / 1000.0, 3, 12).
+us(ValueNs) ->
+    decimal(ValueNs / 1000.0, 3, 12).
 
 integer(Int, Width) ->
     pad(integer_to_list(Int), Width).

@@ -48,9 +48,9 @@
 
 -opaque histogram() :: atomics:atomics_ref().
 
-%% A percentile from 0.0 to 100.0; the value in ns that so many per cent of all values do not
-%% exceed; how many values do not exceed it.
--type row() :: {Percentile :: float(), Value_ns :: non_neg_integer(), Count :: pos_integer()}.
+%% A percentile from 0.0 to 100.0; the value in ns that this share of all values does not exceed;
+%% how many values do not exceed it.
+-type row() :: {Percentile :: float(), ValueNs :: non_neg_integer(), Count :: pos_integer()}.
 
 %% The non-empty buckets in ascending order, and the sum of their counts.
 -type snapshot() :: {Total :: non_neg_integer(), [{Slot :: pos_integer(), Count :: pos_integer()}]}.
@@ -81,7 +81,7 @@ new() ->
 %%
 %%     2> tame_histogram:record(H, 1500).
 %%     ok
--spec record(histogram(), Value_ns :: integer()) -> ok.
+-spec record(histogram(), ValueNs :: integer()) -> ok.
 record(H, Value) when is_integer(Value), Value >= 0, Value =< ?MAX_VALUE_NS ->
     atomics:add(H, slot(Value), 1);
 record(H, Value) when is_integer(Value) ->
@@ -94,7 +94,7 @@ record(H, Value) ->
 %%
 %%     3> tame_histogram:record(H, 2_000_000, 3).
 %%     ok
--spec record(histogram(), Value_ns :: integer(), Count :: non_neg_integer()) -> ok.
+-spec record(histogram(), ValueNs :: integer(), Count :: non_neg_integer()) -> ok.
 record(H, Value, Count) when is_integer(Value), is_integer(Count), Count >= 0 ->
     atomics:add(H, slot_or_outside(Value), Count);
 record(H, Value, Count) ->
@@ -210,7 +210,7 @@ hgrm(H, Ticks) ->
 %%
 %%     13> tame_histogram:to_list(H).
 %%     [{1500,1},{1999872,3}]
--spec to_list(histogram()) -> [{Value_ns :: non_neg_integer(), Count :: pos_integer()}].
+-spec to_list(histogram()) -> [{ValueNs :: non_neg_integer(), Count :: pos_integer()}].
 to_list(H) ->
     {_, Counts} = snapshot(H),
     [{lowest(Slot), Count} || {Slot, Count} <- Counts].

@@ -1,13 +1,13 @@
-%% Where the built natives of the labs lie: libraries, drivers and programs. Built by labs/c_src/Makefile, into one
-%% folder for each emulator version.
+%% Where the built natives of the labs lie: libraries, drivers and programs. Built by
+%% labs/c_src/Makefile, into one folder for each emulator version.
 -module(tame_labs_native).
 
 -export([dir/0]).
 -export([path/1]).
 -export([source_dir/0]).
 
-%% The folder for the running emulator. The environment variable TAME_LABS_NATIVE_DIR names another: natives built
-%% with sanitizers, for the tests.
+%% The folder for the running emulator. The environment variable TAME_LABS_NATIVE_DIR names another:
+%% natives built with sanitizers, for the tests.
 -spec dir() -> file:filename().
 dir() ->
     Priv = code:priv_dir(tame_labs),

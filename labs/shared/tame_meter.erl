@@ -15,8 +15,8 @@
 
 %% Calls Echo(State, Term) Count times and records each duration, in nanoseconds, in Histogram.
 %%
-%% Stops at the first call that returns something else than Term and says what came instead;
-%% an exception of Echo passes through. Returns how many garbage collections the VM ran in the
+%% Stops at the first call that returns anything other than Term, and returns what came instead; an
+%% exception of Echo passes through. Returns how many garbage collections the VM ran in the
 %% meantime, in all its processes (in a VM that does nothing else: in this one).
 %%
 %%     1> H = tame_histogram:new().
@@ -44,8 +44,8 @@ loop(Echo, State, Term, Count, Histogram) ->
     Stop = erlang:monotonic_time(),
     case Back of
         Term ->
-            Duration_ns = erlang:convert_time_unit(Stop - Start, native, nanosecond),
-            _ = tame_histogram:record(Histogram, Duration_ns),
+            DurationNs = erlang:convert_time_unit(Stop - Start, native, nanosecond),
+            _ = tame_histogram:record(Histogram, DurationNs),
             loop(Echo, State, Term, Count - 1, Histogram);
         _ ->
             {different, Back}

@@ -7,12 +7,12 @@
 %%
 %% The wake-ups are planned once, as moments of the monotonic clock; lateness is counted from the
 %% planned moment. A neighbour that is held up for several periods records each wake-up that it
-%% missed with that one's own lateness: whoever counts only the wake-ups that took place asks just
-%% when things are good again ("coordinated omission").
+%% missed with its own lateness: to count only the wake-ups that took place is to ask just when
+%% things are good again ("coordinated omission").
 %%
 %% The floor: the VM's timers tick once a millisecond, but a timer for an absolute time that lies on
-%% a tick goes off right after it. In an idle VM (OTP 25, two cores) p50 was 75 µs, p90 0.1 ms and p99
-%% 0.1 to 1 ms, where `receive after 1` is 1 ms late by itself.
+%% a tick goes off right after it. In an idle VM (OTP 25, two cores) p50 was 75 µs, p90 0.1 ms and
+%% p99 0.1 to 1 ms, where `receive after 1` is 1 ms late by itself.
 %%
 %% It stands alone with tame_histogram, so that it can be loaded into a node that is watched.
 -module(tame_neighbour).
@@ -30,10 +30,11 @@
 
 -opaque neighbour() :: {pid(), reference()}.
 
-%% scheduler: the number of a normal scheduler; period_ms: the time between two wake-ups (default 1);
-%% tell: a process that gets {tame_neighbour, Pid, [{Planned_ns, Woke_ns}]} of the wake-ups that took place, the
-%% latest first: at once when one was missed, and else some together within 200 ms, because to wake that process
-%% costs more than to be late (default: nobody). It is for those who may not live to call stop/1.
+%% scheduler: the number of a normal scheduler; period_ms: the time between two wake-ups (default
+%% 1); tell: a process that gets {tame_neighbour, Pid, [{PlannedNs, WokeNs}]} of the wake-ups that
+%% took place, the latest first: at once when one was missed, and else some together within 200 ms,
+%% because to wake that process costs more than to be late (default: nobody). It is for those who
+%% may not live to call stop/1.
 -type options() :: #{scheduler := pos_integer(), period_ms => pos_integer(), tell => pid()}.
 
 %% Starts a neighbour. It has made its plan when this returns; the first wake-up is one to two
@@ -60,9 +61,9 @@ stop({Pid, Monitor}) ->
     true = erlang:demonitor(Monitor, [flush]),
     Histogram.
 
-begin_waking(#{scheduler := Scheduler, period_ms := Period_ms, tell := Tell}) ->
+begin_waking(#{scheduler := Scheduler, period_ms := PeriodMs, tell := Tell}) ->
     Owner = self(),
-    {Pid, Monitor} = spawn_at(Scheduler, fun() -> init(Owner, Period_ms, Tell) end),
+    {Pid, Monitor} = spawn_at(Scheduler, fun() -> init(Owner, PeriodMs, Tell) end),
     Pid ! {?MODULE, Monitor, start},
     started = answer(Pid, Monitor),
     {Pid, Monitor}.
@@ -71,7 +72,7 @@ begin_waking(#{scheduler := Scheduler, period_ms := Period_ms, tell := Tell}) ->
 %% the process to that scheduler's run queue. Without it the VM moves a process away from a
 %% scheduler that is held up, as soon as another one is idle, and the delay that we want to see is
 %% seen by nobody. Dialyzer knows the documented options only and would infer that this never
-%% returns, so the option comes from a list of which it cannot see that it is not empty.
+%% returns, so the option comes from a list that might be empty, for all Dialyzer can see.
 spawn_at(Scheduler, Fun) ->
     erlang:spawn_opt(Fun, [monitor | [{scheduler, N} || N <- [Scheduler]]]).
 
@@ -84,14 +85,14 @@ answer(Pid, Monitor) ->
 
 %% ---- the neighbour ---------------------------------------------------------------------------
 
-init(Owner, Period_ms, Tell) ->
+init(Owner, PeriodMs, Tell) ->
     Down = erlang:monitor(process, Owner),
     receive
         {?MODULE, Ref, start} ->
             Histogram = tame_histogram:new(),
-            First_ms = erlang:monotonic_time(millisecond) + 1 + Period_ms,
+            FirstMs = erlang:monotonic_time(millisecond) + 1 + PeriodMs,
             Owner ! {?MODULE, Ref, started},
-            wake(First_ms * 1_000_000, Period_ms * 1_000_000, {Histogram, told(Tell)}, Owner, Down);
+            wake(FirstMs * 1_000_000, PeriodMs * 1_000_000, {Histogram, told(Tell)}, Owner, Down);
         {'DOWN', Down, process, Owner, _} ->
             ok
     end.
@@ -99,35 +100,35 @@ init(Owner, Period_ms, Tell) ->
 told(nobody) -> nobody;
 told(Pid) -> {Pid, []}.
 
-wake(Planned_ns, Period_ns, {Histogram, _} = Records, Owner, Down) ->
-    Timer = erlang:start_timer(Planned_ns div 1_000_000, self(), wake, [{abs, true}]),
+wake(PlannedNs, PeriodNs, {Histogram, _} = Records, Owner, Down) ->
+    Timer = erlang:start_timer(PlannedNs div 1_000_000, self(), wake, [{abs, true}]),
     receive
         {timeout, Timer, wake} ->
-            {Next_ns, Told} = record(Planned_ns, Period_ns, Records),
-            wake(Next_ns, Period_ns, Told, Owner, Down);
+            {NextNs, Told} = record(PlannedNs, PeriodNs, Records),
+            wake(NextNs, PeriodNs, Told, Owner, Down);
         {?MODULE, Ref, stop} ->
-            {_, {_, Tell}} = record(Planned_ns, Period_ns, Records),
+            {_, {_, Tell}} = record(PlannedNs, PeriodNs, Records),
             _ = tell_now(Tell),
             Owner ! {?MODULE, Ref, Histogram};
         {'DOWN', Down, process, Owner, _} ->
             ok
     end.
 
-record(Planned_ns, Period_ns, {Histogram, Tell}) ->
-    Now_ns = erlang:monotonic_time(nanosecond),
-    {Late, Next_ns} = late(Planned_ns, Now_ns, Period_ns),
-    lists:foreach(fun(Late_ns) -> ok = tame_histogram:record(Histogram, Late_ns) end, Late),
-    {Next_ns, {Histogram, tell(Tell, Late, Planned_ns, Now_ns)}}.
+record(PlannedNs, PeriodNs, {Histogram, Tell}) ->
+    NowNs = erlang:monotonic_time(nanosecond),
+    {Late, NextNs} = late(PlannedNs, NowNs, PeriodNs),
+    lists:foreach(fun(LateNs) -> ok = tame_histogram:record(Histogram, LateNs) end, Late),
+    {NextNs, {Histogram, tell(Tell, Late, PlannedNs, NowNs)}}.
 
 tell(nobody, _Late, _Planned_ns, _Now_ns) ->
     nobody;
 tell(Tell, [], _Planned_ns, _Now_ns) ->
     Tell;
-tell({Pid, Wakes}, Late, Planned_ns, Now_ns) ->
-    Untold = {Pid, [{Planned_ns, Now_ns} | Wakes]},
-    {First_ns, _} = lists:last(element(2, Untold)),
+tell({Pid, Wakes}, Late, PlannedNs, NowNs) ->
+    Untold = {Pid, [{PlannedNs, NowNs} | Wakes]},
+    {FirstNs, _} = lists:last(element(2, Untold)),
     case Late of
-        [_] when Now_ns - First_ns < ?TELL_NS -> Untold;
+        [_] when NowNs - FirstNs < ?TELL_NS -> Untold;
         _ -> tell_now(Untold)
     end.
 
@@ -141,11 +142,11 @@ tell_now(Tell) ->
 %%
 %%     1> tame_neighbour:late(1000, 1250, 100).
 %%     {[250,150,50],1300}
--spec late(Planned_ns :: integer(), Now_ns :: integer(), Period_ns :: pos_integer()) ->
-    {[non_neg_integer()], Next_ns :: integer()}.
-late(Planned_ns, Now_ns, Period_ns) when Now_ns < Planned_ns, Period_ns > 0 ->
-    {[], Planned_ns};
-late(Planned_ns, Now_ns, Period_ns) when Period_ns > 0 ->
-    Overdue = (Now_ns - Planned_ns) div Period_ns,
-    Late = [Now_ns - Planned_ns - N * Period_ns || N <- lists:seq(0, Overdue)],
-    {Late, Planned_ns + (Overdue + 1) * Period_ns}.
+-spec late(PlannedNs :: integer(), NowNs :: integer(), PeriodNs :: pos_integer()) ->
+    {[non_neg_integer()], NextNs :: integer()}.
+late(PlannedNs, NowNs, PeriodNs) when NowNs < PlannedNs, PeriodNs > 0 ->
+    {[], PlannedNs};
+late(PlannedNs, NowNs, PeriodNs) when PeriodNs > 0 ->
+    Overdue = (NowNs - PlannedNs) div PeriodNs,
+    Late = [NowNs - PlannedNs - N * PeriodNs || N <- lists:seq(0, Overdue)],
+    {Late, PlannedNs + (Overdue + 1) * PeriodNs}.

@@ -1,12 +1,12 @@
 %% Reads the slices of a process from outside: each stretch of time for which it had a scheduler
 %% thread to itself, from the `running` trace events, not from what its code says of itself.
 %%
-%%     1> {ok, W} = tame_slices:start(self()), my_nif:work(), tame_slices:stop(W).
+%%     1> {ok, R} = tame_slices:start(self()), my_nif:work(), tame_slices:stop(R).
 %%     #{normal := #{count := 1, longest_ns := 50412345, ...}, dirty := #{count := 0, ...}, ...}
 %%
-%% A slice is either normal or dirty. The trace calls every dirty scheduler 0, so dirty CPU and dirty
-%% I/O cannot be told apart, and a garbage collection of a large heap, which runs there too, counts as
-%% a dirty slice.
+%% A slice is either normal or dirty. The trace calls every dirty scheduler 0, so dirty CPU and
+%% dirty I/O cannot be told apart, and a garbage collection of a large heap, which runs there too,
+%% counts as a dirty slice.
 %%
 %% What it costs: two trace messages a slice, about 1 µs in all to the watched process, and the time
 %% of the process that receives them; give that one another scheduler with the option `scheduler`.
@@ -14,7 +14,8 @@
 %% What it cannot see: which function a slice was spent in; a process that neither gets nor leaves a
 %% thread between start and stop.
 %%
-%% It stands alone with tame_histogram and tame_otp_features, so that it can be loaded into a node that is watched.
+%% It stands alone with tame_histogram and tame_otp_features, so that it can be loaded into a node
+%% that is watched.
 -module(tame_slices).
 
 -export([start/1]).
@@ -30,9 +31,9 @@
 -export_type([reading/0]).
 -export_type([share/0]).
 -export_type([slice/0]).
--export_type([watch/0]).
+-export_type([recording/0]).
 
--opaque watch() :: #{
+-opaque recording() :: #{
     pid := pid(),
     session := none | {module(), term()},
     tracer := pid(),
@@ -44,8 +45,8 @@
 %% the process that collects them runs (default: anywhere).
 -type options() :: #{keep => pos_integer(), scheduler => pos_integer()}.
 
-%% Start is counted from the start of the watch.
--type slice() :: {Start_ns :: non_neg_integer(), Duration_ns :: non_neg_integer(), normal | dirty}.
+%% Start is counted from the start of the recording.
+-type slice() :: {StartNs :: non_neg_integer(), DurationNs :: non_neg_integer(), normal | dirty}.
 
 %% The slices of one kind. longest_ns and total_ns are exact, the histogram within 0.1 %.
 -type share() :: #{
@@ -69,8 +70,8 @@
 -define(DEFAULT_KEEP, 500).
 
 %% The slices that are returned one by one. There may be millions, so they are cut into groups of
-%% `stride` and the longest of each is kept; when there are `limit` of those, neighbouring groups are
-%% merged. So the picture reaches from the first slice to the last and never hides the longest.
+%% `stride` and the longest of each is kept; when there are `limit` of those, neighbouring groups
+%% are merged. So the picture reaches from the first slice to the last and never hides the longest.
 -record(picture, {
     limit :: pos_integer(),
     stride = 1 :: pos_integer(),
@@ -85,7 +86,8 @@
     pid :: pid(),
     %% The time from which the picture counts.
     zero = undefined :: undefined | integer(),
-    %% When the slice that runs now began. `own`: it belongs to start/2, which the process calls itself.
+    %% When the slice that runs now began. `own`: it belongs to start/2, which the process calls
+    %% itself.
     since :: own | off | integer(),
     normal :: share(),
     dirty :: share(),
@@ -93,34 +95,36 @@
 }).
 
 %% As start(Pid, #{}).
--spec start(pid()) -> {ok, watch()} | {error, term()}.
+-spec start(pid()) -> {ok, recording()} | {error, term()}.
 start(Pid) ->
     start(Pid, #{}).
 
-%% Begins to watch a local process. The watch ends with stop/1 or with the process that began it.
+%% Begins to record the slices of a local process. The recording ends with stop/1 or with the
+%% process that began it.
 %%
-%% A process may watch itself. Then start and stop give its scheduler back once (erlang:yield/0), so
-%% that the watch covers whole slices, which hold what the process does between the two calls and
-%% about a microsecond of theirs. Of another process, the slices that run when the watch begins and
-%% ends count with the part that was seen; and both calls wait until it can say its reductions,
-%% which in the midst of a long NIF call is when that is over.
+%% A process may record itself. Then start and stop give its scheduler back once (erlang:yield/0),
+%% so that the recording covers whole slices, which hold what the process does between the two calls
+%% and about a microsecond of theirs. Of another process, the slices that run when the recording
+%% begins and ends count with the part that was seen; and both calls wait until it can say its
+%% reductions: during a long NIF call, until that is over.
 %%
 %% The error is noproc, already_traced (up to OTP 26 a process has one tracer), or
 %% {bad_option, Key, Value}.
--spec start(pid(), options()) -> {ok, watch()} | {error, term()}.
+-spec start(pid(), options()) -> {ok, recording()} | {error, term()}.
 start(Pid, Options) when is_pid(Pid), node(Pid) =:= node(), is_map(Options) ->
-    case [{bad_option, Key, Value} || {Key, Value} <- maps:to_list(Options), not valid(Key, Value)] of
-        [] -> begin_watch(Pid, Options);
-        [Bad | _] -> {error, Bad}
+    case [Option || {Key, Value} = Option <- maps:to_list(Options), not valid(Key, Value)] of
+        [] -> begin_recording(Pid, Options);
+        [{Key, Value} | _] -> {error, {bad_option, Key, Value}}
     end.
 
 valid(keep, N) -> is_integer(N) andalso N >= 2;
 valid(scheduler, N) -> is_integer(N) andalso N >= 1 andalso N =< erlang:system_info(schedulers);
 valid(_, _) -> false.
 
-%% Ends the watch and returns what was seen. Call it in the process that called start.
--spec stop(watch()) -> reading().
-stop(#{pid := Pid, session := Session, tracer := Tracer, monitor := Monitor, reductions := Before}) ->
+%% Ends the recording and returns what was seen. Call it in the process that called start.
+-spec stop(recording()) -> reading().
+stop(#{pid := Pid, session := Session, tracer := Tracer, monitor := Monitor} = Recording) ->
+    #{reductions := Before} = Recording,
     After = reductions(Pid),
     _ = Pid =:= self() andalso erlang:yield(),
     ok = trace_off(Pid, Session),
@@ -135,7 +139,7 @@ charged(_, _) -> undefined.
 %% The trace is switched on by the owner itself and not by the tracer: so a process that watches
 %% itself has it switched on while it runs, and exactly one event, the `out` of its yield, comes
 %% before the slices that count.
-begin_watch(Pid, Options) ->
+begin_recording(Pid, Options) ->
     Owner = self(),
     State = new_state(Owner, Pid, Options),
     {Tracer, Monitor} = spawn_tracer(fun() -> tracer(Owner, State) end, Options),
@@ -213,7 +217,7 @@ event(Event, _Scheduler, Time, State) when Event =:= in; Event =:= in_exiting ->
     State#state{since = Time, zero = Zero};
 event(_Out, _Scheduler, _Time, #state{since = own} = State) ->
     State#state{since = off};
-%% It had its thread already when the watch began.
+%% It had its thread already when the recording began.
 event(_Out, Scheduler, Time, #state{since = off, picture = #picture{seen = 0}} = State) ->
     ended(State#state.zero, Time, Scheduler, State);
 event(_Out, _Scheduler, _Time, #state{since = off} = State) ->
@@ -222,27 +226,34 @@ event(_Out, Scheduler, Time, #state{since = Since} = State) ->
     ended(Since, Time, Scheduler, State).
 
 ended(From, To, Scheduler, State) ->
-    Duration_ns = ns(To - From),
-    Start_ns = max(0, ns(From - State#state.zero)),
+    DurationNs = ns(To - From),
+    StartNs = max(0, ns(From - State#state.zero)),
     case Scheduler of
         0 ->
-            Slice = {Start_ns, Duration_ns, dirty},
+            Slice = {StartNs, DurationNs, dirty},
             Picture = keep(Slice, State#state.picture),
-            State#state{since = off, dirty = add(Duration_ns, State#state.dirty), picture = Picture};
+            State#state{since = off, dirty = add(DurationNs, State#state.dirty), picture = Picture};
         _ ->
-            Slice = {Start_ns, Duration_ns, normal},
+            Slice = {StartNs, DurationNs, normal},
             Picture = keep(Slice, State#state.picture),
-            State#state{since = off, normal = add(Duration_ns, State#state.normal), picture = Picture}
+            Normal = add(DurationNs, State#state.normal),
+            State#state{since = off, normal = Normal, picture = Picture}
     end.
 
-add(Duration_ns, #{count := Count, total_ns := Total, longest_ns := Longest, histogram := H} = Share) ->
-    ok = tame_histogram:record(H, Duration_ns),
-    Share#{count := Count + 1, total_ns := Total + Duration_ns, longest_ns := max(Longest, Duration_ns)}.
+add(DurationNs, #{count := Count, total_ns := Total, longest_ns := Longest} = Share) ->
+    #{histogram := H} = Share,
+    ok = tame_histogram:record(H, DurationNs),
+    Share#{
+        count := Count + 1,
+        total_ns := Total + DurationNs,
+        longest_ns := max(Longest, DurationNs)
+    }.
 
-%% A process that watched itself runs in stop/1 now, which is not its own work. Another one that
+%% A process that recorded itself runs in stop/1 now, which is not its own work. Another one that
 %% still runs counts up to now, as normal: the scheduler is known only when a slice ends.
 close(true, _Now, State) -> State;
-close(false, Now, #state{since = Since} = State) when is_integer(Since) -> ended(Since, Now, 1, State);
+close(false, Now, #state{since = Since} = State) when is_integer(Since) ->
+    ended(Since, Now, 1, State);
 close(false, _Now, State) -> State.
 
 reading(#state{normal = Normal, dirty = Dirty, picture = Picture}) ->
@@ -254,7 +265,7 @@ ns(Native) ->
 
 %% ---- tracing, by OTP version -----------------------------------------------------------------
 
-%% In a session of our own where there are such, which disturbs no other tracer.
+%% In a trace session of our own where OTP has them, which disturbs no other tracer.
 trace_on(Pid, Tracer) ->
     try
         case tame_otp_features:trace() of

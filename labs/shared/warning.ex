@@ -17,4 +17,9 @@ defmodule Tame.Warning do
   def select(candidates) do
     for {true, id, text} <- candidates, do: %__MODULE__{id: id, text: text.()}
   end
+
+  @doc "The warnings as lines for a terminal, after an empty one; nothing where there are none."
+  @spec text([t()]) :: iodata()
+  def text([]), do: []
+  def text(warnings), do: [?\n | Enum.map(warnings, &["warning: ", &1.text, ?\n])]
 end

@@ -1,10 +1,10 @@
 defmodule Mix.Tasks.Tame.Audit do
   use Mix.Task
 
-  @shortdoc "Says of any NIF, without its source, what it can do and whether it blocks"
+  @shortdoc "Shows what any NIF can do and whether it blocks, without its source"
 
   @moduledoc """
-  Says of any NIF, without its source, what it can do and whether it blocks.
+  Shows what any NIF can do and whether it blocks, without its source.
 
       $ mix tame.audit jiffy                      # a module, an application, a folder (of a release), a .so
       $ mix tame.audit --all                      # everything on the code path, OTP's own among it
@@ -14,65 +14,21 @@ defmodule Mix.Tasks.Tame.Audit do
       $ mix tame.audit fxml_stream:parse_element/1 --input-file bench/audited/xml.exs
       $ mix tame.audit --ci tame.audit.exs --junit audit.xml
 
-  ## What a library can do
+  First it shows what each library can do: how its own table declares its functions (normal, dirty CPU, dirty I/O), and
+  what it asks of the API. Then it calls the functions named on the command line on inputs of growing size, in a VM of
+  their own, and says whether they block. `Tame.Audit` shows both with an example, and says how it measures.
 
-  Each library is loaded into a process that is thrown away, with the API present but no VM: one that crashes there is named
-  with its signal and does no harm. A stripped one is read the same, for what it is loaded by is left in it; one that is cut off or
-  damaged is named. Shown is what its own table says of each function (normal, dirty CPU, dirty I/O), what it
-  asks of the API, and, from a VM of its own, whether the module has bound what the table has:
+  ## Verdicts
 
-      jiffy  /usr/lib/erlang/lib/jiffy-1.1.1/priv/jiffy.so
-        NIF 2.16, erts-12.0 or newer, yields, charges, has an upgrade callback, has an unload callback,
-        resources (with destructors)
-        normal (4): nif_decode_init/2, nif_decode_iter/5, nif_encode_init/2, nif_encode_iter/3
-
-      1 library; functions: 4 normal
-
-  A function that is declared normal in a library that yields may move to a dirty scheduler by itself. Whether resources have
-  destructors is an argument of a call that `load` makes; it is called, with 0 for what its module would give, and a library
-  that declines has said nothing of it. OTP's NIFs that are part of the emulator are named, and how they are declared is
-  unknown.
-
-  ## What a function does
-
-  It is called in a VM of its own on inputs of growing size, from 1 KiB on fourfold, each in a fresh process bound to one
-  scheduler, beside a neighbour bound to the same:
-
-        fxml_stream:parse_element/1  on xml.exs
-         bytes  elapsed µs  longest slice µs  longest NIF µs  on      charged÷used  neighbour µs  loop slice µs  loop neighbour µs  dirty wait µs
-          1024        46.9              49.2            41.7  normal          0.27         0.000           4562               8150              -
-          4096         117               121             106  normal          0.36         0.000           3106               5686              -
-         16384         400               403             366  normal          0.31         0.000           3531               6816              -
-         65536        1693              1625            1384  normal          0.46           913           2032               2872              -
-        262144        7701              7140            5028  normal          0.16          6131           6424               6754              -
-       1048576       34787             30419           20537  normal          0.15         30052          28848              29027              -
-       4194304      140386            122556           80214  normal          0.18        122640         129748             129629              -
-      16777216      580553            516420          352518  normal          0.12        517403              -                  -              -
-        the longest slice grows with bytes^0.98 (R² 1.00, 8 sizes)
-        blocks above 40,452 bytes: a slice of 516 ms at 16,777,216 bytes
-        ignores a killed caller: work went on for 496 ms of a call of 581 ms (at 16,777,216 bytes)
-        67108864 bytes and more not tried: it would take too long
-        fxml_stream:parse_element/1 holds a scheduler for 516 ms on an input of 16777216 bytes, and every
-        process of that scheduler waits. Above about 40452 bytes it is over 1 ms: a call of 581 ms should
-        yield on dirty schedulers (enif_schedule_nif with a dirty flag, each millisecond), or bound the
-        input. fxml_stream:parse_element/1 goes on for 496 ms when its caller is gone: look at
-        enif_is_current_process_alive between steps, or yield, because the VM frees a call that waits for
-        its turn.
-
-  `longest slice` is time on a scheduler without a break, `longest NIF` the longest single call of one of the module's NIFs within
-  the call (a slice may hold many); both are the least of several calls, without the time for which the operating system gave the
-  core to somebody else. `charged÷used` is reductions against 4 for each µs, of calls in a row where there are such; `loop` is
-  calls in a row for a quarter of a second. `dirty wait` is how long a dirty NIF waited beside as many callers as there are
-  dirty threads. The verdicts, of which several may hold, each with its numbers:
+  Several may hold; each is shown with its numbers:
 
     * `well-behaved` - no slice clearly above the budget, alone or in a row
     * `blocks above N bytes` - one slice is longer than the budget from that size on
     * `under-charges` - no call is long, and a row of them holds the scheduler all the same
-    * `dirty, holds its thread for T at N bytes` - regular schedulers go on, other dirty work waits
+    * `dirty, holds its thread for T at N bytes` - normal schedulers go on, other dirty work waits
     * `ignores a killed caller` - the work went on when the caller was killed
 
-  and, of what could not be measured, `does not return` and `crashes`. What a garbage collection of a large heap does on a dirty
-  scheduler is not counted as the function's.
+  A function that cannot be measured `does not return` or `crashes`.
 
   ## Command line options
 
@@ -81,23 +37,25 @@ defmodule Mix.Tasks.Tame.Audit do
       each argument with commas between them, or one for all. `=TERM` is that Erlang term at every size
     * `--input-file FILE` - an Elixir file whose value is `fn size -> [argument, ...] end`
     * `--budget TIME` - the slice that is still good (default: 1ms)
-    * `--limit TIME` - a size that would take longer is not tried, a call that does is ended (default: 10s)
+    * `--limit TIME` - a size that would take longer is not tried, and a call that takes longer is ended (default:
+      10s)
     * `--up-to BYTES` - the largest size (default: 256 MiB of a binary, 16 MiB of a term)
     * `--json FILE` - write what was found as JSON too
-    * `--diff FILE` - what changed in the libraries since that JSON was written, of the same targets
-    * `--ci FILE` - check what the file lists, see `Tame.Audit.Gate`
+    * `--diff FILE` - show what has changed in the same libraries since that JSON was written
+    * `--ci FILE` - check what the file lists, see `Tame.Audit.Policy`
     * `--junit FILE` - write the outcome of `--ci` as JUnit's XML too
 
-  A function's application is not started; an input file may do so. All sizes of a function together take less than half a minute.
+  The function's application is not started; an input file may start it. All sizes of a function together take less
+  than half a minute.
 
   ## Exit status
 
-  `0` when all was looked at, whatever the verdicts; `1` when a library or function could not be looked at, crashed or did not
-  return, each with one line, when the command line is wrong, or when a check of `--ci` falls short.
+  `0` when all targets were audited, with any verdict. `1` when a library or function could not be audited, crashed or
+  did not return (each has one line), when the command line is wrong, or when a check of `--ci` falls short.
   """
 
   alias Tame.{Audit, Options, Output, Progress, SystemInfo}
-  alias Tame.Audit.{Diff, Format, Gate}
+  alias Tame.Audit.{Diff, Format, JUnit, Policy}
 
   @switches [
     all: :flag,
@@ -124,14 +82,18 @@ defmodule Mix.Tasks.Tame.Audit do
 
     # All that can be refused is refused before anything is called.
     with {:ok, options, words} <- Options.parse_words(argv, @switches),
-         {:ok, old} <- old(options[:diff]),
-         :ok <- writable(options[:json]),
-         :ok <- writable(options[:junit]),
+         {:ok, old} <- Diff.read(options[:diff]),
+         :ok <- Output.check(options[:json]),
+         :ok <- Output.check(options[:junit]),
          {:ok, checks} <- checks(words, options),
          :ok <- Tame.Native.build(),
          system = SystemInfo.collect(Enum.join(["mix tame.audit" | argv], " ")),
          {:ok, result} <- audit(checks, system, options) do
-      finish(result, old, options)
+      if old, do: result |> Format.diff(old) |> IO.write()
+      write(options[:json], fn -> Format.json(result) end)
+
+      for failure <- result.failures, do: Mix.shell().error(failure)
+      if result.failures != [], do: exit({:shutdown, 1})
     else
       {:error, message} -> Mix.raise(message)
     end
@@ -148,7 +110,7 @@ defmodule Mix.Tasks.Tame.Audit do
         with :ok <- alone("--all", options, @calling), do: {:ok, [all()]}
 
       {[], nil, path} ->
-        with :ok <- alone("--ci", options, @calling ++ [:diff]), do: Gate.read(path)
+        with :ok <- alone("--ci", options, @calling ++ [:diff]), do: Policy.read(path)
 
       {[], true, _} ->
         {:error, "--all --ci: expected one of the two"}
@@ -168,7 +130,7 @@ defmodule Mix.Tasks.Tame.Audit do
 
   defp named(words, options) do
     with :ok <- junit(options) do
-      Gate.each(words, &Gate.check(&1, Keyword.take(options, @calling)))
+      Policy.each(words, &Policy.check(&1, Keyword.take(options, @calling)))
     end
   end
 
@@ -189,76 +151,31 @@ defmodule Mix.Tasks.Tame.Audit do
   # ---- looking --------------------------------------------------------------------------------------
 
   defp audit(checks, system, options) do
-    progress = Progress.printer()
+    if options[:ci],
+      do: judge(checks, system, options[:junit]),
+      else: show(Enum.map(checks, & &1.check), system)
+  end
 
-    if options[:ci] do
-      gate(checks, system, progress, options)
-    else
-      with {:ok, result} <- Audit.run(Enum.map(checks, & &1.check), system, progress) do
-        Progress.clear()
-        result |> Format.text() |> IO.write()
-        {:ok, result}
-      end
+  defp show(checks, system) do
+    with {:ok, result} <- Audit.run(checks, system, Progress.printer()) do
+      Progress.clear()
+      result |> Format.text() |> IO.write()
+      {:ok, result}
     end
   end
 
-  # Each check by itself, so that what is wrong with one is that one's.
-  defp gate(checks, system, progress, options) do
-    {cases, results} =
-      checks
-      |> Enum.map(fn check ->
-        started = System.monotonic_time(:millisecond)
-        result = one(check, system, progress)
-        seconds = (System.monotonic_time(:millisecond) - started) / 1000
-        Progress.clear()
-        {{check.text, seconds, Gate.shortfalls(check, result)}, result}
-      end)
-      |> Enum.unzip()
+  defp judge(checks, system, junit) do
+    {outcomes, result} = Policy.judge(checks, system, Progress.printer(), &Progress.clear/0)
 
-    for {text, seconds, lines} <- cases do
-      if lines == [],
-        do: IO.puts("holds  #{text}  #{:erlang.float_to_binary(seconds, decimals: 1)} s")
+    for {text, seconds, []} <- outcomes do
+      IO.puts("holds  #{text}  #{:erlang.float_to_binary(seconds, decimals: 1)} s")
     end
 
-    keep(options[:junit], Gate.junit(cases))
-
-    {:ok,
-     %{
-       system: system,
-       libraries: results |> Enum.flat_map(& &1.libraries) |> Enum.uniq_by(&{&1.module, &1.path}),
-       targets: Enum.flat_map(results, & &1.targets),
-       notes: [],
-       failures: Enum.flat_map(cases, &elem(&1, 2))
-     }}
+    write(junit, fn -> JUnit.xml(outcomes) end)
+    {:ok, result}
   end
 
-  defp one(check, system, progress) do
-    case Audit.run([check.check], system, progress) do
-      {:ok, result} -> result
-      {:error, why} -> %{libraries: [], targets: [], notes: [], failures: [why]}
-    end
-  end
-
-  # ---- telling --------------------------------------------------------------------------------------
-
-  defp finish(result, old, options) do
-    if old, do: result |> Format.diff(old) |> IO.write()
-    keep(options[:json], Format.json(result))
-
-    for failure <- result.failures, do: Mix.shell().error(failure)
-    if result.failures != [], do: exit({:shutdown, 1})
-    :ok
-  end
-
-  defp old(nil), do: {:ok, nil}
-  defp old(path), do: Diff.read(path)
-
-  defp writable(nil), do: :ok
-  defp writable(path), do: Output.check(path)
-
-  defp keep(nil, _data), do: :ok
-
-  defp keep(path, data) do
+  defp write(path, data) do
     with {:error, message} <- Output.write(path, data), do: Mix.raise(message)
   end
 end

@@ -13,14 +13,14 @@ defmodule Mix.Tasks.Tame.Calibrate do
 
       config :tame_labs, calibrate: [{MyModule, :my_function, [argument]}]
 
-  for 0.3 s each, and prints the machine and two tables. The first has what one hop costs, and the way to a
-  dirty CPU scheduler, to the pool and to a thread of its own and back, each with its break-even point: work
-  that takes longer is cheaper there than yielding, if only its own time counts. The second has each job's rate
-  as its library last measured it, and how much of it fits into a slice of 100 µs, into the 1 ms that
-  an inline call may take, and into the 100 ms beyond which `auto` moves off the regular schedulers. `auto`
-  decides by these rates while it runs; nothing here needs to be written into a program.
+  for 0.3 s each, and prints the machine and two tables. The first table has the cost of one hop, and the cost of
+  moving a call to a dirty CPU scheduler, to the pool or to a thread of its own and back, each with its break-even
+  point: work that takes longer is cheaper there than yielding, if only its own time counts. The second table has each
+  job's rate as its library last measured it, and how much of the work fits into a slice of 100 µs, into the 1 ms that
+  an inline call may take, and into the 100 ms beyond which `auto` leaves the normal schedulers. `auto` decides by
+  these rates at run time; a program needs none of these numbers.
 
-  A running system has the rates by `tame:calibration()`, without the labs.
+  In a running system `tame:calibration()` returns the rates, without the labs.
 
   ## Command line options
 
@@ -40,11 +40,11 @@ defmodule Mix.Tasks.Tame.Calibrate do
     Mix.Task.run("app.config")
 
     with {:ok, options} <- Options.parse(argv, @switches),
-         :ok <- check(options[:json]),
+         :ok <- Output.check(options[:json]),
          :ok <- Native.build(),
          {:ok, _} <- Application.ensure_all_started(:tame),
          {:ok, result} <- Calibrate.measure(Calibrate.targets(), command(argv)),
-         :ok <- write_json(options[:json], result) do
+         :ok <- Output.write(options[:json], fn -> Calibrate.json(result) end) do
       result |> Calibrate.text() |> IO.write()
     else
       {:error, message} -> Mix.raise(message)
@@ -52,10 +52,4 @@ defmodule Mix.Tasks.Tame.Calibrate do
   end
 
   defp command(argv), do: Enum.join(["mix tame.calibrate" | argv], " ")
-
-  defp check(nil), do: :ok
-  defp check(path), do: Output.check(path)
-
-  defp write_json(nil, _result), do: :ok
-  defp write_json(path, result), do: Output.write(path, Calibrate.json(result))
 end

@@ -9,12 +9,11 @@ defmodule Mix.Tasks.Tame.Contention do
       $ mix tame.contention --quick
       $ mix tame.contention --placements inline,yielding --durations 1ms,10ms --multipliers 1,100
       $ mix tame.contention --quick --erl "+S 4:4" --json contention.json
-      $ mix tame.contention --collapse
 
-  Each cell is a flood in a VM of its own: one placement, jobs of one duration, so many at once for each
-  scheduler. Prints a table for each duration, in which a cell is the longest time for which a normal process got
-  no CPU, then the figures of all cells, what the observers cost, and what that advises. See `Tame.Contention` for how
-  it measures and what it cannot see. Two cores, `--quick`:
+  Each cell is a flood in a VM of its own: jobs of one placement and one duration, and a number of them at once for
+  each scheduler. Prints a table for each duration, in which a cell is the longest time for which a process of normal
+  priority got no CPU, then the figures of all cells, the cost of the observers, and advice. See `Tame.Contention` for
+  how it measures and what it cannot see. With `--quick` on two cores:
 
       jobs of 100 ms  1×                   100×
       inline          114ms~               +1.0s! …
@@ -27,70 +26,53 @@ defmodule Mix.Tasks.Tame.Contention do
       auto            6.7ms                55ms …
       erlang          13ms                 71ms …
 
-  `~` is 100 ms and more (yellow in a terminal with colours), `!` a second and more (red), `…` a flood that was
-  stopped at its cell's limit. Behind `dirty` stands how long a trivial dirty CPU NIF waited, where that is 100 ms or more.
+  `~` marks 100 ms and more (yellow in a terminal with colours), `!` a second and more (red), `…` a flood that was
+  stopped at its cell's limit. The time after `dirty` is how long a trivial dirty CPU NIF waited; it is shown from 100 ms on.
 
   ## Command line options
 
     * `--quick` - corner cells only, under a minute: 1 ms and 100 ms, 1× and 100×
-    * `--full` - jobs of 100 s too; well over an hour
+    * `--full` - jobs of 100 s too; takes well over an hour
     * `--placements ID,ID` - these only (default: all, see below)
     * `--durations TIME,TIME` - jobs of these lengths, as `500us`, `10ms`, `1s` (default: 1ms,10ms,100ms,1s,10s)
-    * `--multipliers N,N` - so many jobs for each scheduler online (default: 1,10,100,1000,10000)
+    * `--multipliers N,N` - jobs at once for each scheduler online (default: 1,10,100,1000,10000)
     * `--erl FLAGS` - emulator flags of the VM that is flooded, such as `"+S 4:4"`
-    * `--collapse` - instead of cells: do schedulers sleep while work waits? Long uncharged calls, then bursts of
-      cheap work, with the given flags and with `+sfwi 100` besides; see `Tame.Contention.Collapse`
     * `--json FILE` - write the result as JSON too, anew after each cell
 
   Placements: #{Enum.map_join(Tame.Contention.Plan.placements(), "; ", &"`#{&1.id}`, #{&1.about}")}.
 
-  A cell lasts three seconds at most, one with jobs of a second or more two seconds longer than one of them; the default cells
-  of up to 1 s take some nine minutes in all.
+  A cell lasts at most three seconds; one with jobs of a second or more lasts two seconds longer than one job. The default
+  cells of up to 1 s take about nine minutes in all.
 
   ## Exit status
 
-  `0` when every cell ended or was stopped at its limit; `1` when one failed (those before it are in the JSON, and it
-  is named) or the command line is wrong, the VM does not start with the flags or the jobs do not fit in memory.
-  More than 1000 threads for each core are not tried, which is said in the cell and is no failure.
+  `0` when every cell ended or was stopped at its limit. `1` when a cell failed (it is named, and the cells before it are in
+  the JSON), the command line is wrong, the VM does not start with the flags, or the jobs do not fit in memory.
+  The lab does not try more than 1000 threads for each core; the cell says so, and this is no failure.
   """
 
-  alias Tame.{Contention, Options, Output, Progress, SystemInfo}
+  alias Tame.{Contention, Options, Output, Progress}
   alias Tame.Contention.Plan
 
   @switches [
     quick: :flag,
     full: :flag,
-    collapse: :flag,
     placements: :list,
     durations: :list,
     multipliers: :list,
-    erl: :string,
+    erl: :words,
     json: :string
   ]
 
   @impl Mix.Task
   def run(argv) do
     Mix.Task.run("app.config")
-    command = Enum.join(["mix tame.contention" | argv], " ")
 
+    # All that can be refused is refused before the first cell runs.
     with {:ok, options} <- Options.parse(argv, @switches),
          {:ok, which} <- which(options),
-         {:ok, flags} <- flags(options[:erl]),
-         :ok <- check(options[:json]),
-         :ok <-
-           if(options[:collapse],
-             do: collapse(options, flags, command),
-             else: flood(options, which, flags, command)
-           ) do
-      :ok
-    else
-      {:error, message} -> Mix.raise(message)
-    end
-  end
-
-  # All that can be refused is refused before the first cell runs.
-  defp flood(options, which, flags, command) do
-    with {:ok, durations} <- optional(options[:durations], &Plan.parse_durations/1),
+         :ok <- Output.check(options[:json]),
+         {:ok, durations} <- optional(options[:durations], &Plan.parse_durations/1),
          {:ok, multipliers} <- optional(options[:multipliers], &Plan.parse_multipliers/1),
          {:ok, plan} <-
            Contention.prepare(
@@ -98,38 +80,18 @@ defmodule Mix.Tasks.Tame.Contention do
              durations: durations,
              multipliers: multipliers,
              which: which,
-             flags: flags,
-             command: command,
+             flags: options[:erl] || [],
+             command: Enum.join(["mix tame.contention" | argv], " "),
              progress: Progress.printer(),
-             finished: &keep(options[:json], Contention.Format.json(&1))
+             finished: &write(options[:json], &1)
            ) do
       result = Contention.run(plan)
       Progress.clear()
       result |> Contention.Format.text(IO.ANSI.enabled?()) |> IO.write()
-      keep(options[:json], Contention.Format.json(result))
-
+      write(options[:json], result)
       if not Contention.ok?(result), do: exit({:shutdown, 1})
-      :ok
-    end
-  end
-
-  defp collapse(options, flags, command) do
-    with :ok <- alone(options), {:ok, _facts} <- Contention.facts(flags) do
-      rows = Contention.Collapse.measure(flags)
-      system = SystemInfo.collect(command)
-      rows |> Contention.Collapse.text(system) |> IO.write()
-      keep(options[:json], Contention.Collapse.json(rows, system))
-
-      if Enum.any?(rows, &(&1.status == "failed")), do: exit({:shutdown, 1})
-      :ok
-    end
-  end
-
-  # What chooses cells means nothing here.
-  defp alone(options) do
-    case Keyword.keys(options) -- [:collapse, :erl, :json] do
-      [] -> :ok
-      [other | _] -> {:error, "--#{other}: goes with cells, not with --collapse"}
+    else
+      {:error, message} -> Mix.raise(message)
     end
   end
 
@@ -145,21 +107,9 @@ defmodule Mix.Tasks.Tame.Contention do
   defp optional(nil, _parse), do: {:ok, nil}
   defp optional(words, parse), do: parse.(words)
 
-  defp flags(nil), do: {:ok, []}
-
-  defp flags(text) do
-    {:ok, OptionParser.split(text)}
-  rescue
-    error -> {:error, "--erl #{inspect(text)}: #{Exception.message(error)}"}
-  end
-
-  defp check(nil), do: :ok
-  defp check(path), do: Output.check(path)
-
   # After each cell, so that what is done is kept whatever happens next.
-  defp keep(nil, _json), do: :ok
-
-  defp keep(path, json) do
-    with {:error, message} <- Output.write(path, json), do: Mix.raise(message)
+  defp write(path, result) do
+    with {:error, message} <- Output.write(path, fn -> Contention.Format.json(result) end),
+         do: Mix.raise(message)
   end
 end

@@ -1,37 +1,36 @@
 defmodule Mix.Tasks.Tame.Latency do
   use Mix.Task
 
-  @shortdoc "Measures what a call into native code costs here, by every way there is"
+  @shortdoc "Measures what each way of calling native code costs here"
 
   @moduledoc """
-  Measures what a call into native code costs here, by every way there is.
+  Measures what each way of calling native code costs here.
 
       $ mix tame.latency
       $ mix tame.latency --bytes 16 --only nif_normal,nif_dirty_cpu,port
       $ mix tame.latency --term '%{list: [1, 2.0, "three"]}' --json latency.json
 
-  Prints the machine, a table of the methods, fastest first, and the orders of magnitude between
-  node, port, port driver and NIF. See `Tame.Latency` for how it measures and what it cannot see.
+  Prints the machine, a table of the methods with the fastest first, and the orders of magnitude between node, port,
+  port driver and NIF. See `Tame.Latency` for how it measures and what it cannot see.
 
   ## Command line options
 
     * `--bytes N` - the payload: a binary of N bytes (default: 65536)
     * `--term EXPR` - the payload: the value of an Elixir expression, instead of `--bytes`
     * `--iterations N` - calls of each method (default: 100000)
-    * `--rounds N` - turns into which they are split; one more goes before, uncounted (default: 10)
+    * `--rounds N` - turns into which they are split; one more turn warms up, uncounted (default: 10)
     * `--only ID,ID` - measure these methods only (default: all, see below)
     * `--json FILE` - write the result as JSON too
-    * `--hgrm DIR` - write one percentile distribution a method as `DIR/ID.hgrm`, in HdrHistogram's
-      classic text form and in µs, as its public plotter reads it
+    * `--hgrm FOLDER` - write a percentile distribution for each method as `FOLDER/ID.hgrm`, in HdrHistogram's classic
+      text form and in µs, as its public plotter reads it
 
   Methods: #{Enum.map_join(Tame.Latency.Methods.builtin(), ", ", &"`#{&1.describe().id}`")}, and
   those that the project adds by `config :tame_labs, latency_methods: [...]`.
 
   ## Exit status
 
-  `0` when every method that this machine can run ended well, `1` when one failed midway or the
-  command line is wrong. A method that cannot start here is `skipped`, with its reason, and is no
-  failure.
+  `0` when every method that this machine can run ended well, `1` when one failed midway or the command line is wrong.
+  A method that cannot start here is `skipped`, with the reason; this is no failure.
   """
 
   alias Tame.{Latency, Options, Output, Payload, Progress}
@@ -54,13 +53,13 @@ defmodule Mix.Tasks.Tame.Latency do
       with {:ok, options} <- Options.parse(argv, @switches),
            {:ok, methods} <- methods(options[:only]),
            {:ok, term} <- payload(options[:bytes], options[:term]),
-           :ok <- check(options[:json]),
-           :ok <- check(options[:hgrm] && Path.join(options[:hgrm], "any.hgrm")) do
+           :ok <- Output.check(options[:json]),
+           :ok <- Output.check(options[:hgrm] && Path.join(options[:hgrm], "any.hgrm")) do
         {:ok, measure(term, methods, options, Enum.join(["mix tame.latency" | argv], " ")), options}
       end
 
     with {:ok, result, options} <- result,
-         :ok <- write_json(options[:json], result),
+         :ok <- Output.write(options[:json], fn -> Latency.Format.json(result) end),
          :ok <- write_hgrm(options[:hgrm], result) do
       if not Latency.ok?(result), do: exit({:shutdown, 1})
     else
@@ -89,12 +88,6 @@ defmodule Mix.Tasks.Tame.Latency do
   defp payload(bytes, nil), do: Payload.bytes(bytes)
   defp payload(nil, text), do: Payload.expression(text)
   defp payload(_, _), do: {:error, "--bytes and --term are two payloads, expected one of them"}
-
-  defp check(nil), do: :ok
-  defp check(path), do: Output.check(path)
-
-  defp write_json(nil, _result), do: :ok
-  defp write_json(path, result), do: Output.write(path, Latency.Format.json(result))
 
   defp write_hgrm(nil, _result), do: :ok
 

@@ -27,9 +27,8 @@ defmodule Mix.Tasks.Tame.Reductions do
 
   ## Exit status
 
-  `0` when every variant that is there ended well, `1` when one failed or returned something wrong,
-  or the command line is wrong. A variant that is not there is `skipped`, with its reason, and is no
-  failure.
+  `0` when every variant that is there ended well, `1` when one failed or returned something wrong, or the command
+  line is wrong. A variant that is not there is `skipped`, with the reason; this is no failure.
   """
 
   alias Tame.{Options, Output, Progress, Reductions}
@@ -45,13 +44,13 @@ defmodule Mix.Tasks.Tame.Reductions do
            {:ok, variants} <- variants(options[:only]),
            bytes = options[:bytes] || Reductions.default_bytes(),
            :ok <- fits(bytes),
-           :ok <- check(options[:json]) do
+           :ok <- Output.check(options[:json]) do
         command = Enum.join(["mix tame.reductions" | argv], " ")
         {:ok, measure(bytes, variants, options, command), options}
       end
 
     with {:ok, result, options} <- result,
-         :ok <- write_json(options[:json], result) do
+         :ok <- Output.write(options[:json], fn -> Reductions.Format.json(result) end) do
       if not Reductions.ok?(result), do: exit({:shutdown, 1})
     else
       {:error, message} -> Mix.raise(message)
@@ -78,10 +77,4 @@ defmodule Mix.Tasks.Tame.Reductions do
   defp fits(bytes) do
     with {:error, why} <- Reductions.Input.fits(bytes), do: {:error, "--bytes #{bytes}: #{why}"}
   end
-
-  defp check(nil), do: :ok
-  defp check(path), do: Output.check(path)
-
-  defp write_json(nil, _result), do: :ok
-  defp write_json(path, result), do: Output.write(path, Reductions.Format.json(result))
 end

@@ -9,10 +9,10 @@ defmodule Mix.Tasks.Tame.Report do
       $ mix tame.report
       $ mix tame.report --output report/laptop.html --iterations 10000
 
-  Prints each lab's tables as `mix tame.contention`, `mix tame.reductions` and `mix tame.latency` do and
-  writes a page that holds all it needs: it opens from disk, without a network. The contention lab
-  runs its corner cells (`--quick`) here, the reductions lab takes two inputs of 64 MiB, and the audit looks at every
-  NIF on the code path and calls three of tame's own.
+  Prints the tables of each lab, as `mix tame.contention`, `mix tame.reductions` and `mix tame.latency` do, and writes
+  a page that opens from disk, without a network. The contention lab runs only its corner cells (`--quick`), the
+  reductions lab takes two inputs of 64 MiB, and the audit lists every NIF on the code path and calls three of tame's
+  own.
 
   ## Command line options
 

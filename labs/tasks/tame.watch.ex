@@ -10,9 +10,10 @@ defmodule Mix.Tasks.Tame.Watch do
       $ mix tame.watch --node app@host --cookie secret --for 60s --json watch.json
       $ mix tame.watch --node app@host --slices my_nif:decode/1 --calls 50
 
-  One Erlang module is sent to the node, which needs neither tame nor Elixir, OTP 25 or newer. It is refused where it is present
-  already, and it removes itself when the watch ends, is interrupted or killed, or loses the connection. On a terminal the screen is
-  written anew each second; at the end, and elsewhere, there is the sum:
+  Sends three small Erlang modules to the node, and a fourth with `--slices`. The node needs OTP 25 or newer, and
+  neither tame nor Elixir. A node that has one of these modules already is refused. They remove themselves when the
+  watch ends, is interrupted or killed, or loses the connection. A terminal shows a new screen every second; at the
+  end, and where the output is no terminal, the task prints the summary:
 
       app@127.0.0.1  OTP 25, 2 schedulers, 2 dirty CPU, 10 dirty I/O
       6 seconds, cost 0.26 % of a core there (mean)
@@ -27,55 +28,56 @@ defmodule Mix.Tasks.Tame.Watch do
       in a dirty NIF              threads    processes  longest ms
       tame_spin:spin_dirty_nif/1  dirty CPU          3         842
 
-      slices over 10 ms in  called by    count  longest ms  process
-      tame_cuts:cut/1       app:parse/0     19          83  <0.93.0>
+      slices over 10 ms in      called by    count  longest ms  process
+      tame_thousand_cuts:cut/1  app:parse/0     19          83  <0.93.0>
 
       calls traced: 50, 2136 µs (median), 10184 µs at most
         normal slices: 1045, the longest 8034 µs
 
-  `threads at work` and `waiting` are of the dirty schedulers, in the sum the most of a second. `in a dirty NIF` are processes seen
-  there twice in a row or more, and since when without a break: a process that calls the same NIF again meanwhile is not told
-  from one that is still in the first call. Processes are asked only while dirty
-  schedulers are busy or one is held, as many as 0.5 % of a core allow; where that is less than half of them, it is said. Neighbours
-  wake every 100 ms on each scheduler; a wake-up that was missed counts with its own delay.
+  `threads at work` and `waiting` are of the dirty schedulers; the summary has the highest of all seconds. `in a dirty
+  NIF` lists processes that were seen there at least twice in a row, and for how long without a break. A process that
+  has called the same NIF again meanwhile looks like one that is still in its first call. Processes are asked only
+  while dirty schedulers are busy or a normal one is held, as many as 0.5 % of a core allow; the screen says so when
+  that is less than half of them. Neighbours wake every 100 ms on each scheduler; a missed wake-up counts with its own
+  delay.
 
-  The VM reports slices of 10 ms and more, and does not say which NIF they were spent in. A NIF that hops is named by its process; of a
-  plain one the process only says which function called it, and so it is looked up which NIFs that function calls: one is the
-  NIF, of several it was one of them. A slice may hold many short calls. Up to OTP 27 a node has one system monitor. One that
-  somebody else has stays theirs, and long slices are not seen.
+  The VM reports slices of 10 ms and more, but not the NIF that they were spent in. The process of a NIF that hops
+  names the NIF. The process of a plain NIF names only the function that called it, so the watch looks up which NIFs
+  that function calls: if there is one, it was that one; if there are several, it was one of them. A slice may hold
+  many short calls. Up to OTP 27 a node has one system monitor. If somebody else uses it, the watch leaves it to them
+  and does not see long slices.
 
-  With `--slices` the callers of one function are traced while they are in it, on OTP 27 and newer in a session of its own. Nothing is
-  traced without.
+  With `--slices` the callers of one function are traced while they are in it, on OTP 27 and newer in a trace session
+  of its own. Without `--slices` nothing is traced.
 
   ## What it costs
 
-  `cost` is the time of its own work on the node. Each wake-up, some 25 a second with two schedulers, also makes an idle scheduler look
-  for work before it sleeps again: by the operating system's count, an idle node used 0.6 % of a core more while watched, and 0.2 %
-  without busy waiting (`+sbwt none`); see `bench/watch.exs`. To trace costs a microsecond for each event.
+  `cost` is the time of the watch's own work on the node. Each wake-up (about 25 a second with two schedulers) also
+  makes an idle scheduler look for work before it sleeps again: by the operating system's count, an idle node used 0.6
+  % of a core more while watched, and 0.2 % without busy waiting (`+sbwt none`); see `bench/watch.exs`. Tracing costs
+  a microsecond for each event.
 
   ## What it cannot see
 
-  Slices below 10 ms; which call of a NIF a slice was spent in; anything while all schedulers are held, when the node answers late, which
-  is said. A node that has one scheduler is held with its watch.
+  Slices below 10 ms; which call of a NIF a slice was spent in; anything while all schedulers are held: then the node
+  answers late, and the output says so. On a node with one scheduler, a blocking NIF blocks the watcher too.
 
   ## Command line options
 
-    * `--node NAME` - the node, as `name@host`; by its host's dots it has a long name or a short one
+    * `--node NAME` - the node, as `name@host`; a dot in the host part selects long names
     * `--cookie COOKIE` - its cookie (default: this user's)
-    * `--for TIME` - how long to watch, as `60s`, at most `1000s` (default: 600s); Ctrl-C twice ends it sooner
+    * `--for TIME` - how long to watch, such as `60s`, at most `1000s` (default: 600s); Ctrl-C twice ends it sooner
     * `--slices FUNCTION` - trace calls of that function and read their slices
-    * `--calls N` - so many calls, at most 10000 (default: 100)
-    * `--json FILE` - write every second and every traced call as JSON at the end
+    * `--calls N` - how many calls to trace, at most 10000 (default: 100)
+    * `--json FILE` - write all seconds and all traced calls as JSON at the end
 
   ## Exit status
 
-  `0` when the node was watched for as long as asked; `1` when it was lost before, with what was seen until then, or when the command
-  line is wrong, the node is not there, refuses, or is watched already.
+  `0` when the node was watched for as long as asked. `1` when the connection was lost before (what was seen until
+  then is printed), or when the command line is wrong, the node is not there, refuses, or is watched already.
   """
 
-  alias Tame.{Options, Output, SystemInfo, Watch}
-  alias Tame.Audit.Target
-  alias Tame.Contention.Plan
+  alias Tame.{Duration, FunctionName, Options, Output, SystemInfo, Watch}
   alias Tame.Watch.{Connection, Format}
 
   @switches [
@@ -89,7 +91,7 @@ defmodule Mix.Tasks.Tame.Watch do
 
   @default_for "600s"
   @default_calls 100
-  # Every call is some events, which are kept until they are told.
+  # A call has several events, which the node keeps until it is asked for them.
   @most_calls 10_000
 
   @impl Mix.Task
@@ -100,7 +102,7 @@ defmodule Mix.Tasks.Tame.Watch do
          {:ok, node} <- node_of(options[:node]),
          {:ok, for_ms} <- duration(options[:for] || @default_for),
          {:ok, slices} <- slices(options[:slices], options[:calls]),
-         :ok <- writable(options[:json]),
+         :ok <- Output.check(options[:json]),
          system = SystemInfo.collect(command(argv)),
          {:ok, result} <-
            Watch.run(%{
@@ -122,8 +124,8 @@ defmodule Mix.Tasks.Tame.Watch do
   defp node_of(text), do: Connection.parse(text)
 
   defp duration(text) do
-    case Plan.parse_durations([text]) do
-      {:ok, [us]} when us >= 1_000_000 -> {:ok, div(us, 1000)}
+    case Duration.parse(text) do
+      {:ok, us} when us >= 1_000_000 -> {:ok, div(us, 1000)}
       {:ok, _} -> {:error, "--for #{text}: expected 1s or more"}
       {:error, why} -> {:error, "--for: #{why}"}
     end
@@ -136,13 +138,13 @@ defmodule Mix.Tasks.Tame.Watch do
     do: {:error, "--calls #{calls}: expected at most #{@most_calls}"}
 
   defp slices(text, calls) do
-    case Target.parse(text) do
-      {:ok, {:function, function}} -> {:ok, {function, calls || @default_calls}}
-      _ -> {:error, "--slices #{text}: expected a function as module:function/arity"}
+    case FunctionName.parse(text) do
+      {:ok, function} -> {:ok, {function, calls || @default_calls}}
+      {:error, why} -> {:error, "--slices #{why}"}
     end
   end
 
-  # A cookie is nobody else's to read.
+  # A cookie is a secret.
   defp command(argv) do
     {argv, _} =
       Enum.map_reduce(argv, nil, fn
@@ -153,9 +155,6 @@ defmodule Mix.Tasks.Tame.Watch do
 
     Enum.join(["mix tame.watch" | argv], " ")
   end
-
-  defp writable(nil), do: :ok
-  defp writable(path), do: Output.check(path)
 
   # ---- telling --------------------------------------------------------------------------------------
 
@@ -173,10 +172,8 @@ defmodule Mix.Tasks.Tame.Watch do
     result |> Format.summary() |> IO.write()
     function = slices && elem(slices, 0)
 
-    if json do
-      with {:error, message} <- Output.write(json, Format.json(result, system, function)),
-           do: Mix.raise(message)
-    end
+    with {:error, message} <- Output.write(json, fn -> Format.json(result, system, function) end),
+         do: Mix.raise(message)
 
     if result.ended do
       Mix.shell().error("#{result.facts.node}: #{result.ended}")

@@ -2,11 +2,13 @@ defmodule Tame.Watch.Blame do
   @moduledoc """
   Which NIF a long slice was spent in, from what the VM tells of it.
 
-  The VM tells where a process left its scheduler, and a process says its current function when its slice is over. A NIF
-  that hops is named by that. A plain NIF is not: by then its process is in the function that called it. So the code
-  of that function, fetched from the node once, says which NIFs can be meant: those that it calls, by functions
-  of its own module or of the NIF's.
+  The VM reports where a process left its scheduler, and a process gives its current function when its slice is over.
+  That names a NIF that hops, but not a plain NIF: by then its process is in the function that called it. So the code
+  of that function, fetched from the node once, shows which NIFs it can have been: those that it calls, through
+  functions of its own module or of the NIF's.
   """
+
+  alias Tame.FunctionName
 
   @enforce_keys [:nifs, :fetch]
   defstruct [:nifs, :fetch, modules: MapSet.new(), calls: %{}]
@@ -22,7 +24,7 @@ defmodule Tame.Watch.Blame do
           calls: %{module() => %{{atom(), arity()} => [mfa()]}}
         }
 
-  # Modules beyond so many, and of more bytes, are not looked into.
+  # More modules, and larger ones, are not looked into.
   @most_modules 100
   @most_bytes 1_000_000
   @most_named 4
@@ -37,7 +39,7 @@ defmodule Tame.Watch.Blame do
     }
   end
 
-  @doc "The NIFs anew, when modules were loaded."
+  @doc "Replaces the list of NIFs, when modules were loaded."
   @spec refresh(t(), [mfa()]) :: t()
   def refresh(blame, nifs), do: %{new(nifs, blame.fetch) | calls: blame.calls}
 
@@ -48,7 +50,7 @@ defmodule Tame.Watch.Blame do
 
     case Enum.find(functions, &native?(blame, &1)) do
       nil -> called(blame, Enum.uniq(functions))
-      nif -> {%{nifs: [text(nif)], from: nil}, blame}
+      nif -> {%{nifs: [FunctionName.text(nif)], from: nil}, blame}
     end
   end
 
@@ -64,15 +66,18 @@ defmodule Tame.Watch.Blame do
   defp called(blame, []), do: {%{nifs: [], from: nil}, blame}
 
   defp called(blame, [first | _] = functions) do
-    Enum.reduce_while(functions, {%{nifs: [], from: text(first)}, blame}, fn function,
-                                                                             {none, blame} ->
+    Enum.reduce_while(functions, {%{nifs: [], from: FunctionName.text(first)}, blame}, fn function,
+                                                                                          {none,
+                                                                                           blame} ->
       case reach(blame, function) do
         {[], blame} ->
           {:cont, {none, blame}}
 
         {nifs, blame} ->
-          texts = nifs |> Enum.map(&text/1) |> Enum.sort()
-          {:halt, {%{nifs: Enum.take(texts, @most_named), from: text(function)}, blame}}
+          texts = nifs |> Enum.map(&FunctionName.text/1) |> Enum.sort()
+
+          {:halt,
+           {%{nifs: Enum.take(texts, @most_named), from: FunctionName.text(function)}, blame}}
       end
     end)
   end
@@ -94,7 +99,7 @@ defmodule Tame.Watch.Blame do
     |> then(fn {found, blame} -> {Enum.uniq(found), blame} end)
   end
 
-  # What is called from a function, directly or by functions of the same module; a NIF of its own among it.
+  # What a function calls, directly or through functions of its module; NIFs of its own module count.
   defp outside(blame, module, from) do
     blame = fetch(blame, module)
     calls = blame.calls[module] || %{}
@@ -150,7 +155,4 @@ defmodule Tame.Watch.Blame do
   defp targets(tuple, own) when is_tuple(tuple), do: targets(Tuple.to_list(tuple), own)
   defp targets([head | tail], own), do: targets(head, own) ++ targets(tail, own)
   defp targets(_, _own), do: []
-
-  @doc false
-  def text(function), do: Tame.Audit.Target.function_text(function)
 end

@@ -64,7 +64,8 @@ defmodule Tame.Watch.Connection do
     _kind, why -> {:error, why}
   end
 
-  # Long and short names do not speak with each other; which one it is, the host's name says.
+  # Nodes with long names and nodes with short names do not connect to each other; a dot in the host's name tells
+  # which one this is.
   defp distribution(node) do
     if Node.alive?() do
       {:ok, :found}

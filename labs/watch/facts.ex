@@ -1,9 +1,7 @@
 defmodule Tame.Watch.Facts do
-  @moduledoc "What does not change of a node while it is watched."
+  @moduledoc "Facts about a node that stay constant while it is watched."
 
   alias Tame.Watch.Connection
-
-  @type kind :: :normal | :dirty_cpu | :dirty_io
 
   @type t :: %{
           node: node(),
@@ -32,13 +30,4 @@ defmodule Tame.Watch.Facts do
       end)
     end
   end
-
-  @doc "The kind of a scheduler, by its number as the VM counts them."
-  @spec kind(t(), pos_integer()) :: kind()
-  def kind(%{schedulers: normal}, id) when id <= normal, do: :normal
-
-  def kind(%{schedulers: normal, dirty_cpu_schedulers: cpu}, id) when id <= normal + cpu,
-    do: :dirty_cpu
-
-  def kind(_facts, _id), do: :dirty_io
 end

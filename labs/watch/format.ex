@@ -1,11 +1,12 @@
 defmodule Tame.Watch.Format do
   @moduledoc """
-  A watch as text for a terminal, second by second and in sum, and as JSON. All pure.
+  A watch as text for a terminal, second by second and as a summary, and as JSON. All pure.
   """
 
-  alias Tame.{JSON, TextTable}
-  alias Tame.Report.Number
-  alias Tame.Watch.{Blame, Second}
+  import Tame.Stats, only: [mean: 1, median: 1]
+
+  alias Tame.{FunctionName, JSON, Number, TextTable, Utilisation}
+  alias Tame.Watch.Second
 
   @kinds %{normal: "normal", dirty_cpu: "dirty CPU", dirty_io: "dirty I/O"}
   @holder_kinds %{cpu: "dirty CPU", io: "dirty I/O", unknown: "dirty"}
@@ -37,7 +38,7 @@ defmodule Tame.Watch.Format do
 
   defp schedulers(utilisation, dirty) do
     rows =
-      for kind <- Second.kinds() do
+      for kind <- Utilisation.kinds() do
         [@kinds[kind], whole(utilisation[kind]) | threads(dirty[short(kind)], kind)]
       end
 
@@ -69,7 +70,7 @@ defmodule Tame.Watch.Format do
   defp monitor(nil), do: []
 
   defp monitor(who),
-    do: "long slices are not seen: #{who} has the system monitor, and it is left there\n"
+    do: "long slices are not seen: #{who} has the system monitor, and keeps it\n"
 
   defp holders(%{holders: []} = second), do: looked_at(second, "\n")
 
@@ -106,7 +107,7 @@ defmodule Tame.Watch.Format do
         ["slices over 10 ms in", "called by", "count", "longest ms", "process"],
         table
       ),
-      if(left_out > 0, do: "(and #{left_out} that were only counted)\n", else: [])
+      if(left_out > 0, do: "(and #{left_out} more)\n", else: [])
     ]
   end
 
@@ -131,11 +132,9 @@ defmodule Tame.Watch.Format do
 
   defp any?(shares), do: Enum.any?(shares, &(&1.count > 0))
 
-  defp median(values), do: values |> Enum.sort() |> Enum.at(div(length(values), 2))
-
   # ---- in sum ---------------------------------------------------------------------------------------
 
-  @doc "The whole watch: what was longest, and means of what is a share."
+  @doc "The summary of the whole watch: the longest times, and the means of shares."
   @spec summary(Tame.Watch.result()) :: iodata()
   def summary(%{seconds: []} = result), do: [title(result.facts), ending(result)]
 
@@ -176,13 +175,13 @@ defmodule Tame.Watch.Format do
     ["\n", TextTable.format(["in a dirty NIF", "threads", "processes", "longest ms"], rows)]
   end
 
-  @doc "The seconds in one: means of shares, the most of what waited, the longest of what took time."
+  @doc "All seconds as one: means of shares, the most that waited, the longest times."
   @spec sum(Tame.Watch.result()) :: map()
   def sum(%{seconds: seconds}) do
     %{
       cost_percent: mean(Enum.map(seconds, & &1.cost_percent)),
       utilisation:
-        Map.new(Second.kinds(), fn kind ->
+        Map.new(Utilisation.kinds(), fn kind ->
           {kind, mean(Enum.map(seconds, & &1.utilisation[kind]))}
         end),
       dirty: Map.new([:cpu, :io], fn kind -> {kind, most(Enum.map(seconds, & &1.dirty[kind]))} end),
@@ -224,13 +223,6 @@ defmodule Tame.Watch.Format do
     end
   end
 
-  defp mean(values) do
-    case Enum.reject(values, &is_nil/1) do
-      [] -> nil
-      known -> Enum.sum(known) / length(known)
-    end
-  end
-
   defp most(values) do
     case Enum.reject(values, &is_nil/1) do
       [] ->
@@ -267,7 +259,7 @@ defmodule Tame.Watch.Format do
       node: Map.delete(result.facts, :began_ns),
       seconds: result.seconds,
       calls: %{
-        function: slices && Blame.text(slices),
+        function: slices && FunctionName.text(slices),
         state: result.calls_state,
         calls: result.calls
       },

@@ -1,8 +1,9 @@
 defmodule Tame.Watch.Second do
   @moduledoc """
-  What the node says once a second, as figures. Pure.
+  The figures of one second, from the node's reading. Pure.
   """
 
+  alias Tame.{FunctionName, Utilisation}
   alias Tame.Watch.{Blame, Facts}
 
   @typedoc """
@@ -11,7 +12,7 @@ defmodule Tame.Watch.Second do
   """
   @type t :: %{
           at_ms: non_neg_integer(),
-          utilisation: %{Facts.kind() => float() | nil},
+          utilisation: %{Utilisation.kind() => float() | nil},
           dirty: %{(:cpu | :io) => %{busy: non_neg_integer(), waiting: non_neg_integer()} | nil},
           holders: [holder()],
           neighbour: %{
@@ -44,34 +45,30 @@ defmodule Tame.Watch.Second do
           process: String.t()
         }
 
-  @kinds [:normal, :dirty_cpu, :dirty_io]
-
-  @doc "Every kind of scheduler."
-  @spec kinds() :: [Facts.kind()]
-  def kinds, do: @kinds
+  @kinds Utilisation.kinds()
 
   @doc """
-  The figures of a report. `base` are the report before it, and the last one that had the schedulers' counters.
+  The figures of a reading. `base` are the reading before it, and the last one that had the schedulers' counters.
   """
   @spec new(map(), %{last: map(), wall: map()}, Facts.t(), Blame.t()) :: {t(), Blame.t()}
-  def new(report, base, facts, blame) do
-    {long, blame} = long_schedules(report.long, blame)
-    dirty = dirty(report.wall)
+  def new(reading, base, facts, blame) do
+    {long, blame} = long_schedules(reading.long, blame)
+    dirty = dirty(reading.wall)
 
     {%{
-       at_ms: div(report.at_ns - facts.began_ns, 1_000_000),
-       utilisation: utilisation(report.wall, base.wall.wall, facts),
+       at_ms: div(reading.at_ns - facts.began_ns, 1_000_000),
+       utilisation: utilisation(reading.wall, base.wall.wall, facts),
        dirty: dirty,
-       holders: Enum.map(report.holders, &holder(&1, looked_ns(report), dirty)),
-       neighbour: neighbour(report.ticks),
+       holders: Enum.map(reading.holders, &holder(&1, looked_ns(reading), dirty)),
+       neighbour: neighbour(reading.ticks),
        long_schedules: long,
-       long_left_out: report.long_left_out,
-       monitor: monitor(report.monitor),
-       held: held(report.held, report.at_ns),
-       processes: report.processes,
-       looked_at: looked_at(report.looked_at),
+       long_left_out: reading.long_left_out,
+       monitor: monitor(reading.monitor),
+       held: held(reading.held, reading.at_ns),
+       processes: reading.processes,
+       looked_at: looked_at(reading.looked_at),
        cost_percent:
-         100 * (report.cost_ns - base.last.cost_ns) / max(1, report.at_ns - base.last.at_ns)
+         100 * (reading.cost_ns - base.last.cost_ns) / max(1, reading.at_ns - base.last.at_ns)
      }, blame}
   end
 
@@ -81,11 +78,9 @@ defmodule Tame.Watch.Second do
   defp utilisation(_wall, :late, _facts), do: Map.new(@kinds, &{&1, nil})
 
   defp utilisation({_, wall, _, _}, {_, before, _, _}, facts) do
-    before = Map.new(before, fn {id, active, total} -> {id, {active, total}} end)
-
     shares =
-      for {id, active, total} <- wall, {was_active, was_total} <- [before[id]] do
-        {Facts.kind(facts, id), active - was_active, total - was_total}
+      for {id, active, total} <- Utilisation.between(before, wall) do
+        {Utilisation.kind(id, facts.schedulers, facts.dirty_cpu_schedulers), active, total}
       end
 
     Map.new(@kinds, fn kind ->
@@ -125,7 +120,7 @@ defmodule Tame.Watch.Second do
   end
 
   defp what(:garbage_collection), do: "garbage collection"
-  defp what(function), do: Blame.text(function)
+  defp what(function), do: FunctionName.text(function)
 
   # The VM does not say on which kind of thread a process is; when only one kind is at work it is that one.
   defp dirty_kind(%{cpu: %{busy: cpu}, io: %{busy: 0}}) when cpu > 0, do: :cpu
@@ -195,7 +190,7 @@ defmodule Tame.Watch.Second do
     min(max_us, (lowest_us(bucket) + lowest_us(bucket + 1)) / 2)
   end
 
-  # As tame_watch:bucket/1 has them.
+  # As tame_watch_ticker:bucket/1 has them.
   defp lowest_us(bucket) when bucket < 4, do: bucket
   defp lowest_us(bucket), do: Bitwise.bsl(4 + rem(bucket, 4), div(bucket, 4) - 1)
 

@@ -1,12 +1,14 @@
 defmodule Tame.Watch do
   @moduledoc """
-  Watches a running node: what its schedulers do, who holds dirty threads, how late neighbours wake, which NIFs held a
-  scheduler.
+  Watches a running node: how busy its schedulers are, who holds dirty threads, how late neighbours wake, and which
+  NIFs held a scheduler.
 
-  One Erlang module, `tame_watch`, is sent to the node, which needs neither tame nor Elixir. It removes itself when
-  this process ends the watch or dies in whatever way, when the connection is lost, and when the time is up.
+  Three small Erlang modules are sent to the node, and a fourth to trace calls (`:tame_watch.modules/1`); the node
+  needs neither tame nor Elixir. They remove themselves when this process ends the watch or dies, when the connection
+  is lost, and when the time is up.
   """
 
+  alias Tame.FunctionName
   alias Tame.Watch.{Blame, Calls, Connection, Facts, Second}
 
   @typedoc "`:slices` are the function whose calls are traced, and how many of them."
@@ -67,7 +69,7 @@ defmodule Tame.Watch do
   defp told({:error, why}, node),
     do: {:error, "#{node}: does not answer: #{inspect(why, limit: 5)}"}
 
-  # ---- the module there -----------------------------------------------------------------------------
+  # ---- the modules there -----------------------------------------------------------------------------
 
   defp known(_node, nil), do: :ok
 
@@ -78,55 +80,84 @@ defmodule Tame.Watch do
          true <- {name, arity} in functions do
       :ok
     else
-      _ -> {:error, "--slices #{Blame.text(function)}: there is no such function on #{node}"}
+      _ -> {:error, "--slices #{FunctionName.text(function)}: there is no such function on #{node}"}
     end
   end
 
   defp inject(%{node: node} = options) do
-    {@module, beam, file} = :code.get_object_code(@module)
-
-    with {:ok, false} <- Connection.call(node, :erlang, :module_loaded, [@module]),
-         {:ok, {:module, @module}} <-
-           Connection.call(node, :code, :load_binary, [@module, file, beam]) do
-      start(node, options)
-    else
-      {:ok, true} ->
-        {:error, present(node)}
-
-      {:ok, {:error, why}} ->
-        {:error,
-         "#{node}: does not load the module compiled here by OTP #{:erlang.system_info(:otp_release)} (#{inspect(why)}): " <>
-           "expected an OTP as new, or run mix tame.watch on its own"}
-
-      {:error, why} ->
-        {:error, "#{node}: does not load the module: #{inspect(why, limit: 5)}"}
-    end
-  end
-
-  defp start(node, options) do
     slices = if options.slices, do: %{slices: options.slices}, else: %{}
-    there = Map.merge(%{watcher: self(), limit_ms: options.for_ms + @grace_ms}, slices)
+    modules = @module.modules(slices)
 
-    case Connection.call(node, @module, :start, [there]) do
-      {:ok, {:ok, keeper}} ->
-        {:ok, keeper}
+    with :ok <- absent(node, modules),
+         :ok <- load(node, modules),
+         {:ok, {:ok, keeper}} <- start(node, options, slices) do
+      {:ok, keeper}
+    else
+      {:error, {:present, module}} ->
+        {:error, present(node, module)}
+
+      {:error, {:load, why}} ->
+        remove(node, modules)
+        {:error, "#{node}: #{why}"}
 
       {_, why} ->
-        # Nobody there uses it, and its own way to go has not begun.
-        _ = Connection.call(node, :code, :delete, [@module])
-        _ = Connection.call(node, :code, :purge, [@module])
+        # Nobody there uses the modules, and their own way to go has not begun.
+        remove(node, modules)
         {:error, "#{node}: the watch does not start: #{inspect(why, limit: 5)}"}
     end
   end
 
-  defp present(node) do
+  defp absent(node, modules) do
+    Enum.find_value(modules, :ok, fn module ->
+      case Connection.call(node, :erlang, :module_loaded, [module]) do
+        {:ok, false} -> nil
+        {:ok, true} -> {:error, {:present, module}}
+        {:error, why} -> {:error, {:load, no_load(why)}}
+      end
+    end)
+  end
+
+  defp load(node, modules) do
+    Enum.find_value(modules, :ok, fn module ->
+      {^module, beam, file} = :code.get_object_code(module)
+
+      case Connection.call(node, :code, :load_binary, [module, file, beam]) do
+        {:ok, {:module, ^module}} ->
+          nil
+
+        {:ok, {:error, why}} ->
+          {:error,
+           {:load,
+            "does not load the module compiled here by OTP #{:erlang.system_info(:otp_release)} (#{inspect(why)}): " <>
+              "expected an OTP as new, or run mix tame.watch on its own"}}
+
+        {:error, why} ->
+          {:error, {:load, no_load(why)}}
+      end
+    end)
+  end
+
+  defp no_load(why), do: "does not load the module: #{inspect(why, limit: 5)}"
+
+  defp start(node, options, slices) do
+    there = Map.merge(%{watcher: self(), limit_ms: options.for_ms + @grace_ms}, slices)
+    Connection.call(node, @module, :start, [there])
+  end
+
+  defp remove(node, modules) do
+    for module <- modules, function <- [:delete, :purge] do
+      Connection.call(node, :code, function, [module])
+    end
+  end
+
+  defp present(node, module) do
     case Connection.call(node, :erlang, :whereis, [@module]) do
       {:ok, pid} when is_pid(pid) ->
-        "#{node}: somebody watches it already (#{Second.process(pid, :undefined)} there); expected a node without #{@module}"
+        "#{node}: somebody watches it already (#{Second.process(pid, :undefined)} there); expected a node without #{module}"
 
       _ ->
-        "#{node}: has a module #{@module} already, which nobody uses; remove it there with " <>
-          "code:delete(#{@module}), code:purge(#{@module})"
+        "#{node}: has a module #{module} already, which nobody uses; remove it there with " <>
+          "code:delete(#{module}), code:purge(#{module})"
     end
   end
 
@@ -163,13 +194,13 @@ defmodule Tame.Watch do
   end
 
   defp nifs(node) do
-    case Connection.call(node, @module, :nifs, []) do
+    case Connection.call(node, :tame_watch_scanner, :nifs, []) do
       {:ok, nifs} -> nifs
       {:error, _} -> []
     end
   end
 
-  # Modules are loaded while we watch; whoever is to blame may be one of them.
+  # Modules may be loaded during the watch, and one of them may be to blame.
   defp refreshed(%{long: []}, state), do: state
 
   defp refreshed(_report, state) do
@@ -190,12 +221,12 @@ defmodule Tame.Watch do
     end)
   end
 
-  # The first report is what the others are counted from.
+  # The first reading is what the others are counted from.
   defp seconds(state) do
     case ask(state, 0) do
-      {:ok, report, silent_ms} ->
+      {:ok, reading, silent_ms} ->
         state = put_in(state.result.silent_ms, state.result.silent_ms + silent_ms)
-        state = second(report, state)
+        state = second(reading, state)
         next = max(state.next + @second_ms, now_ms())
 
         if next > state.until do
@@ -226,7 +257,7 @@ defmodule Tame.Watch do
 
   defp await(reference, monitor, state, asked, silent_ms) do
     receive do
-      {^reference, report} -> {:ok, report, silent_ms}
+      {^reference, reading} -> {:ok, reading, silent_ms}
       {:DOWN, ^monitor, _, _, reason} -> {:gone, reason}
     after
       @answer_ms ->
@@ -236,15 +267,15 @@ defmodule Tame.Watch do
     end
   end
 
-  defp second(report, %{base: nil} = state) do
-    calls(report, %{state | base: %{last: report, wall: report}})
+  defp second(reading, %{base: nil} = state) do
+    calls(reading, %{state | base: %{last: reading, wall: reading}})
   end
 
-  defp second(report, state) do
-    state = refreshed(report, state)
-    {second, blame} = Second.new(report, state.base, state.facts, state.blame)
-    wall = if report.wall == :late, do: state.base.wall, else: report
-    state = calls(report, %{state | blame: blame, base: %{last: report, wall: wall}})
+  defp second(reading, state) do
+    state = refreshed(reading, state)
+    {second, blame} = Second.new(reading, state.base, state.facts, state.blame)
+    wall = if reading.wall == :late, do: state.base.wall, else: reading
+    state = calls(reading, %{state | blame: blame, base: %{last: reading, wall: wall}})
     state.options.each.(state.facts, second, state.result.calls)
     update_in(state.result.seconds, &Enum.take([second | &1], @most_seconds))
   end

@@ -1,11 +1,12 @@
-%% Turns a module whose functions are NIFs into one whose functions ask a host, without its source. Both ways
-%% come to the same: a function that the NIF library names asks its host while the library is loaded there,
-%% and runs its own body while it is not; each call of erlang:load_nif/2 becomes one of
-%% tame_isolated:load_nif/3. NIFs are those of the library's own table: stub bodies lie.
+%% Turns a module whose functions are NIFs into one whose functions ask a host, without its source.
+%% There are two ways with the same result: a function that the NIF library names asks its host
+%% while the library is loaded there, and runs its own body while it is not; each call of
+%% erlang:load_nif/2 becomes one of tame_call:load_nif/3. Which functions are NIFs is read from the
+%% library's own table, because the module may have a real body for a NIF.
 %%
-%% recompile  compiles the module anew from the debug_info in its beam. Its formats are documented ones.
-%% overlay    lays the new instructions over those in the beam: for modules without debug_info, as in a
-%%            stripped release. Needs no compiler.
+%% recompile  compiles the module again from the debug_info in its beam. Its formats are documented.
+%% overlay    lays the new instructions over those in the beam: for modules without debug_info, as
+%%            in a stripped release. Needs no compiler.
 -module(tame_bind).
 
 -export([bind/4]).

@@ -1,10 +1,11 @@
-%% The frames of a host's control port, as the VM reads and writes them. Pure: it owns no process and no port.
+%% Reads and writes the frames of a host's control port. Pure: it owns no process and no port.
 %%
-%% Each way in from a host is hostile. A frame is four bytes of length, the highest first, and a term in external
-%% format. It is accepted when its length is within bounds, it is not compressed, it names only atoms that exist,
-%% it is a term from its first byte to its last, and the term is one of frame() with every field checked: kind,
-%% size, count. Anything else is {bad, Sentence}, and ends the host. Whether a frame may come now, and whether a
-%% process may be sent to, is for tame_host to say.
+%% Each way in from a host is hostile. A frame is four bytes of length, the highest first, and a
+%% term in external format. It is accepted when its length is within bounds, it is not compressed,
+%% it names only atoms that exist, it is a term from its first byte to its last, and the term is one
+%% of frame() with every field checked: kind, size, count. Anything else is {bad, Sentence}, and
+%% ends the host. Whether a frame may come now, and whether a process may be sent to, is for
+%% tame_host to say.
 -module(tame_control).
 
 -export([new/0]).
@@ -19,7 +20,10 @@
 -export_type([query/0]).
 -export_type([reader/0]).
 
-%% No frame is longer, and none takes more memory as a term: a list of empty lists has 16 bytes for each of its own.
+-import(tame_text, [text/2]).
+
+%% The longest frame, and the most memory that one may take as a term: a list of empty lists takes
+%% 16 bytes of memory for each byte of its frame.
 -define(FRAME_BYTES_MAX, 1 bsl 26).
 -define(FRAME_MEMORY_MAX, 1 bsl 28).
 %% Before its library is loaded a host has little to say.
@@ -61,11 +65,11 @@
     | {refused, atom(), binary()}
     | {query, non_neg_integer(), query()}
     | {send, pid(), term(), [non_neg_integer()]}
-    | {log, binary()}
     | {pong, non_neg_integer()}
     | {ended, map()}.
 
-%% The longest frame that may come, and what was read of one that is not whole yet: how much, latest part first.
+%% The longest frame that may come; the size of what was read of an incomplete frame; its parts, the
+%% latest first.
 -opaque reader() :: {pos_integer(), non_neg_integer(), [binary()]}.
 
 -spec new() -> reader().
@@ -77,8 +81,8 @@ new() ->
 loaded({_, Have, Parts}) ->
     {?FRAME_BYTES_MAX, Have, Parts}.
 
-%% More bytes from the port: the frames that they complete, in order. What is bad ends the stream; the frames
-%% before it count.
+%% More bytes from the port: the frames that they complete, in order. What is bad ends the stream;
+%% the frames before it count.
 -spec feed(binary(), reader()) -> {ok, [frame()], reader()} | {bad, [frame()], string()}.
 feed(Data, {Most, Have, Parts}) ->
     case needed(Parts, Data) of
@@ -118,9 +122,13 @@ decode(<<131, 80, _/binary>> = Bytes) ->
     {bad, text("a compressed frame of ~b bytes", [byte_size(Bytes)])};
 decode(<<131, _, _/binary>> = Bytes) ->
     case tame_ring:scan(Bytes) of
-        {ok, Memory} when Memory =< ?FRAME_MEMORY_MAX -> decoded(Bytes);
-        {ok, Memory} -> {bad, text("a frame that takes ~b bytes of memory, and ~b are the most", [Memory, ?FRAME_MEMORY_MAX])};
-        {error, What} -> {bad, text("a frame of ~b bytes that is no term: ~p", [byte_size(Bytes), What])}
+        {ok, Memory} when Memory =< ?FRAME_MEMORY_MAX ->
+            decoded(Bytes);
+        {ok, Memory} ->
+            Format = "a frame that takes ~b bytes of memory, and ~b are the most",
+            {bad, text(Format, [Memory, ?FRAME_MEMORY_MAX])};
+        {error, What} ->
+            {bad, text("a frame of ~b bytes that is no term: ~p", [byte_size(Bytes), What])}
     end;
 decode(Bytes) ->
     {bad, text("a frame of ~b bytes that is no term", [byte_size(Bytes)])}.
@@ -131,7 +139,9 @@ decoded(Bytes) ->
         {Term, Used} when Used =:= byte_size(Bytes) -> check(Term);
         {_, Used} -> {bad, text("a frame of ~b bytes with a term of ~b", [byte_size(Bytes), Used])}
     catch
-        error:_ -> {bad, text("a frame of ~b bytes that is no term, or names an unknown atom", [byte_size(Bytes)])}
+        error:_ ->
+            Format = "a frame of ~b bytes that is no term, or names an unknown atom",
+            {bad, text(Format, [byte_size(Bytes)])}
     end.
 
 %% The frame that a term is. Details that are of no use here are dropped.
@@ -139,7 +149,8 @@ decoded(Bytes) ->
 check({hello, 2, OsPid, Info}) when ?IS_SMALL(OsPid, 1 bsl 31), OsPid > 1, is_map(Info) ->
     {ok, {hello, OsPid}};
 check({hello, Protocol, _, _}) when is_integer(Protocol), Protocol =/= 2 ->
-    {bad, text("hello with protocol ~b, and this is 2: tame and tame_host are of different versions", [Protocol])};
+    Format = "hello with protocol ~b, and this is 2: tame and tame_host are of different versions",
+    {bad, text(Format, [Protocol])};
 check({ring, Fd}) when ?IS_SMALL(Fd, 1 bsl 20) ->
     {ok, {ring, Fd}};
 check({ring_refused, Text}) when ?IS_TEXT(Text) ->
@@ -163,8 +174,6 @@ check({send, Pid, Message, Leases}) when is_pid(Pid), is_list(Leases) ->
         true -> {ok, {send, Pid, Message, Leases}};
         false -> {bad, shape("frame", {send, Pid, Message, Leases})}
     end;
-check({log, Text}) when ?IS_TEXT(Text) ->
-    {ok, {log, Text}};
 check({pong, N}) when ?IS_ID(N) ->
     {ok, {pong, N}};
 check({ended, Signal, Address, Function, Arity, Backtrace, Stderr}) when
@@ -220,9 +229,12 @@ is_name(_) ->
     false.
 
 %% Whether a term is a proper list of at most this many such elements.
-all_are(_Is, [], _Most) -> true;
-all_are(Is, [Element | Rest], Most) when Most > 0 -> Is(Element) andalso all_are(Is, Rest, Most - 1);
-all_are(_Is, _Rest, _Most) -> false.
+all_are(_Is, [], _Most) ->
+    true;
+all_are(Is, [Element | Rest], Most) when Most > 0 ->
+    Is(Element) andalso all_are(Is, Rest, Most - 1);
+all_are(_Is, _Rest, _Most) ->
+    false.
 
 %% By kind and size alone: to print what a host wrote could take for ever.
 shape(What, Term) when is_tuple(Term), tuple_size(Term) > 0, is_atom(element(1, Term)) ->
@@ -238,18 +250,21 @@ encode(Term) ->
     Bytes = term_to_binary(Term),
     [<<(byte_size(Bytes)):32>>, Bytes].
 
-%% The atoms that a host may name, in frames and in replies. One that no loaded module has is refused by [safe].
+%% The atoms that a host may name, in frames and in replies. They must be in a loaded module, this
+%% one, because binary_to_term with [safe] refuses an atom that does not exist.
 -spec words() -> [atom()].
 words() ->
     [
-        hello, ring, ring_refused, loaded, wants_caller, sends, resources, refused, query, send, log, pong, ended,
-        existing_atom, new_atoms, phash2, whereis, alive, port_command, monitor, demonitor, leases, hold, sync,
-        make_ref, unique_integer, positive, monotonic, workers, nif_version, functions, value, reply, raise,
-        already_loaded, bad_library, cannot_read, crashed, exited, hangs, load_returned, missing_functions, needs_newer_erts, no_such_file,
+        hello, ring, ring_refused, loaded, wants_caller, sends, resources, refused, query, send,
+        pong, ended, existing_atom, new_atoms, phash2, whereis, alive, port_command, monitor,
+        demonitor, leases, hold, sync, make_ref, unique_integer, positive, monotonic, workers,
+        nif_version, functions, value, reply, raise, already_loaded, bad_library, cannot_read,
+        crashed, exited, hangs, load_returned, missing_functions, needs_newer_erts, no_such_file,
         wrong_architecture, tame, reply_too_large, returned_no_term, system_limit, undefined
     ].
 
-%% A host's text, made safe for a log: at most BytesMax bytes, valid UTF-8, no control characters but line ends.
+%% A host's text, made safe for a log: at most BytesMax bytes, valid UTF-8, no control characters
+%% but line ends.
 -spec printable(binary(), non_neg_integer()) -> binary().
 printable(Text, BytesMax) ->
     Cut = binary:part(Text, 0, min(byte_size(Text), BytesMax)),
@@ -265,6 +280,3 @@ plain($\n) -> $\n;
 plain($\t) -> $\s;
 plain(Character) when Character < 32; Character >= 127, Character < 160 -> $.;
 plain(Character) -> Character.
-
-text(Format, Args) ->
-    lists:flatten(io_lib:format(Format, Args)).

@@ -1,6 +1,7 @@
-%% One report through logger for each host that ended without being asked to: which library, in which function, of
-%% which signal or status, where, its last words on standard error, and the number of the next start. A host that
-%% crashes again and again is reported once a second at most; the next report says how many were left out.
+%% Logs a report for each host that ended without being asked to: the library, the function, the
+%% signal or status, the address, the end of its standard error, and the number of the next start. A
+%% host that crashes again and again is reported once a second at most; the next report says how
+%% many were left out.
 -module(tame_crash_report).
 
 -export([new/0]).
@@ -17,8 +18,8 @@
 %% last: when the last report was made; left_out: since then.
 -opaque state() :: {Last :: never | integer(), LeftOut :: non_neg_integer()}.
 
-%% why as tame_host:why(); address and backtrace are those of a signal, function is what ran when it came (<<>>:
-%% no NIF, or unknown); stderr is the end of what the host wrote there.
+%% why as tame_host:why(); address and backtrace are those of a signal, function is what ran when it
+%% came (<<>>: no NIF, or unknown); stderr is the end of what the host wrote there.
 -type report() :: #{
     library := module(),
     os_pid := non_neg_integer(),
@@ -60,17 +61,26 @@ format(#{library := Library, os_pid := OsPid, why := Why} = Report) ->
         block("its last words on stderr", maps:get(stderr, Report, <<>>))
     ]}.
 
-how(#{signal := Signal}) -> io_lib:format("died of ~tp", [Signal]);
-how(#{exit_status := Status}) -> io_lib:format("exited with status ~b", [Status]);
-how(#{killed := {bad_frame, Sentence}}) -> io_lib:format("was killed, because it wrote ~ts", [Sentence]);
-how(#{killed := {bad_reply, What}}) -> io_lib:format("was killed, because it wrote a bad reply (~tp)", [What]);
-how(#{killed := overdue}) -> "was killed, because a call went on after its deadline and grace_ms";
-how(#{killed := late_start}) -> "was killed, because it did not load the library within start_ms";
-how(#{killed := not_answering}) -> "was killed, because it did not answer for answer_ms";
-how(#{killed := not_reading}) -> "was killed, because it did not read its control port";
-how(#{killed := flood}) -> "was killed, because it wrote more to its control port than can be read";
-how(#{killed := Why}) -> io_lib:format("was killed: ~tp", [Why]);
-how(Why) -> io_lib:format("ended: ~tp", [Why]).
+how(#{signal := Signal}) ->
+    io_lib:format("died of ~tp", [Signal]);
+how(#{exit_status := Status}) ->
+    io_lib:format("exited with status ~b", [Status]);
+how(#{killed := Why}) ->
+    case because(Why) of
+        unknown -> io_lib:format("was killed: ~tp", [Why]);
+        Because -> ["was killed, because ", Because]
+    end;
+how(Why) ->
+    io_lib:format("ended: ~tp", [Why]).
+
+because({bad_frame, Sentence}) -> ["it wrote ", Sentence];
+because({bad_reply, What}) -> io_lib:format("it wrote a bad reply (~tp)", [What]);
+because(overdue) -> "a call went on after its deadline and grace_ms";
+because(late_start) -> "it did not load the library within start_ms";
+because(not_answering) -> "it did not answer for answer_ms";
+because(not_reading) -> "it did not read its control port";
+because(flood) -> "it wrote more to its control port than can be read";
+because(_) -> unknown.
 
 where(#{function := {Name, Arity}} = Report) when Name =/= <<>> ->
     [io_lib:format(" in ~ts/~b", [tame_control:printable(Name, 255), Arity]), address(Report)];

@@ -1,9 +1,10 @@
-%% Which processes and ports an isolated library was given, and so may send to. A host could write the identifier
-%% of any process of the VM into a message, `init' for one: it is delivered only to those that the VM named to the
-%% library before, in arguments, as the caller, in load_info, or as the answer to whereis.
+%% The processes and ports that an isolated library was given, and so may send to. A host could
+%% address a message to any process of the VM, to `init' for example. So a message is delivered only
+%% to processes that the VM named to the library before: in arguments, as the caller, in load_info,
+%% or as the answer to whereis.
 %%
-%% Kept per library, not per host: the next host of a library that crashed has the same rights. The table has an
-%% entry for each process until that has died and prune/1 has seen it.
+%% The table is per library, not per host: the next host of a library that crashed has the same
+%% rights. An entry stays until its process has died and prune/1 has seen it.
 -module(tame_given).
 
 -export([new/0]).
@@ -15,11 +16,12 @@
 
 -spec new() -> ok.
 new() ->
-    ?MODULE = ets:new(?MODULE, [named_table, public, {write_concurrency, true}, {read_concurrency, true}]),
+    Concurrent = [{write_concurrency, true}, {read_concurrency, true}],
+    ?MODULE = ets:new(?MODULE, [named_table, public | Concurrent]),
     ok.
 
-%% Notes each local pid and port in a term. Takes time by the number of its cells, in Erlang, so it yields. What is
-%% in the environment of a fun is not seen, by the library neither.
+%% Notes each local pid and port in a term. The time depends on the size of the term; this is
+%% Erlang, so it yields. The environment of a fun is not searched; the library cannot see it either.
 -spec note(module(), term()) -> ok.
 note(Module, Pid) when is_pid(Pid); is_port(Pid) ->
     _ = node(Pid) =:= node() andalso ets:insert_new(?MODULE, {{Module, Pid}}),
@@ -51,8 +53,8 @@ note_pairs(Module, {Key, Value, Rest}) ->
 is_given(Module, Pid) ->
     ets:member(?MODULE, {Module, Pid}).
 
-%% Whether a process is one of the system's own, which a library does not get by asking for its name: those of the
-%% applications kernel, stdlib and tame, and those that no application has and whose group leader is init.
+%% Whether a process is one of the system's own, which a library does not get by asking for its
+%% name: it belongs to kernel, stdlib or tame, or to no application and its group leader is init.
 -spec is_private(pid()) -> boolean().
 is_private(Pid) ->
     case application:get_application(Pid) of

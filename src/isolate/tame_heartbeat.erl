@@ -1,19 +1,21 @@
-%% Whether a host still answers, and whether it needs another worker. Pure: one look at the host's ring, each
-%% ?LOOK_MS, is one step, so that a VM that was stopped itself, and then takes its looks late, blames no host.
+%% Whether a host still answers, and whether it needs another worker. Pure: each look at the host's
+%% ring, every ?LOOK_MS, is one step. Looks are counted, not time, so a VM that was itself stopped
+%% for a while does not take its hosts for dead.
 %%
 %%   quiet ── PING_LOOKS without a reply, or CHECK_LOOKS in any case: ping ──▶ asked
 %%     ▲                                                                        │
 %%     └──────────────────────────────── pong ──────────────────────────────────┤
 %%                                        as many looks as answer_ms has: {kill, not_answering}
 %%
-%% While calls flow that is one question each ?CHECK_LOOKS, because a host may answer calls and have lost its control
-%% port. Besides, in any state:
+%% While calls are answered there is one ping every ?CHECK_LOOKS, because a host may answer calls
+%% and have lost its control port. Besides, in any state:
 %%
-%%   - more calls in the host than workers, the oldest waiting for a whole look, and no reply since the last look:
-%%     grow, up to GROWTH_MAX workers more. In the VM a NIF that waits for another call finds a free scheduler, or
-%%     one of ten dirty I/O threads.
-%%   - for as many looks as answer_ms has there are calls that nobody wants any more and no worker is at, nor at any
-%%     other call, and no reply: {kill, not_answering}. Pings are answered by another thread than calls.
+%%   - more calls in the host than workers, the oldest waiting for a whole look, and no reply since
+%%     the last look: grow, up to GROWTH_MAX workers more. In the VM a NIF that waits for another
+%%     call finds a free scheduler, or one of ten dirty I/O threads.
+%%   - for as many looks as answer_ms has there are calls that their callers have given up and no
+%%     worker is at, nor at any other call, and no reply: {kill, not_answering}. Pings are answered
+%%     by another thread than calls.
 -module(tame_heartbeat).
 
 -export([new/2]).
@@ -31,9 +33,14 @@
 -define(GROWTH_MAX, 10).
 -define(WORKERS_MAX, 64).
 
-%% As tame_ring:pulse/1 says it: replies so far, slots in use, how long the oldest call has been under way. And as
-%% tame_ring:abandoned/2: calls that nobody wants, that no worker is at.
--type pulse() :: {non_neg_integer(), non_neg_integer(), non_neg_integer(), Untouched :: non_neg_integer()}.
+%% From tame_ring:pulse/1: replies so far, slots in use, how long the oldest call has been under
+%% way. From tame_ring:abandoned/2: calls that their callers have given up and no worker is at.
+-type pulse() :: {
+    Answered :: non_neg_integer(),
+    InUse :: non_neg_integer(),
+    OldestMs :: non_neg_integer(),
+    Untouched :: non_neg_integer()
+}.
 -type action() :: ping | grow | {kill, not_answering}.
 
 -record(beat, {
@@ -41,10 +48,13 @@
     workers :: pos_integer(),
     workers_max :: pos_integer(),
     answered = 0 :: non_neg_integer(),
-    %% looks since the last pong, and without a reply; looks with calls that are untouched; looks since the ping that was not answered yet
+    %% Looks since the last pong.
     looks = 0 :: non_neg_integer(),
+    %% Looks in a row without a reply.
     silent = 0 :: non_neg_integer(),
+    %% Looks in a row with untouched calls.
     untouched = 0 :: non_neg_integer(),
+    %% Looks since a ping that was not answered yet.
     asked = none :: none | non_neg_integer()
 }).
 
@@ -78,7 +88,8 @@ look({Answered, InUse, OldestMs, Untouched}, #beat{answered = Before} = Beat0) -
             {Grow ++ Ping, Later}
     end.
 
-counted(IsReply, IsUntouched, #beat{looks = Looks, silent = Silent, untouched = Untouched, asked = Asked} = Beat) ->
+counted(IsReply, IsUntouched, Beat) ->
+    #beat{looks = Looks, silent = Silent, untouched = Untouched, asked = Asked} = Beat,
     Beat#beat{
         looks = Looks + 1,
         silent = if IsReply -> 0; true -> Silent + 1 end,
@@ -90,12 +101,16 @@ is_dead(#beat{answer_looks = infinity}) -> false;
 is_dead(#beat{answer_looks = Most, untouched = Untouched}) when Untouched >= Most -> true;
 is_dead(#beat{answer_looks = Most, asked = Asked}) -> Asked =/= none andalso Asked >= Most.
 
-asked(#beat{asked = none, silent = Silent, looks = Looks} = Beat) when Silent >= ?PING_LOOKS; Looks >= ?CHECK_LOOKS ->
+asked(#beat{asked = none, silent = Silent, looks = Looks} = Beat) when
+    Silent >= ?PING_LOOKS; Looks >= ?CHECK_LOOKS
+->
     {[ping], Beat#beat{asked = 0}};
 asked(Beat) ->
     {[], Beat}.
 
-grown(true, InUse, #beat{workers = Workers, workers_max = Most} = Beat) when InUse > Workers, Workers < Most ->
+grown(true, InUse, #beat{workers = Workers, workers_max = Most} = Beat) when
+    InUse > Workers, Workers < Most
+->
     {[grow], Beat#beat{workers = Workers + 1}};
 grown(_StandsStill, _InUse, Beat) ->
     {[], Beat}.

@@ -1,16 +1,19 @@
 %% The processes of isolation:
 %%
-%%   tame_sup                       owns the tables (tame_registry, tame_isolated, tame_given)
+%%   tame_sup                       owns the tables (tame_registry, tame_library, tame_given)
 %%   ├─ tame_job_rates ...
 %%   └─ tame_isolation_sup          one_for_one
 %%      ├─ tame_libraries           one_for_one: a child for each entry of tame_registry
 %%      │  └─ tame_library_<module> one_for_one
-%%      │     ├─ tame_hosts_<module>  simple_one_for_one: a tame_host for each OS process, never restarted by it
-%%      │     └─ tame_pool_<module>   says how many hosts there are to be, and replaces those that end
+%%      │     ├─ tame_host_sup_<module>  simple_one_for_one: a tame_host for each OS process, which
+%%      │     │                          it never restarts
+%%      │     └─ tame_hosts_<module>     says how many hosts there are to be, and replaces those
+%%      │                                that end
 %%      └─ tame_isolation           isolate and restore, one at a time
 %%
-%% Each one that dies is started again by the one above, and finds in the tables what it has to do: a new
-%% tame_libraries its children, a new pool its library and the hosts that are up. Hosts end with their supervisor.
+%% A process that dies is started again by its supervisor, and finds in the tables what it has to
+%% do: a new tame_libraries its children, a new tame_hosts its library and the hosts that are up.
+%% Hosts end with their supervisor.
 -module(tame_isolation_sup).
 -behaviour(supervisor).
 
@@ -26,6 +29,8 @@
 -export([start_link/2]).
 -export([init/1]).
 
+-type what() :: top | libraries | {library | host_sup, module()}.
+
 %% A process of ours that dies more often than that has a defect that no restart mends.
 -define(INTENSITY, 100).
 -define(PERIOD_S, 10).
@@ -38,7 +43,7 @@
 start_link() ->
     start_link(?MODULE, top).
 
--spec start_link(atom(), top | libraries | {library | hosts, module()}) -> {ok, pid()} | {error, term()}.
+-spec start_link(atom(), what()) -> {ok, pid()} | {error, term()}.
 start_link(Name, What) ->
     case supervisor:start_link({local, Name}, ?MODULE, What) of
         {ok, Sup} -> {ok, Sup};
@@ -46,8 +51,8 @@ start_link(Name, What) ->
         {error, Reason} -> {error, Reason}
     end.
 
-%% When a supervisor is killed, those below it end by themselves, in their own time: hosts end their calls first.
-%% Their names are taken until then.
+%% When a supervisor is killed, those below it end by themselves, in their own time: hosts end their
+%% calls first. Their names are taken until then.
 start_link_after(Orphan, Name, What) ->
     Monitor = monitor(process, Orphan),
     receive
@@ -75,12 +80,12 @@ stop_library(Module) ->
 
 -spec start_host(module(), tame_host:spec()) -> {ok, pid()} | {error, term()}.
 start_host(Module, Spec) ->
-    ask(name(hosts, Module), {start_child, [Spec]}).
+    ask(name(host_sup, Module), {start_child, [Spec]}).
 
-%% The hosts that there are, whatever state they are in.
+%% All hosts of a library, in any state.
 -spec hosts(module()) -> [pid()].
 hosts(Module) ->
-    case ask(name(hosts, Module), which_children) of
+    case ask(name(host_sup, Module), which_children) of
         Children when is_list(Children) -> [Pid || {_, Pid, _, _} <- Children, is_pid(Pid)];
         {error, _} -> []
     end.
@@ -93,8 +98,7 @@ ask(Name, Request) ->
         exit:Reason -> {error, Reason}
     end.
 
--spec init(top | libraries | {library | hosts, module()}) ->
-    {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+-spec init(what()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(top) ->
     {ok, {flags(one_for_one), [
         supervisor(tame_libraries, libraries),
@@ -104,11 +108,11 @@ init(libraries) ->
     {ok, {flags(one_for_one), [library(Module) || #entry{module = Module} <- tame_registry:all()]}};
 init({library, Module}) ->
     {ok, {flags(one_for_one), [
-        supervisor(name(hosts, Module), {hosts, Module}),
-        #{id => pool, start => {tame_pool, start_link, [Module]}}
+        supervisor(name(host_sup, Module), {host_sup, Module}),
+        #{id => hosts, start => {tame_hosts, start_link, [Module]}}
     ]}};
-init({hosts, _Module}) ->
-    %% The pool starts another. A host takes up to 6 s to end its calls and its OS process.
+init({host_sup, _Module}) ->
+    %% tame_hosts starts another. A host takes up to 6 s to end its calls and its OS process.
     {ok, {flags(simple_one_for_one), [
         #{id => host, start => {tame_host, start_link, []}, restart => temporary, shutdown => 10000}
     ]}}.
@@ -120,7 +124,12 @@ library(Module) ->
     (supervisor(name(library, Module), {library, Module}))#{id => Module}.
 
 supervisor(Name, What) ->
-    #{id => Name, start => {?MODULE, start_link, [Name, What]}, type => supervisor, shutdown => infinity}.
+    #{
+        id => Name,
+        start => {?MODULE, start_link, [Name, What]},
+        type => supervisor,
+        shutdown => infinity
+    }.
 
 name(What, Module) ->
-    binary_to_atom(<<"tame_", (atom_to_binary(What))/binary, "_", (atom_to_binary(Module))/binary>>).
+    list_to_atom(lists:concat(["tame_", What, "_", Module])).

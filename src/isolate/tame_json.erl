@@ -1,5 +1,5 @@
-%% Reads JSON (RFC 8259): what our own programs print, and reports that they wrote. OTP has a module for it
-%% from 27 on only. Objects are maps with binary keys; null is the atom null.
+%% Reads JSON (RFC 8259): what our own programs print, and reports that they wrote. OTP has a module
+%% for it from 27 on only. Objects are maps with binary keys; null is the atom null.
 -module(tame_json).
 
 -export([decode/1]).
@@ -109,10 +109,14 @@ hex(Bad) ->
 number(Text) ->
     Pattern = <<"^-?(?:0|[1-9][0-9]*)(\\.[0-9]+)?([eE][-+]?[0-9]+)?">>,
     case re:run(Text, Pattern, [{capture, all, binary}]) of
-        {match, [All]} -> {binary_to_integer(All), after_it(All, Text)};
-        {match, [All, _Fraction]} -> {binary_to_float(All), after_it(All, Text)};
-        {match, [All, Fraction, Exponent]} -> {float_of(All, Fraction, Exponent), after_it(All, Text)};
-        nomatch -> throw({bad, Text})
+        {match, [All]} ->
+            {binary_to_integer(All), after_it(All, Text)};
+        {match, [All, _Fraction]} ->
+            {binary_to_float(All), after_it(All, Text)};
+        {match, [All, Fraction, Exponent]} ->
+            {float_of(All, Fraction, Exponent), after_it(All, Text)};
+        nomatch ->
+            throw({bad, Text})
     end.
 
 %% binary_to_float/1 wants a fraction before an exponent.

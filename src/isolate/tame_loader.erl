@@ -1,7 +1,8 @@
-%% Who loads a module's NIF library: the module itself, by -on_load, or its application, by calling some function
-%% of it later. The first kind loads it again whenever the module's code is loaded anew; of the second kind the
-%% application does not know that it should. So when such a module is isolated or restored while its library is
-%% loaded, tame loads it in its place.
+%% A module's NIF library is loaded either by the module itself, by -on_load, or by its application,
+%% which calls some function of the module later. A module with -on_load loads its library whenever
+%% its code is loaded; an application does not know that it should load the library once more. So
+%% when such a module is isolated or restored while its library is loaded, tame loads it in the
+%% application's place.
 -module(tame_loader).
 
 -export([is_loaded/1]).
@@ -24,7 +25,8 @@ has_on_load(Beam) ->
 is_on_load({attribute, _, on_load, _}) -> true;
 is_on_load(_Form) -> false.
 
-%% What the module gives erlang:load_nif/2 as load_info, where that is the same constant in each call.
+%% What the module gives erlang:load_nif/2 as load_info, where that is the same constant in each
+%% call.
 -spec load_info(binary()) -> {ok, term()} | unknown.
 load_info(Beam) ->
     case tame_recompile:forms(Beam) of
@@ -41,17 +43,22 @@ constant([Info]) ->
 constant(_NoneOrMany) ->
     unknown.
 
-infos({call, _, {remote, _, {atom, _, erlang}, {atom, _, load_nif}}, [Path, Info]}) -> [Info | infos(Path)];
-infos(Tree) when is_tuple(Tree) -> infos(tuple_to_list(Tree));
-infos([Head | Tail]) -> infos(Head) ++ infos(Tail);
-infos(_Leaf) -> [].
+infos({call, _, {remote, _, {atom, _, erlang}, {atom, _, load_nif}}, [Path, Info]}) ->
+    [Info | infos(Path)];
+infos(Tree) when is_tuple(Tree) ->
+    infos(tuple_to_list(Tree));
+infos([Head | Tail]) ->
+    infos(Head) ++ infos(Tail);
+infos(_Leaf) ->
+    [].
 
 without_place(Info) ->
     erl_parse:map_anno(fun(_) -> erl_anno:new(0) end, Info).
 
-%% The module as it is, with an -on_load that loads the library which its application loaded before. Path is
-%% without .so, as erlang:load_nif/2 takes it.
--spec with_on_load(module(), binary(), file:filename_all(), term()) -> {ok, binary()} | {error, term()}.
+%% The module with an -on_load that loads the library in its application's place. Path is without
+%% .so, as erlang:load_nif/2 takes it.
+-spec with_on_load(module(), binary(), file:filename_all(), term()) ->
+    {ok, binary()} | {error, term()}.
 with_on_load(Module, Beam, Path, LoadInfo) ->
     try
         Anno = erl_anno:set_generated(true, erl_anno:new(0)),

@@ -1,6 +1,6 @@
-%% Frames on their way to a port that takes none just now. A port is busy while its program does not read; a process that
-%% wrote to it all the same would be suspended. So what is not taken at once waits here, and is full when that is more
-%% than ?BYTES_MAX, or when the port has taken nothing for ?MS_MAX.
+%% Frames for a port that is busy. A port is busy while its program does not read; a process that
+%% writes to a busy port is suspended. So what the port does not take at once waits here. The outbox
+%% is full when it has more than ?BYTES_MAX, or when the port has taken nothing for ?MS_MAX.
 -module(tame_outbox).
 
 -export([new/0]).
@@ -48,9 +48,13 @@ flush(Port, #outbox{frames = Frames, bytes = Bytes, since = Since} = Outbox) ->
         {value, Frame} ->
             case Port =:= none orelse taken(Port, Frame) of
                 true ->
-                    Rest = Outbox#outbox{frames = queue:drop(Frames), bytes = Bytes - iolist_size(Frame), since = now_ms()},
-                    flush(Port, Rest);
-                false when Bytes > ?BYTES_MAX -> full;
+                    flush(Port, Outbox#outbox{
+                        frames = queue:drop(Frames),
+                        bytes = Bytes - iolist_size(Frame),
+                        since = now_ms()
+                    });
+                false when Bytes > ?BYTES_MAX ->
+                    full;
                 false ->
                     case now_ms() - Since > ?MS_MAX of
                         true -> full;

@@ -1,16 +1,17 @@
-%% Binds a module to a host by its machine-independent instructions, those that its beam file holds: no
-%% debug_info, no compiler. Before the body of each NIF come instructions that do
+%% Binds a module to a host by its machine-independent instructions, those that its beam file holds:
+%% no debug_info, no compiler. Before the body of each NIF come instructions that do
 %%
-%%     case tame_isolated:library(Module) of
+%%     case tame_call:library(Module) of
 %%         none -> the body as it was;
-%%         Library -> tame_isolated:call(Library, Index, Name, [A1, ..., An])
+%%         Library -> tame_call:call(Library, Index, Name, [A1, ..., An])
 %%     end
 %%
-%% and each call of erlang:load_nif(Path, Info) becomes one of tame_isolated:load_nif(Module, Path, Info).
-%% All else stays, byte for byte. Labels are numbers in a beam, so inserting moves nothing that is referred to.
+%% and each call of erlang:load_nif(Path, Info) becomes one of tame_call:load_nif(Module, Path,
+%% Info). All else stays, byte for byte. Labels are numbers in a beam, so inserting moves nothing
+%% that is referred to.
 %%
-%% The format: "The BEAM Book" (E. Stenman), chapter on the beam file format; instructions and operands as in
-%% OTP's lib/compiler/src/genop.tab, beam_asm.erl and beam_disasm.erl, OTP 25 to 29.
+%% The format: "The BEAM Book" (E. Stenman), chapter on the beam file format; instructions and
+%% operands as in OTP's lib/compiler/src/genop.tab, beam_asm.erl and beam_disasm.erl, OTP 25 to 29.
 -module(tame_overlay).
 
 -export([bind/3]).
@@ -26,7 +27,7 @@
     atoms :: #{atom() => pos_integer()},
     module :: pos_integer(),
     %% the library's functions: their place in its table
-    rows :: #{{pos_integer(), arity()} => non_neg_integer()},
+    functions :: #{{pos_integer(), arity()} => non_neg_integer()},
     erlang_load_nif :: none | non_neg_integer(),
     library :: non_neg_integer(),
     call :: non_neg_integer(),
@@ -61,12 +62,13 @@
 
 %% How many operands the instructions 1, 2, ... have. Those from 181 on came with OTP 26 and later.
 -define(ARITIES,
-    {1, 3, 0, 2, 3, 2, 2, 3, 2, 4, 5, 2, 3, 2, 3, 2, 1, 1, 0, 0, 0, 0, 2, 1, 1, 2, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4,
-        4, 3, 3, 3, 3, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 1, 2, 1, 2, 3, 3, 3, 3, 3, 2, 1,
-        1, 0, 1, 1, 3, 2, 2, 2, 5, 5, 5, 4, 2, 1, 1, 2, 2, 5, 5, 5, 2, 1, 0, 1, 2, 2, 4, 4, 4, 4, 3, 1, 2, 1, 1,
-        1, 2, 6, 3, 5, 1, 2, 2, 3, 5, 7, 7, 7, 5, 3, 2, 2, 5, 6, 2, 2, 2, 2, 1, 3, 4, 0, 8, 6, 2, 6, 5, 4, 5, 4,
-        5, 4, 3, 3, 3, 3, 3, 0, 1, 1, 7, 1, 5, 5, 2, 3, 3, 4, 0, 0, 2, 2, 2, 3, 4, 3, 2, 2, 4, 3, 1, 2, 1, 1, 1,
-        6, 3, 0, 1, 5, 3, 2, 4, 6, 2, 4, 3, 6, 3, 5}
+    {1, 3, 0, 2, 3, 2, 2, 3, 2, 4, 5, 2, 3, 2, 3, 2, 1, 1, 0, 0, 0, 0, 2, 1, 1, 2, 4, 4, 4, 4,
+        4, 4, 4, 4, 4, 4, 4, 3, 3, 3, 3, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3,
+        3, 1, 2, 1, 2, 3, 3, 3, 3, 3, 2, 1, 1, 0, 1, 1, 3, 2, 2, 2, 5, 5, 5, 4, 2, 1, 1, 2, 2,
+        5, 5, 5, 2, 1, 0, 1, 2, 2, 4, 4, 4, 4, 3, 1, 2, 1, 1, 1, 2, 6, 3, 5, 1, 2, 2, 3, 5, 7,
+        7, 7, 5, 3, 2, 2, 5, 6, 2, 2, 2, 2, 1, 3, 4, 0, 8, 6, 2, 6, 5, 4, 5, 4, 5, 4, 3, 3, 3,
+        3, 3, 0, 1, 1, 7, 1, 5, 5, 2, 3, 3, 4, 0, 0, 2, 2, 2, 3, 4, 3, 2, 2, 4, 3, 1, 2, 1, 1,
+        1, 6, 3, 0, 1, 5, 3, 2, 4, 6, 2, 4, 3, 6, 3, 5}
 ).
 
 -spec arities() -> tuple().
@@ -103,26 +105,27 @@ finds_on_load(<<Op, Rest/binary>>) ->
     {_, Next} = operands(arity(Op), Rest),
     finds_on_load(Next).
 
-overlaid(Module, Functions, #{"AtU8" := AtomChunk, "ImpT" := ImportChunk, "Code" := CodeChunk} = Chunks) ->
+overlaid(Module, Functions, Chunks) ->
+    #{"AtU8" := AtomChunk, "ImpT" := ImportChunk, "Code" := CodeChunk} = Chunks,
     {Lengths, Known} = atoms(AtomChunk),
-    New = lists:usort([none, tame_isolated, library, call, load_nif]) -- Known,
+    New = lists:usort([none, tame_call, library, call, load_nif]) -- Known,
     Atoms = Known ++ New,
     Index = maps:from_list(lists:zip(Atoms, lists:seq(1, length(Atoms)))),
     Imports = imports(ImportChunk),
     Count = length(Imports),
     Isolated = [
-        {map_get(tame_isolated, Index), map_get(Name, Index), Arity}
+        {map_get(tame_call, Index), map_get(Name, Index), Arity}
      || {Name, Arity} <- [{library, 1}, {call, 4}, {load_nif, 3}]
     ],
-    Rows = [
-        {{map_get(Name, Index), Arity}, Row}
-     || {{Name, Arity}, Row} <- lists:zip(Functions, lists:seq(0, length(Functions) - 1)),
+    Numbered = [
+        {{map_get(Name, Index), Arity}, Number}
+     || {{Name, Arity}, Number} <- lists:zip(Functions, lists:seq(0, length(Functions) - 1)),
         is_map_key(Name, Index)
     ],
     Names = #names{
         atoms = Index,
         module = map_get(Module, Index),
-        rows = maps:from_list(Rows),
+        functions = maps:from_list(Numbered),
         erlang_load_nif = place({maps:get(erlang, Index, 0), map_get(load_nif, Index), 2}, Imports),
         library = Count,
         call = Count + 1,
@@ -134,13 +137,13 @@ overlaid(Module, Functions, #{"AtU8" := AtomChunk, "ImpT" := ImportChunk, "Code"
         "Code" := code_chunk(CodeChunk, Names)
     }).
 
-%% ---- tables ---------------------------------------------------------------------------------------------
+%% ---- tables ---------------------------------------------------------------------------------
 
-%% Since OTP 28 the count is negative and each length an operand; before, a length was one byte.
-atoms(<<Count:32/signed, Chunk/binary>>) when Count < 0 ->
-    {operand, atoms(-Count, fun length_operand/1, Chunk)};
 atoms(<<Count:32/signed, Chunk/binary>>) ->
-    {byte, atoms(Count, fun(<<Length, Rest/binary>>) -> {Length, Rest} end, Chunk)}.
+    case tame_otp_features:atom_lengths(Count) of
+        operand -> {operand, atoms(abs(Count), fun length_operand/1, Chunk)};
+        byte -> {byte, atoms(Count, fun(<<Length, Rest/binary>>) -> {Length, Rest} end, Chunk)}
+    end.
 
 length_operand(Chunk) ->
     {{?U, Length}, Rest} = operand(Chunk),
@@ -175,7 +178,7 @@ place(Import, Imports) ->
         Before -> length(Before)
     end.
 
-%% ---- code -----------------------------------------------------------------------------------------------
+%% ---- code -----------------------------------------------------------------------------------
 
 code_chunk(<<Size:32, Header:Size/binary, Code/binary>>, Names) ->
     <<Set:32, Highest:32, Labels:32, Functions:32, Rest/binary>> = Header,
@@ -200,15 +203,16 @@ instructions(<<Op, Rest/binary>> = Code, Function, Labels, Names, Done) ->
             Asking = asking(Function, Labels, Names),
             instructions(Body, none, Labels + 1, Names, [Asking, Start, Same | Done]);
         _ ->
-            instructions(Next, Function, Labels, Names, [redirected(Op, Operands, Names, Same) | Done])
+            Redirected = redirected(Op, Operands, Names, Same),
+            instructions(Next, Function, Labels, Names, [Redirected | Done])
     end.
 
 arity(Op) when Op >= 1, Op =< tuple_size(?ARITIES) -> element(Op, ?ARITIES);
 arity(Op) -> throw({instruction, Op}).
 
-function(Name, Arity, #names{rows = Rows}) ->
-    case Rows of
-        #{{Name, Arity} := Row} -> {Name, Arity, Row};
+function(Name, Arity, #names{functions = Functions}) ->
+    case Functions of
+        #{{Name, Arity} := Number} -> {Name, Arity, Number};
         #{} -> none
     end.
 
@@ -217,7 +221,8 @@ nif_start(<<?NIF_START, Body/binary>>) -> {?NIF_START, Body};
 nif_start(Body) -> {[], Body}.
 
 %% The arguments wait on the stack while the library is looked for.
-asking({Name, Arity, Row}, Own, #names{atoms = Atoms, module = Module, library = Library, call = Call}) ->
+asking({Name, Arity, Number}, Own, Names) ->
+    #names{atoms = Atoms, module = Module, library = Library, call = Call} = Names,
     Places = lists:seq(0, Arity - 1),
     Back = [
         [move({?Y, Place}, {?X, Place}) || Place <- Places],
@@ -238,7 +243,7 @@ asking({Name, Arity, Row}, Own, #names{atoms = Atoms, module = Module, library =
         [instruction(?PUT_LIST, [{?X, Place}, List, List]) || Place <- lists:reverse(Places)],
         move(Found, {?X, 0}),
         move(List, {?X, 3}),
-        move({?I, Row}, {?X, 1}),
+        move({?I, Number}, {?X, 1}),
         move({?A, Name}, {?X, 2}),
         instruction(?CALL_EXT_ONLY, [{?U, 4}, {?U, Call}]),
         instruction(?LABEL, [{?U, Own}]),
@@ -246,7 +251,7 @@ asking({Name, Arity, Row}, Own, #names{atoms = Atoms, module = Module, library =
     ].
 
 %% Any call of erlang:load_nif/2; every other instruction as it is.
-redirected(Op, [{?U, 2}, {?U, Import} | Frame], #names{erlang_load_nif = Import} = Names, _Same) when
+redirected(Op, [{?U, 2}, {?U, Import} | Frame], #names{erlang_load_nif = Import} = Names, _) when
     Op =:= ?CALL_EXT; Op =:= ?CALL_EXT_LAST; Op =:= ?CALL_EXT_ONLY
 ->
     [
@@ -264,7 +269,7 @@ move(From, To) ->
 instruction(Op, Operands) ->
     [Op | [encoded(Operand) || Operand <- Operands]].
 
-%% ---- operands -------------------------------------------------------------------------------------------
+%% ---- operands -------------------------------------------------------------------------------
 
 operands(0, Code) ->
     {[], Code};
@@ -290,7 +295,8 @@ number(Tag, Size, Code) ->
     <<Number:Size/signed-unit:8, Rest/binary>> = Code,
     {{Tag, Number}, Rest}.
 
-%% A list; a register for floats; what to allocate; a literal; a register with what is known of its type.
+%% A list; a register for floats; what to allocate; a literal; a register with what is known of its
+%% type.
 extended(1, Code) -> many(1, Code);
 extended(3, Code) -> many(2, Code);
 extended(5, Code) -> skip(2, Code);

@@ -1,5 +1,5 @@
-%% Looks at NIF libraries without loading them into this VM: tame_host loads each in a process of its
-%% own, which it throws away, and prints the library's ErlNifEntry.
+%% Describes NIF libraries without loading them into this VM: tame_host loads each in a process of
+%% its own, which it throws away, and prints the library's ErlNifEntry.
 -module(tame_probe).
 
 -export([files/1]).
@@ -7,11 +7,13 @@
 
 -export_type([entry/0]).
 
-%% As tame_host --probe prints it (c_src/host/README.md): <<"file">>, and <<"module">>, <<"functions">> and
-%% more, or <<"error">> with <<"reason">> and <<"text">>.
+-import(tame_text, [text/2]).
+
+%% As tame_host --probe prints it (c_src/host/README.md): <<"file">>, and <<"module">>,
+%% <<"functions">> and more, or <<"error">> with <<"reason">> and <<"text">>.
 -type entry() :: #{binary() => tame_json:value()}.
 
-%% So many files are given to one tame_host: a command line has its bounds.
+%% How many files one tame_host is given: a command line has its bounds.
 -define(FILES, 200).
 
 %% One entry for each file, in that order.
@@ -36,14 +38,15 @@ run(Files) ->
         Port -> collect(Port, [], 0)
     catch
         error:enoent ->
-            {error, lists:flatten(io_lib:format("there is no ~ts: ~ts", [Program, tame_native:how_to_build()]))};
+            {error, text("there is no ~ts: ~ts", [Program, tame_native:how_to_build()])};
         error:Why ->
-            {error, lists:flatten(io_lib:format("~ts does not start: ~p", [Program, Why]))}
+            {error, text("~ts does not start: ~p", [Program, Why])}
     end.
 
-%% A host ends what does not return from its constructors after 10 s; one that says nothing for longer is stuck.
+%% tame_host ends a library whose constructors do not return within 10 s; if it prints nothing for
+%% longer, it is stuck.
 -define(PROBE_MS, 30000).
-%% It prints a line of some kilobytes for each library; what a library itself prints there is in them.
+%% It prints a line of some kilobytes for each library; a library may print there too.
 -define(PROBE_BYTES_MAX, 1 bsl 26).
 
 collect(Port, _Parts, Bytes) when Bytes > ?PROBE_BYTES_MAX ->
@@ -53,7 +56,8 @@ collect(Port, Parts, Bytes) ->
         {Port, {data, Part}} ->
             collect(Port, [Part | Parts], Bytes + byte_size(Part));
         {Port, {exit_status, 0}} ->
-            entries(binary:split(iolist_to_binary(lists:reverse(Parts)), <<"\n">>, [global, trim_all]), []);
+            Text = iolist_to_binary(lists:reverse(Parts)),
+            entries(binary:split(Text, <<"\n">>, [global, trim_all]), []);
         {Port, {exit_status, Status}} ->
             {error, text("tame_host --probe ended with status ~b", [Status])}
     after ?PROBE_MS ->
@@ -72,11 +76,8 @@ entries([Line | Lines], Entries) ->
         _ -> {error, "tame_host --probe printed a line that is no JSON: does the library print?"}
     end.
 
-text(Format, Args) ->
-    lists:flatten(io_lib:format(Format, Args)).
-
-%% The libraries that bind a module, of those that lie where its application keeps such: below priv/, or
-%% beside the beam file.
+%% The libraries that bind a module, among the files below its application's priv/ and beside its
+%% beam file.
 -spec find(module()) -> {ok, [entry()]} | {error, string()}.
 find(Module) ->
     case code:which(Module) of

@@ -1,18 +1,18 @@
-%% Turns a module whose functions are NIFs into one whose functions ask a host, without its source: the
-%% module is compiled anew from the debug_info in its beam file.
+%% Turns a module whose functions are NIFs into one whose functions ask a host, without its source:
+%% the module is compiled again from the debug_info in its beam file.
 %%
-%% Three things change. Each function that the NIF library names (the probe knows them; stub bodies lie)
-%% becomes a call of tame_isolated; its body stays, under another name, as what runs while no library is
-%% loaded. Each call of erlang:load_nif/2, wherever it stands, becomes one of tame_isolated:load_nif/3.
-%% The attribute -nifs goes, because nothing is bound in this VM any more.
+%% Three things change. Each function that the NIF library names becomes a call of tame_call; its
+%% body stays, under another name, and runs while no library is loaded. Each call of
+%% erlang:load_nif/2 becomes one of tame_call:load_nif/3. The attribute -nifs goes, because nothing
+%% is bound in this VM any more.
 -module(tame_recompile).
 
 -export([bind/3]).
 -export([forms/1]).
 -export([extended/4]).
 
-%% The module's beam, bound to a host. Functions are those of the library's own table, in its order. A release
-%% may be without the compiler, which is OTP's application of that name.
+%% The module's beam, bound to a host. Functions are those of the library's own table, in its order.
+%% A release may be without the compiler, which is OTP's application of that name.
 -spec bind(module(), [{atom(), arity()}], binary()) ->
     {ok, binary()} | {error, no_debug_info | no_compiler | {compile, term()}}.
 bind(Module, Functions, Beam) ->
@@ -39,7 +39,8 @@ changed(Beam, Change) ->
         {_, {ok, Forms, Options}} -> compile(Change(Forms), Options)
     end.
 
-%% A module's forms and compiler options, whatever language it was written in, as Erlang's abstract code.
+%% A module's forms, as Erlang's abstract code also where it was written in another language, and
+%% its compiler options.
 -spec forms(binary()) -> {ok, [erl_parse:abstract_form()], [term()]} | error.
 forms(Beam) ->
     case beam_lib:chunks(Beam, [debug_info, compile_info]) of
@@ -52,8 +53,8 @@ forms(Beam) ->
             error
     end.
 
-%% The forms are as the parser and all parse transforms left them: those must not run again. What was once
-%% an error or a warning has been seen by the module's own author.
+%% Parse transforms have been applied to these forms already and must not run again. Warnings are
+%% for the module's own author, who has seen them.
 compile(Forms, Options) ->
     Kept = [Option || Option <- Options, keep(Option)],
     case compile:forms(Forms, [binary, return_errors, nowarn, debug_info | Kept]) of
@@ -76,7 +77,6 @@ transform(Module, Functions, Forms) ->
 
 form(_Module, _Rows, {attribute, _, nifs, _}) ->
     [];
-%% A type error in a body that is never reached is of no interest, and a spec of the renamed function is missing.
 form(Module, Rows, {function, Anno, Name, Arity, Clauses}) ->
     case Rows of
         #{{Name, Arity} := Index} ->
@@ -92,18 +92,18 @@ form(_Module, _Rows, Form) ->
     [Form].
 
 %% Name(A1, ..., An) ->
-%%     case tame_isolated:library(Module) of
+%%     case tame_call:library(Module) of
 %%         none -> the body as it was;
-%%         Library -> tame_isolated:call(Library, Index, Name, [A1, ..., An])
+%%         Library -> tame_call:call(Library, Index, Name, [A1, ..., An])
 %%     end.
 asking(Module, Anno0, Name, Arity, Index) ->
     Anno = erl_anno:set_generated(true, Anno0),
     Args = [{var, Anno, list_to_atom("A" ++ integer_to_list(N))} || N <- lists:seq(1, Arity)],
     Library = {var, Anno, 'Library'},
-    Find = remote(Anno, tame_isolated, library, [{atom, Anno, Module}]),
+    Find = remote(Anno, tame_call, library, [{atom, Anno, Module}]),
     Own = {call, Anno, {atom, Anno, own_name(Name)}, Args},
     List = lists:foldr(fun(Arg, Tail) -> {cons, Anno, Arg, Tail} end, {nil, Anno}, Args),
-    Ask = remote(Anno, tame_isolated, call, [
+    Ask = remote(Anno, tame_call, call, [
         Library, {integer, Anno, Index}, {atom, Anno, Name}, List
     ]),
     Case =
@@ -124,7 +124,7 @@ own_name(Name) ->
 redirect(
     Module, {call, Anno, {remote, _, {atom, _, erlang}, {atom, _, load_nif}}, [Path, Info]}
 ) ->
-    remote(Anno, tame_isolated, load_nif, [
+    remote(Anno, tame_call, load_nif, [
         {atom, Anno, Module}, redirect(Module, Path), redirect(Module, Info)
     ]);
 redirect(Module, Tree) when is_tuple(Tree) ->

@@ -1,12 +1,12 @@
-%% What is isolated, and with what: one entry for each module, in a table that outlives every process but the top
-%% supervisor, which owns it. So whatever else dies, what takes its place finds here what there is to do.
+%% The isolated modules: one entry for each, in a table that outlives every process but the top
+%% supervisor, which owns it. So when a process dies, its replacement finds here what there is to
+%% do.
 %%
 %% phase: binding  the entry is made, the module's code may be bound already or not
 %%        bound    the module's code asks hosts
 %%        leaving  the module's own code is loaded again, and some process still runs the bound code
 %%
-%% load is what the module asked erlang:load_nif/2 for, from when a host has loaded it: then its functions belong to
-%% hosts for good. atoms counts the atoms that the library has made, in all its hosts.
+%% load_args is set when a host has loaded the library: from then on its functions belong to hosts.
 -module(tame_registry).
 
 -include("tame_registry.hrl").
@@ -16,7 +16,7 @@
 -export([find/1]).
 -export([all/0]).
 -export([set_phase/2]).
--export([set_load/2]).
+-export([set_load_args/2]).
 -export([count_atoms/2]).
 -export([delete/1]).
 
@@ -46,16 +46,16 @@ set_phase(Module, Phase) ->
     _ = ets:update_element(?MODULE, Module, {#entry.phase, Phase}),
     ok.
 
--spec set_load(module(), {file:filename_all(), term()}) -> ok.
-set_load(Module, Load) ->
-    _ = ets:update_element(?MODULE, Module, {#entry.load, Load}),
+-spec set_load_args(module(), {file:filename_all(), term()}) -> ok.
+set_load_args(Module, LoadArgs) ->
+    _ = ets:update_element(?MODULE, Module, {#entry.load_args, LoadArgs}),
     ok.
 
-%% Adds to the atoms that the library has made, and says how many that are now.
+%% Adds to the number of atoms that the library has made; the new number.
 -spec count_atoms(module(), non_neg_integer()) -> non_neg_integer().
 count_atoms(Module, More) ->
     try
-        ets:update_counter(?MODULE, Module, {#entry.atoms, More})
+        ets:update_counter(?MODULE, Module, {#entry.atom_count, More})
     catch
         %% It is not isolated any more.
         error:badarg -> More

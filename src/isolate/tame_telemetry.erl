@@ -1,8 +1,10 @@
-%% Events for who has the application telemetry; without it they are nothing, and tame does not depend on it.
+%% Emits telemetry events if the module telemetry is loaded; otherwise does nothing. Tame
+%% does not depend on it. Each event's metadata has the library's module as `library', and besides:
 %%
-%%     [tame, host, up]       #{start_ms}      #{library, os_pid}
-%%     [tame, host, down]     #{up_ms}         #{library, os_pid, why}      why: #{signal => sigsegv}, ...
-%%     [tame, pool, refused]  #{waiting}       #{library, reason}           a caller got busy or deadline
+%%     event                     measurements    metadata
+%%     [tame, host, up]          #{start_ms}     #{os_pid}
+%%     [tame, host, down]        #{up_ms}        #{os_pid, why}    why: #{signal => sigsegv}, ...
+%%     [tame, hosts, refused]    #{waiting}      #{reason}         busy, deadline or no_host
 -module(tame_telemetry).
 
 -export([execute/3]).

@@ -1,15 +1,16 @@
-%% Calls whose value comes by message, that can be cancelled and have a deadline. The doors are tame:async/2,3,
-%% tame:cancel/1 and tame:with/2, which say what each does.
+%% Calls whose value comes by message, that can be cancelled and have a deadline. What
+%% each does is said where users call it: tame:async/2,3, tame:cancel/1 and tame:with/2.
 %%
-%% Two processes per call and nothing else: a worker makes the call, and a guard, which spawns it, ends it
-%% when the caller dies, cancels, or the deadline passes. To end a call is to kill its worker: the
-%% job library then ends the job at its next step, wherever it runs.
+%% Two processes per call and nothing else: a worker makes the call, and a watcher, which spawns it,
+%% ends it when the caller dies, cancels, or the deadline passes. To end a call is to kill its
+%% worker: the job library then ends the job at its next step, wherever it runs.
 %%
-%% The answer goes to an alias of the caller that takes one message and no more. So whoever answers first
-%% (the worker; the guard, at the deadline or when the worker was killed) is the only one, and what
-%% comes after a cancel reaches nobody.
+%% The answer goes to an alias of the caller that takes one message and no more. So the first answer
+%% (the worker's; or the watcher's, at the deadline or when the worker was killed) is the only one,
+%% and an answer after a cancel is lost.
 %%
-%% With `progress' the answer passes through the guard, as all progress does, so that none comes after it.
+%% With `progress' the answer passes through the watcher, as all progress does, so that none comes
+%% after it.
 -module(tame_async).
 
 -export([start/3]).
@@ -17,7 +18,7 @@
 -export([call/2]).
 
 %% Internal.
--export([guard/2]).
+-export([watcher/2]).
 -export([work/3]).
 
 -export_type([options/0]).
@@ -32,7 +33,7 @@
 
 -type refusal() :: {'$tame', badarg, {pos_integer(), string()}} | {'$tame', error, term()}.
 
-%% What the guard of a call knows. `deadline' is monotonic time in ms.
+%% What the watcher of a call knows. `deadline' is monotonic time in ms.
 -type call() :: #{
     caller := pid(), alias := reference(), deadline := integer() | infinity, progress := boolean()
 }.
@@ -40,7 +41,7 @@
 -spec start(function(), [term()], options()) -> {ok, ref()} | refusal().
 start(Fun, Args, Options) when is_function(Fun, length(Args)) ->
     case refused(Options) of
-        [] -> start_guard(Fun, Args, Options);
+        [] -> start_watcher(Fun, Args, Options);
         [Sentence | _] -> badarg(3, Sentence)
     end;
 start(Fun, _, _) when is_function(Fun) ->
@@ -48,7 +49,7 @@ start(Fun, _, _) when is_function(Fun) ->
 start(_, _, _) ->
     badarg(1, "must be a fun").
 
-start_guard(Fun, Args, Options) ->
+start_watcher(Fun, Args, Options) ->
     Progress = maps:get(progress, Options, false),
     case Progress andalso not tame_job_rates:runs() of
         true ->
@@ -61,17 +62,17 @@ start_guard(Fun, Args, Options) ->
                 deadline => deadline(maps:get(deadline_ms, Options, infinity)),
                 progress => Progress
             },
-            {ok, {?MODULE, spawn(?MODULE, guard, [Call, {Fun, Args}]), Alias}}
+            {ok, {?MODULE, spawn(?MODULE, watcher, [Call, {Fun, Args}]), Alias}}
     end.
 
 -spec cancel(ref()) -> ok | refusal().
-cancel({?MODULE, Guard, Alias} = Ref) when is_pid(Guard), is_reference(Alias) ->
+cancel({?MODULE, Watcher, Alias} = Ref) when is_pid(Watcher), is_reference(Alias) ->
     _ = unalias(Alias),
     %% It does nothing but receive, and sends nothing once it has ended.
-    Monitor = monitor(process, Guard),
-    Guard ! {?MODULE, cancel},
+    Monitor = monitor(process, Watcher),
+    Watcher ! {?MODULE, cancel},
     receive
-        {'DOWN', Monitor, process, Guard, _} -> flush(Ref)
+        {'DOWN', Monitor, process, Watcher, _} -> flush(Ref)
     end;
 cancel(_) ->
     badarg(1, "must be what tame:async returned").
@@ -82,7 +83,8 @@ flush(Ref) ->
     after 0 -> ok
     end.
 
-%% Makes the call and waits for it. What the fun raises is raised here as well, with the fun's stack.
+%% Makes the call and waits for it. What the fun raises is raised here as well, with the fun's
+%% stack.
 -spec call(options(), fun(() -> Value)) -> {ok, Value} | refusal().
 call(#{progress := _}, _Fun) ->
     badarg(1, "progress: no such option here; there is deadline_ms");
@@ -129,22 +131,22 @@ expected(deadline_ms) -> "must be infinity or milliseconds from 0 to 4294967295"
 expected(progress) -> "must be true or false";
 expected(_) -> "no such option; there are deadline_ms and progress".
 
-%% Counted from the call on, not from when the worker or the guard gets to run.
+%% Counted from the call on, not from when the worker or the watcher gets to run.
 deadline(infinity) -> infinity;
 deadline(Ms) -> erlang:monotonic_time(millisecond) + Ms.
 
 left_ms(infinity) -> infinity;
 left_ms(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).
 
-%% ---- the guard ----------------------------------------------------------------------------------
+%% ---- the watcher ----------------------------------------------------------------------------
 
 %% Ends with the worker at the latest. A caller that is dead already is a 'DOWN' at once.
--spec guard(call(), {function(), [term()]}) -> term().
-guard(#{caller := Caller, progress := Progress} = Call, Work) ->
+-spec watcher(call(), {function(), [term()]}) -> term().
+watcher(#{caller := Caller, progress := Progress} = Call, Work) ->
     _ = monitor(process, Caller),
     %% Not linked: the fun may trap exits, and finds no process there that is not its own.
     {Worker, _} = spawn_monitor(?MODULE, work, [self(), Call, Work]),
-    _ = Progress andalso tame_job_rates:watch(Worker),
+    _ = Progress andalso tame_job_rates:subscribe(Worker),
     watch(Call, Worker).
 
 watch(#{caller := Caller, deadline := Deadline} = Call, Worker) ->
@@ -170,14 +172,14 @@ watch(#{caller := Caller, deadline := Deadline} = Call, Worker) ->
         exit(Worker, kill)
     end.
 
-answer(Guard, #{alias := Alias}, Answer) ->
-    Alias ! {{?MODULE, Guard, Alias}, Answer},
+answer(Watcher, #{alias := Alias}, Answer) ->
+    Alias ! {{?MODULE, Watcher, Alias}, Answer},
     ok.
 
-%% ---- the worker ---------------------------------------------------------------------------------
+%% ---- the worker -----------------------------------------------------------------------------
 
 -spec work(pid(), call(), {function(), [term()]}) -> term().
-work(Guard, #{progress := Progress} = Call, {Fun, Args}) ->
+work(Watcher, #{progress := Progress} = Call, {Fun, Args}) ->
     Answer =
         try
             {ok, apply(Fun, Args)}
@@ -187,6 +189,6 @@ work(Guard, #{progress := Progress} = Call, {Fun, Args}) ->
             throw:Value -> {error, {nocatch, Value}}
         end,
     case Progress of
-        true -> Guard ! {?MODULE, answer, Answer};
-        false -> answer(Guard, Call, Answer)
+        true -> Watcher ! {?MODULE, answer, Answer};
+        false -> answer(Watcher, Call, Answer)
     end.

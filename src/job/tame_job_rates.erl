@@ -1,17 +1,19 @@
-%% What job libraries tell of their jobs (c_include/tame/tell.h): how far one is, and how fast they are.
+%% What job libraries tell of their jobs (c_include/tame/tell.h): how far one is, and how fast they
+%% are.
 %%
 %% A library finds this process by its registered name and sends, each 100 ms at most,
 %%
 %%     {'$tame', progress, Caller, Done, Total}          of a call that takes longer than that
 %%     {'$tame', rate, {Module, Nif, Arity}, UnitsPerMs} of a row of its function table
 %%
-%% in the unit of the job. Rates are kept; progress goes to who watches the caller, or nowhere.
+%% in the unit of the job. Rates are kept; progress goes to the process that has subscribed to the
+%% caller, or nowhere.
 -module(tame_job_rates).
 -behaviour(gen_server).
 
 -export([start_link/0]).
 -export([runs/0]).
--export([watch/1]).
+-export([subscribe/1]).
 -export([calibration/0]).
 -export([rates/0]).
 
@@ -28,11 +30,13 @@
 %% Units per millisecond.
 -type rates() :: #{{module(), atom(), arity()} => float()}.
 
-%% The jobs that have run in this VM; what measures puts more beside them (the labs' mix tame.calibrate).
+%% The jobs that have run in this VM; what measures puts more beside them (the labs' mix
+%% tame.calibrate).
 -type calibration() :: #{jobs := #{{module(), atom(), arity()} => job()}}.
 
-%% Units per millisecond as measured last, and how many units fit into the default slice (100 us), into the budget of
-%% an inline call (1 ms), and into what `auto' still does on the caller's scheduler (100 ms).
+%% Units per millisecond as measured last, and how many units fit into the default slice (100 us),
+%% into the budget of an inline call (1 ms), and into what `auto' still does on the caller's
+%% scheduler (100 ms).
 -type job() :: #{
     units_per_ms := float(),
     slice_units := non_neg_integer(),
@@ -40,8 +44,8 @@
     yielding_units := non_neg_integer()
 }.
 
-%% watched: by the process that makes the call, who watches it.
--type state() :: #{rates := rates(), watched := #{pid() => pid()}}.
+%% subscribers: by the process that makes the call.
+-type state() :: #{rates := rates(), subscribers := #{pid() => pid()}}.
 
 -spec start_link() -> gen_server:start_ret().
 start_link() ->
@@ -52,11 +56,11 @@ start_link() ->
 runs() ->
     whereis(?MODULE) =/= undefined.
 
-%% From now on the calling process gets {tame_job_rates, progress, Done, Total} of jobs that `Caller' calls,
-%% until one of the two ends.
--spec watch(pid()) -> ok.
-watch(Caller) ->
-    gen_server:cast(?MODULE, {watch, self(), Caller}).
+%% From now on the calling process gets {tame_job_rates, progress, Done, Total} of jobs that
+%% `Caller' calls, until one of the two ends.
+-spec subscribe(pid()) -> ok.
+subscribe(Caller) ->
+    gen_server:cast(?MODULE, {subscribe, self(), Caller}).
 
 %% The rates told so far.
 -spec rates() -> rates().
@@ -78,26 +82,27 @@ job(UnitsPerMs) ->
 
 -spec init([]) -> {ok, state()}.
 init([]) ->
-    {ok, #{rates => #{}, watched => #{}}}.
+    {ok, #{rates => #{}, subscribers => #{}}}.
 
 -spec handle_call(rates, gen_server:from(), state()) -> {reply, rates(), state()}.
 handle_call(rates, _From, #{rates := Rates} = State) ->
     {reply, Rates, State}.
 
--spec handle_cast({watch, pid(), pid()}, state()) -> {noreply, state()}.
-handle_cast({watch, Watcher, Caller}, #{watched := Watched} = State) ->
-    %% A caller's watcher ends shortly after the caller (tame_async), or dies itself: the caller's end is enough.
+-spec handle_cast({subscribe, pid(), pid()}, state()) -> {noreply, state()}.
+handle_cast({subscribe, Subscriber, Caller}, #{subscribers := Subscribers} = State) ->
+    %% A subscriber ends shortly after the caller (tame_async), or dies itself: the caller's end is
+    %% enough.
     _ = monitor(process, Caller),
-    {noreply, State#{watched := Watched#{Caller => Watcher}}}.
+    {noreply, State#{subscribers := Subscribers#{Caller => Subscriber}}}.
 
 -spec handle_info(term(), state()) -> {noreply, state()}.
-handle_info({'$tame', progress, Caller, Done, Total}, #{watched := Watched} = State) ->
-    _ = case Watched of
-        #{Caller := Watcher} -> Watcher ! {?MODULE, progress, Done, Total};
+handle_info({'$tame', progress, Caller, Done, Total}, #{subscribers := Subscribers} = State) ->
+    _ = case Subscribers of
+        #{Caller := Subscriber} -> Subscriber ! {?MODULE, progress, Done, Total};
         #{} -> ok
     end,
     {noreply, State};
 handle_info({'$tame', rate, Row, UnitsPerMs}, #{rates := Rates} = State) ->
     {noreply, State#{rates := Rates#{Row => UnitsPerMs}}};
-handle_info({'DOWN', _, process, Caller, _}, #{watched := Watched} = State) ->
-    {noreply, State#{watched := maps:remove(Caller, Watched)}}.
+handle_info({'DOWN', _, process, Caller, _}, #{subscribers := Subscribers} = State) ->
+    {noreply, State#{subscribers := maps:remove(Caller, Subscribers)}}.

@@ -4,12 +4,17 @@
 %%     {value, Term} = tame_ring:call(Ring, Function, [Arg], infinity),
 %%     ok = tame_ring:close(Ring, {signal, sigkill})      %% the host is dead: callers get host_down
 %%
-%% A ring is one host's, and belongs to the process that opened it. It is closed by close/2, when that process
-%% dies, or when nobody holds it any more; the next host has a ring of its own. What happens in the memory:
-%% c_src/ring/ring.h.
+%% A ring is one host's, and belongs to the process that opened it. It is closed by close/2, when
+%% that process dies, or when no process has a reference to it any more; the next host has a ring of
+%% its own. What happens in the memory: c_src/ring/ring.h.
 %%
-%% A reply is made by the process that called, on its scheduler: small ones at once, large ones in slices, and
-%% those with many keys in maps on a dirty scheduler. No thread of the ring's own makes a term.
+%% A native resource of the host is a reference in the VM, its proxy. The VM makes proxies and lends
+%% them to the host before it needs them: these are leases. The host uses a lease when it sends the
+%% first term with that reference.
+%%
+%% A reply is made by the process that called, on its scheduler: small ones at once, large ones in
+%% slices, and those with many keys in maps on a dirty scheduler. No thread of the ring's own makes
+%% a term.
 -module(tame_ring).
 
 -export([open/3]).
@@ -32,14 +37,14 @@
 -type ring() :: tame_ring_nif:ring().
 
 -type options() :: #{
-    %% Callers that may stand in line for a slot; one more gets {error, busy}. Default 1024.
+    %% Callers that may wait for a slot; one more gets {error, busy}. Default 1024.
     max_waiting => non_neg_integer(),
     %% How long a caller spins for its reply before it waits in receive. Default 20.
     spin_us => 0..1000,
     %% The most that a host may ask for, all in all. Default 4 GiB.
     max_bytes => pos_integer(),
-    %% The memory that a reply may take in its caller, binaries included; an upper bound of it is found before
-    %% the reply is made. Its bytes are held beside it until then. Default 1 GiB.
+    %% The memory that a reply may take in its caller, binaries included; an upper bound of it is
+    %% found before the reply is made. Its bytes are held beside it until then. Default 1 GiB.
     max_reply_bytes => pos_integer()
 }.
 
@@ -48,26 +53,29 @@
     | {raise, term()}
     | badarg
     | {error,
-        %% The line is full, or the area for large arguments is.
+        %% As many callers wait as may, or the area for large arguments is.
         busy
         %% The arguments are larger than the request area, or the reply than the reply area.
         | too_large
         %% The reply would take more than max_reply_bytes: at least this number of bytes.
         | {reply_too_large, Bytes :: pos_integer()}
         | deadline
-        %% The ring was closed before the host could have heard of this call: it may be made again, elsewhere.
+        %% The ring was closed before the host could have heard of this call: it may be made again,
+        %% elsewhere.
         | closed
-        %% The ring was closed while the host had the call. Reason: close/2's; owner_down; upgraded, when the
-        %% library was replaced by one of another layout; `closed` when the ring was collected.
+        %% The ring was closed while the host had the call. Reason: close/2's; owner_down; upgraded,
+        %% when the library was replaced by one of another layout; `closed` when the ring was
+        %% collected.
         | {host_down, Reason :: term()}
         %% The host wrote what no host may write: end it.
         | {bad_reply, What :: atom()}}.
 
-%% Opens the ring that OS process OsPid has open as file descriptor Fd. The calling process is its owner from now
-%% on: when it dies, the ring is closed with the reason owner_down.
+%% Opens the ring that OS process OsPid has open as file descriptor Fd. The calling process is its
+%% owner from now on: when it dies, the ring is closed with the reason owner_down.
 %%
-%% Reasons: no_such_ring (no such process or descriptor, or not ours to open), not_a_ring, not_sealed,
-%% other_version, bad_geometry, bad_bell, unknown_bell, too_large (see max_bytes), enomem, system_limit.
+%% Reasons: no_such_ring (no such process or descriptor, or not ours to open), not_a_ring,
+%% not_sealed, other_version, bad_geometry, bad_bell, unknown_bell, too_large (see max_bytes),
+%% enomem, system_limit.
 -spec open(pos_integer(), non_neg_integer(), options()) ->
     {ok, ring()} | {error, atom() | {bad_option, term(), term()}}.
 open(OsPid, Fd, Options) when is_integer(OsPid), is_integer(Fd), is_map(Options) ->
@@ -103,16 +111,16 @@ call(Ring, Function, Args, Timeout) ->
         encode ->
             %% The binary is in memory outside the heap, and term_to_binary/1 yields by itself.
             Reply = tame_ring_nif:call_encoded(Ring, Function, term_to_binary(Args)),
-            keep(Args, reply(Ring, Reply, Timeout));
+            keep_alive(Args, reply(Ring, Reply, Timeout));
         Reply ->
-            keep(Args, reply(Ring, Reply, Timeout))
+            keep_alive(Args, reply(Ring, Reply, Timeout))
     end.
 
 reply(Ring, {wait, Token}, Timeout) -> wait(Ring, Token, Timeout);
 reply(Ring, Reply, _Timeout) -> made(Ring, Reply).
 
-%% The reference is made, given away and received in one function, so that receive does not look at messages
-%% that are older (test: the compiler says so).
+%% The reference is made, given away and received in one function, so that receive does not look at
+%% messages that are older (test: the compiler says so).
 wait(Ring, Token, Timeout) ->
     Ref = make_ref(),
     case tame_ring_nif:wait(Ring, Token, Ref) of
@@ -154,9 +162,9 @@ decode(Ring, Kind, Bytes) ->
         error:badarg -> tame_ring_nif:bad_reply(Ring)
     end.
 
-%% Keeps the arguments alive until the reply is here: a proxy among them that nobody else holds would
-%% else be collected while the host may be about to return it.
-keep(Args, Reply) when is_list(Args) ->
+%% Keeps the arguments alive until the reply is here: a proxy among them that no other term names
+%% would otherwise be collected while the host may be about to return it.
+keep_alive(Args, Reply) when is_list(Args) ->
     Reply.
 
 %% The host is dead, or is to be treated so. Everybody who waits gets {error, {host_down, Reason}},
@@ -165,52 +173,56 @@ keep(Args, Reply) when is_list(Args) ->
 close(Ring, Reason) ->
     tame_ring_nif:close(Ring, Reason).
 
-%% The place in the tuple of the ring that has the fewest calls under way; of several, the first from the
-%% caller's scheduler's on. A closed ring only where all are.
+%% The place in the tuple of the ring that has the fewest calls under way; of several, the first
+%% from the caller's scheduler's on. A closed ring only where all are.
 -spec choose(Rings :: tuple()) -> pos_integer().
 choose(Rings) ->
     tame_ring_nif:choose(Rings, erlang:system_info(scheduler_id) - 1).
 
-%% The place in the tuple of the ring that a proxy belongs to. gone: it is a proxy of none of them, so its host is
-%% dead. none: it is no proxy.
+%% The place in the tuple of the ring that a proxy belongs to. gone: it is a proxy of none of them,
+%% so its host is dead. none: it is no proxy.
 -spec home(Rings :: tuple(), reference()) -> pos_integer() | gone | none.
 home(Rings, Ref) ->
     tame_ring_nif:home(Rings, Ref).
 
-%% Whether the host lives: how many replies it has given so far, how many slots are in use, and for how many
-%% milliseconds the oldest call that is not answered has been with it.
+%% Whether the host lives: how many replies it has given so far, how many slots are in use, and for
+%% how many milliseconds the oldest call that is not answered has been with it.
 -spec pulse(ring()) ->
     {Answered :: non_neg_integer(), InUse :: non_neg_integer(), OldestMs :: non_neg_integer()}.
 pulse(Ring) ->
     tame_ring_nif:pulse(Ring).
 
 %% Count proxies, at most 1024, to be lent to the host: send it the list. The VM holds each of them
-%% until the host says, behind a reply that carries its reference, that it has used it. When such a proxy is
-%% collected, the host is told by the ring.
+%% until the host says, behind a reply that carries its reference, that it has used it. When such a
+%% proxy is collected, the host is told by the ring.
 -spec leases(ring(), 0..1024) -> [{Id :: pos_integer(), reference()}].
 leases(Ring, Count) ->
     tame_ring_nif:leases(Ring, Count).
 
-%% For references that came another way (the control port): drops the VM's hold on these leases. Call
-%% it when the term that carries them has been decoded and is held.
+%% For references that came another way (the control port): drops the VM's hold on these leases.
+%% Call it when the term that carries them has been decoded and is held.
 -spec used(ring(), [non_neg_integer()]) -> ok.
 used(Ring, Ids) ->
     tame_ring_nif:used(Ring, Ids).
 
-%% The leases behind these references that are still alive, by id; the VM holds each once more, until the
-%% host lists it behind a reply or used/2 is called. For what a host is about to send again.
+%% The leases behind these references that are still alive, by id; the VM holds each once more,
+%% until the host lists it behind a reply or used/2 is called. For what a host is about to send
+%% again.
 -spec hold(ring(), [reference()]) -> [pos_integer()].
 hold(Ring, Refs) ->
     tame_ring_nif:hold(Ring, Refs).
 
-%% How many calls are not answered though nobody has waited for them for this many ms: those that a worker of the
-%% host is at, and the others, which count only while no worker is at any call. Which are which is the host's word.
--spec abandoned(ring(), non_neg_integer()) -> {Taken :: non_neg_integer(), Untouched :: non_neg_integer()}.
+%% How many calls are not answered though their callers gave them up this many ms ago: those that a
+%% worker of the host is at, and the others, which count only while no worker is at any call. Which
+%% are which is the host's word.
+-spec abandoned(ring(), non_neg_integer()) ->
+    {Taken :: non_neg_integer(), Untouched :: non_neg_integer()}.
 abandoned(Ring, Ms) ->
     tame_ring_nif:abandoned(Ring, Ms).
 
-%% How many bytes of memory a term in external format takes at most, without making it. {error, What}: it is no
-%% term, not a whole one, compressed, or one that no VM may decode (c_src/ring/etf_scan.h).
+%% How many bytes of memory a term in external format takes at most, without making it. {error,
+%% What}: it is no term, not a whole one, compressed, or one that no VM may decode
+%% (c_src/ring/etf_scan.h).
 -spec scan(binary()) -> {ok, Memory :: non_neg_integer()} | {error, atom()}.
 scan(Bytes) ->
     case tame_ring_nif:scan(Bytes) of
@@ -218,9 +230,9 @@ scan(Bytes) ->
         What -> {error, What}
     end.
 
-%% Counters: calls, spins, spins_paid, polls_paid (after spinning, in turns with other processes), waits (calls
-%% that waited in receive), lined (that stood in line), busy,
-%% bad_replies; and what is now: slots_in_use, in_line, region_bytes (of requests), leases_unused, resources
+%% Counters: calls, spins, spins_paid, polls_paid (after spinning, in turns with other processes),
+%% waits (calls that waited in receive), lined (calls that waited for a slot), busy, bad_replies;
+%% and what is now: slots_in_use, in_line, region_bytes (of requests), leases_unused, resources
 %% (proxies that the host has used and the VM has not collected yet); and the geometry.
 -spec info(ring()) -> #{atom() => non_neg_integer()}.
 info(Ring) ->

@@ -1,31 +1,7 @@
 %% Binds the VM's side of the ring (c_src/ring/tame_ring_nif.c); nothing else. See tame_ring.
 -module(tame_ring_nif).
 
--export([open/6]).
--export([call/3]).
--export([call_encoded/3]).
--export([wait/3]).
--export([take/2]).
--export([made/1]).
--export([bad_reply/1]).
--export([cancel/2]).
--export([close/2]).
--export([choose/2]).
--export([home/2]).
--export([pulse/1]).
--export([leases/2]).
--export([used/2]).
--export([hold/2]).
--export([abandoned/2]).
--export([info/1]).
--export([encode/1]).
--export([scan/1]).
-
--export_type([ring/0]).
--export_type([token/0]).
--export_type([decode/0]).
-
--nifs([
+-define(NIFS, [
     open/6,
     call/3,
     call_encoded/3,
@@ -47,6 +23,13 @@
     scan/1
 ]).
 
+-export(?NIFS).
+-nifs(?NIFS).
+
+-export_type([ring/0]).
+-export_type([token/0]).
+-export_type([decode/0]).
+
 -on_load(load/0).
 
 -type ring() :: reference().
@@ -54,22 +37,25 @@
 %% A call that is under way.
 -type token() :: non_neg_integer().
 
-%% The reply is Kind and the term that these bytes are. When it is made, or cannot be, made/1 is to be called
-%% with the reading, if there is one: the reply brings proxies.
+%% The reply is Kind and the term that these bytes are. When it is made, or cannot be, made/1 is to
+%% be called with the reading, if there is one: the reply brings proxies.
 -type decode() ::
     {decode, value | raise, binary()} | {decode, value | raise, binary(), Reading :: reference()}.
 
 load() ->
     erlang:load_nif(filename:rootname(tame_native:path("tame_ring_nif.so")), 0).
 
-%% Maps the ring that OS process OsPid has open as file descriptor Fd, and starts its reader thread. The
-%% calling process becomes the owner.
--spec open(integer(), integer(), non_neg_integer(), non_neg_integer(), non_neg_integer(), non_neg_integer()) ->
-    {ok, ring()} | {error, atom()}.
+%% Maps the ring that OS process OsPid has open as file descriptor Fd, and starts its reader thread.
+%% The calling process becomes the owner.
+-spec open(integer(), integer(), Count, Count, Count, Count) ->
+    {ok, ring()} | {error, atom()}
+when
+    Count :: non_neg_integer().
 open(_OsPid, _Fd, _MaxWaiting, _SpinNs, _MaxBytes, _MaxReplyBytes) ->
     erlang:nif_error(nif_not_loaded).
 
-%% encode: these arguments are for term_to_binary/1 and call_encoded/3. {wait, Token}: wait/3 is to be called.
+%% encode: these arguments are for term_to_binary/1 and call_encoded/3. {wait, Token}: wait/3 is to
+%% be called.
 -spec call(ring(), non_neg_integer(), list()) ->
     tame_ring:reply() | decode() | {wait, token()} | encode.
 call(_Ring, _Function, _Args) ->
@@ -100,7 +86,7 @@ made(_Reading) ->
 bad_reply(_Ring) ->
     erlang:nif_error(nif_not_loaded).
 
-%% ok: nobody waits any more. wait: the message is on its way.
+%% ok: the call is given up. wait: the message is on its way.
 -spec cancel(ring(), token()) -> ok | wait.
 cancel(_Ring, _Token) ->
     erlang:nif_error(nif_not_loaded).
@@ -147,8 +133,8 @@ info(_Ring) ->
 encode(_Term) ->
     erlang:nif_error(nif_not_loaded).
 
-%% What the scan of a reply finds in external format, for its tests: the memory that the term takes at most,
-%% the pairs of all maps, the bytes of all keys; or what is wrong.
+%% What the scan of a reply finds in external format, for its tests: the memory that the term takes
+%% at most, the pairs of all maps, the bytes of all keys; or what is wrong.
 -spec scan(binary()) -> {non_neg_integer(), non_neg_integer(), non_neg_integer()} | atom().
 scan(_Bytes) ->
     erlang:nif_error(nif_not_loaded).

@@ -1,4 +1,5 @@
-/* The job of c_src/natives/exor/exor.h without a VM: cut at every step size, all cuts agree. */
+/* The job of labs/c_src/natives/exor/exor.h without a VM: cut at every step size, all cuts agree.
+ */
 #include "../../test/c/check.h"
 #include <stdlib.h>
 #include "exor.h"

@@ -1,4 +1,4 @@
-/* Frames and their echo (c_src/peers/frame.h, stream.h) and lines (line.h), without a VM. */
+/* Frames and their echo (c_src/programs/frame.h, stream.h) and lines (line.h), without a VM. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The core of c_src/natives/spin/spin.h: cut at every step size, and the rate it measures. */
+/* The core of labs/c_src/natives/spin/spin.h: cut at every step size, and the rate it measures. */
 #include "../../test/c/check.h"
 #include "spin.h"
 

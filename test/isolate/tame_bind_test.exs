@@ -12,10 +12,10 @@ defmodule Tame.BindTest do
       functions = [{:picky, 1} | for(arity <- Enum.reverse(@arities), do: {:nif, arity})]
       {:ok, bound} = :tame_bind.bind(unquote(how), module, functions, beam)
       {:module, ^module} = :code.load_binary(module, ~c"nowhere", bound)
-      :ok = :tame_isolated.add(module)
+      :ok = :tame_library.add(module)
 
       on_exit(fn ->
-        :ok = :tame_isolated.remove(module)
+        :ok = :tame_library.remove(module)
         true = :code.delete(module) && true
       end)
 
@@ -31,7 +31,7 @@ defmodule Tame.BindTest do
       assert {:error, {:load, _}} = module.load_and_go_on(~c"/no/such", 0)
 
       # Without a row it is not isolated any more, and never runs anything but an exception.
-      :ok = :tame_isolated.remove(module)
+      :ok = :tame_library.remove(module)
       assert {:error, {:load, text}} = module.load(~c"/no/such", 0)
       assert to_string(text) =~ "not isolated"
       raised = catch_error(module.nif())

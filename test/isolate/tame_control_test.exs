@@ -55,7 +55,7 @@ defmodule Tame.ControlTest do
     kinds = accepted |> Enum.map(&elem(&1, 0)) |> Enum.uniq() |> Enum.sort()
 
     assert kinds --
-             [:ended, :hello, :loaded, :log, :pong, :query, :refused, :ring, :ring_refused, :send] ==
+             [:ended, :hello, :loaded, :pong, :query, :refused, :ring, :ring_refused, :send] ==
              []
 
     assert length(accepted) <= 25 and length(refused) > 100

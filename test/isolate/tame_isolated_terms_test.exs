@@ -44,8 +44,7 @@ defmodule Tame.IsolatedTermsTest do
 
   defp start(options) do
     Process.flag(:trap_exit, true)
-    paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
-    {:ok, peer, _} = :peer.start_link(%{connection: :standard_io, args: paths})
+    peer = Tame.Test.PeerVm.start_link()
     {peer, call(peer, :start, [options])}
   end
 

@@ -6,9 +6,7 @@ defmodule Tame.IsolationNameTest do
   alias Tame.IsolationScenarios
 
   setup do
-    paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
-    {:ok, peer, _} = :peer.start_link(%{connection: :standard_io, args: paths})
-    %{peer: peer}
+    %{peer: Tame.Test.PeerVm.start_link()}
   end
 
   test "a node that has a name already", %{peer: peer} do

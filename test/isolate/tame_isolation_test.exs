@@ -7,9 +7,7 @@ defmodule Tame.IsolationTest do
   @calls 500
 
   setup do
-    paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
-    {:ok, peer, _} = :peer.start_link(%{connection: :standard_io, args: paths})
-    %{peer: peer}
+    %{peer: Tame.Test.PeerVm.start_link()}
   end
 
   describe "as in the VM:" do
@@ -80,8 +78,8 @@ defmodule Tame.IsolationTest do
     end
   end
 
-  describe "the pool" do
-    test "starts hosts while callers stand in line, and stops those that are idle", %{peer: peer} do
+  describe "the hosts of a library" do
+    test "are more while callers wait, and fewer when they are idle", %{peer: peer} do
       options = %{hosts: {1, 3}, workers: 1, slots: 2, idle_ms: 300}
       {ends, most} = scenario(peer, :crowd, [12, 100, options])
       assert ends == %{ok: 12}
@@ -89,7 +87,7 @@ defmodule Tame.IsolationTest do
       assert scenario(peer, :idle, [2000]) == 1
     end
 
-    test "refuses callers beyond the line at once", %{peer: peer} do
+    test "refuse callers beyond max_waiting at once", %{peer: peer} do
       {ends, 1} = scenario(peer, :crowd, [20, 1000, %{workers: 1, slots: 1, max_waiting: 4}])
       assert ends[{:tame, :busy}] == 15
       assert ends[:ok] == 5

@@ -8,9 +8,7 @@ defmodule Tame.ProcessesTest do
   @moduletag timeout: 180_000
 
   setup do
-    paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
-    {:ok, peer, _} = :peer.start_link(%{connection: :standard_io, args: paths})
-    %{peer: peer}
+    %{peer: Tame.Test.PeerVm.start_link()}
   end
 
   defp scenario(peer, name, args \\ []),

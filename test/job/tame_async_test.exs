@@ -208,8 +208,7 @@ defmodule Tame.AsyncTest do
 
   @tag timeout: 120_000
   test "no order of cancel, finish, deadline and death leaves a process or a message" do
-    paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
-    {:ok, peer, _} = :peer.start_link(%{connection: :standard_io, args: paths})
+    peer = Tame.Test.PeerVm.start_link()
     seed = :rand.uniform(1_000_000)
     args = [10_000, seed]
 

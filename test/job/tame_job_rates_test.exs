@@ -4,7 +4,7 @@ defmodule Tame.JobRatesTest do
 
   test "progress reaches who watches the caller, and nobody else" do
     caller = spawn(fn -> Process.sleep(:infinity) end)
-    :ok = :tame_job_rates.watch(caller)
+    :ok = :tame_job_rates.subscribe(caller)
     send(:tame_job_rates, {:"$tame", :progress, self(), 1, 10})
     send(:tame_job_rates, {:"$tame", :progress, caller, 2, 10})
     assert_receive {:tame_job_rates, :progress, 2, 10}
@@ -12,13 +12,13 @@ defmodule Tame.JobRatesTest do
     Process.exit(caller, :kill)
   end
 
-  test "a caller that has ended is not watched any more" do
+  test "the subscription to a caller ends with the caller" do
     {caller, monitor} = spawn_monitor(fn -> receive(do: (:go -> :ok)) end)
-    :ok = :tame_job_rates.watch(caller)
-    assert is_map_key(watched(), caller)
+    :ok = :tame_job_rates.subscribe(caller)
+    assert is_map_key(subscribers(), caller)
     send(caller, :go)
     assert_receive {:DOWN, ^monitor, _, _, _}
-    assert Tame.Await.until(fn -> not is_map_key(watched(), caller) end)
+    assert Tame.Await.until(fn -> not is_map_key(subscribers(), caller) end)
   end
 
   test "the last rate of a row counts" do
@@ -38,7 +38,7 @@ defmodule Tame.JobRatesTest do
 
   test "the labs add what this machine's placements cost" do
     row = ran()
-    calibration = :tame_calibration.measure()
+    calibration = Tame.Calibrate.calibration()
     assert %{hop: hop, dirty_hop: dirty, pool: pool, thread: thread} = calibration.costs_ns
     assert hop > 0 and dirty > 0 and pool > 0
     assert thread > hop
@@ -75,5 +75,5 @@ defmodule Tame.JobRatesTest do
     end
   end
 
-  defp watched, do: :sys.get_state(:tame_job_rates).watched
+  defp subscribers, do: :sys.get_state(:tame_job_rates).subscribers
 end

@@ -21,12 +21,8 @@ defmodule Tame.JobResultsTest do
   end
 
   setup %{library: library} do
-    paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
     env = [{~c"TAME_PROBE_LIBRARY", to_charlist(library)}]
-    # Not linked: a VM that ends is what is tested.
-    {:ok, peer, _} = :peer.start(%{connection: :standard_io, args: paths, env: env})
-    on_exit(fn -> if Process.alive?(peer), do: :peer.stop(peer) end)
-    %{peer: peer}
+    %{peer: Tame.Test.PeerVm.start(%{env: env})}
   end
 
   for {placement, us} <- @runs do

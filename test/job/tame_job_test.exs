@@ -205,7 +205,7 @@ defmodule Tame.JobTest do
 
   test "an emulator that halts under its jobs ends as it was told to", context do
     for placement <- @placements do
-      {:ok, peer} = unlinked_peer(context)
+      peer = start_peer(context)
       monitor = Process.monitor(peer)
       catch_exit(:peer.call(peer, JobScenarios, :halt, [placement, context.path], 60_000))
       assert_receive {:DOWN, ^monitor, :process, ^peer, reason}, 60_000
@@ -229,23 +229,14 @@ defmodule Tame.JobTest do
     for ratio <- ratios, do: assert(ratio > 0.8)
   end
 
-  defp start_peer(context, args \\ []) do
-    {:ok, peer} = unlinked_peer(context, args)
-    on_exit(fn -> if Process.alive?(peer), do: :peer.stop(peer) end)
-    peer
-  end
-
   # Not linked: the emulator may end before us.
-  defp unlinked_peer(%{path: path, library: library}, args \\ []) do
-    paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
-
+  defp start_peer(%{path: path, library: library}, args \\ []) do
     env = [
       {~c"TAME_PROBE_LIBRARY", to_charlist(library)},
       {~c"TAME_PROBE_COUNTERS", to_charlist(path)}
     ]
 
-    {:ok, peer, _} = :peer.start(%{connection: :standard_io, args: args ++ paths, env: env})
-    {:ok, peer}
+    Tame.Test.PeerVm.start(%{args: args, env: env})
   end
 
   defp run(peer, scenario, args), do: :peer.call(peer, JobScenarios, scenario, args, 150_000)

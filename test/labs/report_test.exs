@@ -4,7 +4,7 @@ defmodule Tame.ReportTest do
   alias Tame.Report
   alias Tame.Report.{Figure, Section, Table}
 
-  doctest Tame.Report.Number
+  doctest Tame.Number
 
   @assets %{css: "p { margin: 0 }", js: "let drawn = 1;"}
   @hostile ~s|</script><img src=x onerror="alert('1')"> & <!-- |

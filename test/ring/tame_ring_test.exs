@@ -2,7 +2,7 @@ defmodule Tame.RingTest do
   use ExUnit.Case, async: true
 
   alias Tame.{Await, Property}
-  alias Tame.Test.{CLibrary, OsProcess, RingHost}
+  alias Tame.Test.{CLibrary, OsProcess, PeerVm, RingHost}
 
   import Bitwise
   import :proper_types, only: [any: 0]
@@ -103,7 +103,7 @@ defmodule Tame.RingTest do
     assert waits > 0
   end
 
-  test "a full ring lets wait in line, first come first served, and says busy beyond" do
+  test "callers of a full ring wait for a slot in their order, and beyond max_waiting get busy" do
     host = RingHost.start_ring(~w(slots=1), %{max_waiting: 3})
     parent = self()
 
@@ -119,7 +119,7 @@ defmodule Tame.RingTest do
             send(parent, {self(), reply, now()})
           end)
 
-        # In its place before the next one comes: in the slot, in line, or refused.
+        # Each has its place before the next one comes: has the slot, waits for it, or is refused.
         assert Await.until(fn ->
                  info = :tame_ring.info(host.ring)
                  info.slots_in_use + info.in_line + info.busy == number
@@ -137,7 +137,7 @@ defmodule Tame.RingTest do
 
   describe "the library" do
     test "may be replaced and unloaded under calls" do
-      peer = start_peer()
+      peer = PeerVm.start()
 
       {rounds, threads_gone} = :peer.call(peer, Tame.RingScenarios, :upgrade, [4], 100_000)
 
@@ -160,7 +160,7 @@ defmodule Tame.RingTest do
       options = ["-std=gnu11", "-D_GNU_SOURCE", "-DABI_LAYOUT=99", "-I#{sources}"]
       assert {_, 0} = CLibrary.compile(folder, file, options ++ nifs)
 
-      peer = start_peer()
+      peer = PeerVm.start()
 
       {in_flight, in_line, rest} =
         :peer.call(peer, Tame.RingScenarios, :other_layout, [~c"#{folder}"], 60_000)
@@ -173,17 +173,10 @@ defmodule Tame.RingTest do
     end
 
     test "does not keep an emulator from halting, nor crash it" do
-      peer = start_peer()
+      peer = PeerVm.start()
       monitor = Process.monitor(peer)
       catch_exit(:peer.call(peer, Tame.RingScenarios, :halt, [], 60_000))
       assert_receive {:DOWN, ^monitor, :process, ^peer, :normal}, 60_000
-    end
-
-    defp start_peer do
-      paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
-      {:ok, peer, _} = :peer.start(%{connection: :standard_io, args: paths})
-      on_exit(fn -> if Process.alive?(peer), do: :peer.stop(peer) end)
-      peer
     end
   end
 
@@ -197,7 +190,7 @@ defmodule Tame.RingTest do
       refute_received _
     end
 
-    test "of a call in line takes it out of the line" do
+    test "of a call that waits for a slot ends its waiting" do
       host = RingHost.start_ring(~w(slots=1))
       task = Task.async(fn -> RingHost.call(host, :until_cancelled, [], 500) end)
       assert Await.until(fn -> :tame_ring.info(host.ring).slots_in_use == 1 end)
@@ -217,7 +210,7 @@ defmodule Tame.RingTest do
     end
   end
 
-  test "killed callers leave nothing behind: in a slot, in line, at any moment" do
+  test "killed callers leave nothing behind: with a slot, waiting for one, at any moment" do
     host = RingHost.start_ring(~w(slots=4 workers=2))
 
     for round <- 1..200 do

@@ -54,13 +54,13 @@ defmodule Tame.ContentionFixture do
   @doc "A sample as `Tame.Contention.Figures.samples/4` makes it."
   @spec sample(number(), number(), boolean()) :: map()
   def sample(since_ms, at_ms, gap?) do
-    utilization = %{normal: [1.0, 0.9], dirty_cpu: [0.1, 0.0], dirty_io: [0.0]}
+    utilisation = %{normal: [1.0, 0.9], dirty_cpu: [0.1, 0.0], dirty_io: [0.0]}
 
     %{
       since_ms: since_ms,
       at_ms: at_ms,
       gap: gap?,
-      utilization: if(gap?, do: nil, else: utilization),
+      utilisation: if(gap?, do: nil, else: utilisation),
       run_queues: [90, 10],
       dirty_cpu_queue: 0,
       dirty_io_queue: 0,
@@ -109,9 +109,9 @@ defmodule Tame.ContentionFixture do
       dirty_io_wait_max_us: 3500.0,
       gc_wait_max_us: 28_000.0,
       gc_own_us: 25_000.0,
-      normal_utilization: 0.99,
-      dirty_cpu_utilization: 0.05,
-      dirty_io_utilization: 0.0,
+      normal_utilisation: 0.99,
+      dirty_cpu_utilisation: 0.05,
+      dirty_io_utilisation: 0.0,
       busy_cores: 0.008,
       longest_slice_us: 138.0,
       p999_slice_us: 138.0,

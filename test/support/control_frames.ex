@@ -26,7 +26,6 @@ defmodule Tame.Test.ControlFrames do
       {:refused, :load_returned, %{value: -3}, "load returned -3"},
       {:send, self(), {:ok, make_ref()}, []},
       {:send, self(), "text", [1, 2, 3]},
-      {:log, "one line of text"},
       {:pong, 7},
       {:ended, 11, 0x7F00_DEAD_BEEF, "decode", 2, "#0 decode (jiffy.so+0x1234)\n", "last words"}
       | for(what <- queries(), do: {:query, 12, what})
@@ -124,8 +123,19 @@ defmodule Tame.Test.ControlFrames do
         leases <- [:none, [1 | 2], [-1], [:one], [2 ** 70], Enum.to_list(1..100_000), [0, 0, 0]],
         do: {:send, self(), :message, leases}
       ) ++
-      [{:send, self(), :x}, {:send, self()}, {:log, :text}, {:log, [1 | 2]}, {:log, <<255>>}] ++
-      [{:log, String.duplicate("x", 5_000_000)}, {:log, <<1::1>>}, {:log}, {:log, "a", "b"}] ++
+      [
+        {:send, self(), :x},
+        {:send, self()},
+        {:ring_refused, :text},
+        {:ring_refused, [1 | 2]},
+        {:ring_refused, <<255>>}
+      ] ++
+      [
+        {:ring_refused, String.duplicate("x", 5_000_000)},
+        {:ring_refused, <<1::1>>},
+        {:ring_refused},
+        {:ring_refused, "a", "b"}
+      ] ++
       for(number <- [-1, 0, 2 ** 70, :one, "1", 1.0], do: {:pong, number}) ++ [{:pong}, :pong]
   end
 
@@ -194,7 +204,7 @@ defmodule Tame.Test.ControlFrames do
   # Bytes that are no term, or none that the VM may make.
   def no_terms do
     big = :binary.copy(<<0>>, 50_000_000)
-    list = &<<131, 104, 2, 119, 3, "log", 108, &1::32>>
+    list = &<<131, 104, 2, 119, 4, "pong", 108, &1::32>>
 
     [
       "",
@@ -202,7 +212,7 @@ defmodule Tame.Test.ControlFrames do
       <<130, 106>>,
       "not a term at all",
       <<131, 119, 5, "hello", 0>>,
-      :erlang.term_to_binary({:log, big}, [:compressed]),
+      :erlang.term_to_binary({:ring_refused, big}, [:compressed]),
       # It says that it holds a byte more than it does, or less, or 4 GiB.
       compressed(101, :binary.copy(<<0>>, 100)),
       compressed(99, :binary.copy(<<0>>, 100)),
@@ -216,13 +226,13 @@ defmodule Tame.Test.ControlFrames do
       <<131, 119, 17, "no_vm_knows_this1">>,
       <<131, 104, 2, 119, 17, "no_vm_knows_this2", 106>>,
       <<131, 118, 300::16, :binary.copy("x", 300)::binary>>,
-      <<131, 104, 2, 119, 3, "log", 119, 2, 255, 255>>,
+      <<131, 104, 2, 119, 4, "pong", 119, 2, 255, 255>>,
       # A list in a list in a list.
       <<131, :binary.copy(<<108, 1::32>>, 1_000_000)::binary,
         :binary.copy(<<106>>, 1_000_001)::binary>>,
       # A key twice.
       <<131, 116, 2::32, 97, 1, 97, 1, 97, 1, 97, 2>>,
-      :erlang.term_to_binary({:log, "x"}) <> "and more",
+      :erlang.term_to_binary({:pong, 1}) <> "and more",
       # A number of 64 MiB in bits.
       <<131, 104, 2, 119, 4, "pong", 111, 8_388_608::32, 0,
         :binary.copy(<<255>>, 8_388_608)::binary>>

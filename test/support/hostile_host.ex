@@ -19,9 +19,9 @@ defmodule Tame.Test.HostileHost do
   def build!(folder) do
     program = Path.join(folder, "hostile_host")
     ring = Path.join([:tame.source_dir(), "c_src", "ring"])
-    flags = ~w(-std=gnu11 -Wall -Wextra -Werror -O2 -g -pthread)
-    sources = ["-I#{ring}", "-o", program, @source, Path.join(ring, "ring_host.c")]
-    {_, 0} = System.cmd("cc", flags ++ sources, stderr_to_stdout: true)
+    flags = ~w(-std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 -g -pthread -I#{ring})
+    sources = [@source | Path.wildcard(Path.join(ring, "ring_host*.c"))]
+    {_, 0} = System.cmd("cc", flags ++ ["-o", program | sources], stderr_to_stdout: true)
     program
   end
 

@@ -1,18 +1,34 @@
 defmodule Tame.Test.PeerVm do
   @moduledoc false
-  # A VM of its own, with our code, by its standard input and output. In a namespace of OS processes of its
-  # own too: what is tried in it might kill any process of this machine, if it had a mistake.
+  # A VM of its own, with our code, by its standard input and output.
 
-  # Raises where no namespace can be made.
-  def start_alone(arguments \\ []) do
+  # Ends with the test that calls this, and the other way round. Options are those of peer.
+  def start_link(options \\ %{}) do
+    {:ok, peer, _} = :peer.start_link(with_our_code(options))
+    peer
+  end
+
+  # Not linked: a VM that ends is what is tested. What is left of it is stopped after the test.
+  def start(options \\ %{}) do
+    {:ok, peer, _} = :peer.start(with_our_code(options))
+    ExUnit.Callbacks.on_exit(fn -> if Process.alive?(peer), do: :peer.stop(peer) end)
+    peer
+  end
+
+  defp with_our_code(options) do
     paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
+    Map.merge(%{connection: :standard_io}, Map.update(options, :args, paths, &(&1 ++ paths)))
+  end
+
+  # In a namespace of OS processes of its own too: what is tried in it might kill any process of this
+  # machine, if it had a mistake. Raises where no namespace can be made.
+  def start_alone(arguments \\ []) do
     root = if File.stat!("/proc/self").uid == 0, do: [], else: [~c"--user", ~c"--map-root-user"]
     # A shell is the first process there, because nothing in there could kill that.
     shell = [~c"/bin/sh", ~c"-c", ~c"\"$0\" \"$@\"; exit $?", :os.find_executable(~c"erl")]
     flags = flags(root)
     exec = {:os.find_executable(~c"unshare"), root ++ flags ++ shell}
-    options = %{connection: :standard_io, args: arguments ++ paths, exec: exec}
-    {:ok, peer, _} = :peer.start_link(options)
+    peer = start_link(%{args: arguments, exec: exec})
     {:ok, theirs} = :peer.call(peer, :file, :read_link, [~c"/proc/self/ns/pid"])
 
     if to_string(theirs) == File.read_link!("/proc/self/ns/pid") do

@@ -6,7 +6,7 @@ defmodule Tame.ProcessScenarios do
 
   alias Tame.Test.{OsProcess, Places}
 
-  @kinds [:pool, :host, :hosts, :library, :libraries, :isolation, :isolation_sup]
+  @kinds [:hosts, :host, :host_sup, :library, :libraries, :isolation, :isolation_sup]
 
   def kinds, do: @kinds
 
@@ -23,8 +23,8 @@ defmodule Tame.ProcessScenarios do
   @doc "The process of this kind, of the library `module`; of several hosts the first."
   def process(kind, module) do
     case kind do
-      :pool -> Process.whereis(:"tame_pool_#{module}")
       :hosts -> Process.whereis(:"tame_hosts_#{module}")
+      :host_sup -> Process.whereis(:"tame_host_sup_#{module}")
       :library -> Process.whereis(:"tame_library_#{module}")
       :libraries -> Process.whereis(:tame_libraries)
       :isolation -> Process.whereis(:tame_isolation)
@@ -34,7 +34,9 @@ defmodule Tame.ProcessScenarios do
   end
 
   def hosts(module) do
-    for {_, pid, _, _} <- Supervisor.which_children(:"tame_hosts_#{module}"), is_pid(pid), do: pid
+    for {_, pid, _, _} <- Supervisor.which_children(:"tame_host_sup_#{module}"),
+        is_pid(pid),
+        do: pid
   end
 
   @doc """
@@ -377,7 +379,7 @@ defmodule Tame.ProcessScenarios do
     module = start()
     before = module.pause_ms(0)
     [ring] = rings(module)
-    :ok = :tame_pool.bad_reply(module, ring, :payload)
+    :ok = :tame_hosts.bad_reply(module, ring, :payload)
 
     replaced? =
       Tame.Await.until(
@@ -387,13 +389,13 @@ defmodule Tame.ProcessScenarios do
 
     now = module.pause_ms(0)
     # Said of a ring that is closed by now it ends nobody.
-    :ok = :tame_pool.bad_reply(module, ring, :payload)
+    :ok = :tame_hosts.bad_reply(module, ring, :payload)
     _ = :tame.info()
     {replaced?, OsProcess.gone?(before), module.pause_ms(0) == now}
   end
 
   # As calls find them.
-  defp rings(module), do: :ets.lookup(:tame_isolated, module) |> hd() |> elem(2) |> Tuple.to_list()
+  defp rings(module), do: :ets.lookup(:tame_library, module) |> hd() |> elem(2) |> Tuple.to_list()
 
   @doc """
   Ends, stops, starves and replaces processes at random, `steps` times, whatever state each is in just then, beside
@@ -485,7 +487,7 @@ defmodule Tame.ProcessScenarios do
   defp act(:info, _module, _), do: :tame.info()
 
   defp act(:condemn, module, _),
-    do: for(ring <- rings(module), do: :tame_pool.bad_reply(module, ring, :payload))
+    do: for(ring <- rings(module), do: :tame_hosts.bad_reply(module, ring, :payload))
 
   defp act(:program, _module, program) do
     if File.exists?(program),

@@ -5,7 +5,7 @@ defmodule Tame.RingScenarios do
   alias Tame.Test.{RingHost, RingTerms}
 
   @doc """
-  Loads the ring's NIF anew, `rounds` times, each from a file of its own, while callers spin, stand in line and
+  Loads the ring's NIF again, `rounds` times, each from a file of its own, while callers spin, wait for a slot and
   wait; then unloads it. Returns how those calls ended, each once, what a call on the ring came to that was open all the time,
   and whether the reader threads are gone.
   """
@@ -73,7 +73,7 @@ defmodule Tame.RingScenarios do
     :os.putenv(~c"TAME_NATIVE_DIR", String.to_charlist(folder))
   end
 
-  @doc "Halts the emulator under calls that spin, stand in line and wait."
+  @doc "Halts the emulator under calls that spin, wait for a slot and wait for a reply."
   def halt do
     host = RingHost.start_ring(~w(slots=4 workers=2))
     callers(host)
@@ -98,7 +98,7 @@ defmodule Tame.RingScenarios do
       end
 
     for host <- hosts, size <- [33, 129, 160, 100_000] do
-      map = RingTerms.map(size, :integer)
+      map = RingTerms.map(size, :small)
       {:value, ^map} = RingHost.call(host, :slow_echo, [map])
     end
 
@@ -116,7 +116,7 @@ defmodule Tame.RingScenarios do
     host = RingHost.start_ring(["workers=1"], %{spin_us: 0})
 
     terms = [
-      {:map_of_integers, RingTerms.map(100_000, :integer)},
+      {:map_of_integers, RingTerms.map(100_000, :small)},
       {:map_of_binaries, RingTerms.map(100_000, :binary)},
       {:map_of_1500, RingTerms.map(1500, :binary)},
       {:small_maps, List.duplicate(%{a: 1, b: 2, c: 3}, 100_000)},

@@ -14,7 +14,7 @@ defmodule Tame.Test.SizeClasses do
 
   alias Tame.Test.ExternalForms
 
-  @map_sizes [0, 1, 2, 31, 32, 33, 34, 128, 129, 1000, 100_000]
+  @map_sizes [0, 1, 2, 31, 32, 33, 34, 127, 128, 129, 160, 1000, 2700, 100_000]
   @binary_sizes [0, 1, 63, 64, 65, 255, 256, 4096, 65_536, 1_048_576]
   @atom_lengths [0, 1, 2, 63, 64, 127, 128, 254, 255]
   @list_sizes [0, 1, 255, 256, 65_535, 65_536, 1_000_000]
@@ -44,7 +44,7 @@ defmodule Tame.Test.SizeClasses do
   ]
 
   # Keys by which maps are made, each from a number.
-  @key_kinds [:small, :large, :binary, :tuple, :float, :mixed]
+  @key_kinds [:small, :large, :binary, :tuple, :list, :float, :mixed]
 
   @spec all() :: [{atom() | tuple(), term()}]
   def all do
@@ -62,7 +62,7 @@ defmodule Tame.Test.SizeClasses do
     for(
       size <- @map_sizes,
       kind <- @key_kinds,
-      size <= 1000 or kind in [:small, :binary],
+      size <= 2700 or kind in [:small, :binary],
       do: {{:map, size, kind}, map(size, kind, &(&1 * 3))}
     ) ++
       [
@@ -88,6 +88,7 @@ defmodule Tame.Test.SizeClasses do
   defp key(:large, n), do: Bitwise.bsl(n, 64)
   defp key(:binary, n), do: "key #{n}"
   defp key(:tuple, n), do: {n, "k"}
+  defp key(:list, n), do: [n, ~c"abc"]
   defp key(:float, n), do: n / 2
   defp key(:mixed, n), do: key(Enum.at([:small, :large, :binary, :tuple, :float], rem(n, 5)), n)
 

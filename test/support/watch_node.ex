@@ -40,11 +40,15 @@ defmodule Tame.WatchNode do
 
   @doc "Whether anything of a watch is left there."
   def clean?(watched) do
-    not call(watched, :erlang, :module_loaded, [:tame_watch]) and
-      not call(watched, :erlang, :check_old_code, [:tame_watch]) and
+    Enum.all?(:tame_watch.modules(%{slices: :any}), &gone?(watched, &1)) and
       call(watched, :erlang, :whereis, [:tame_watch]) == :undefined and
       call(watched, :erlang, :system_monitor, []) == :undefined and
       call(watched, :erlang, :statistics, [:scheduler_wall_time]) == :undefined
+  end
+
+  defp gone?(watched, module) do
+    not call(watched, :erlang, :module_loaded, [module]) and
+      not call(watched, :erlang, :check_old_code, [module])
   end
 
   def dirty do
@@ -54,7 +58,7 @@ defmodule Tame.WatchNode do
 
   # One slice of 100 ms in calls of 1 ms that charge nothing, and a rest.
   def cuts do
-    :tame_cuts.cuts(100_000)
+    :tame_thousand_cuts.cuts(100_000)
 
     receive do
       :never -> :ok
@@ -68,7 +72,7 @@ defmodule Tame.WatchNode do
     receive do
       :never -> :ok
     after
-      500 -> :tame_cuts.cuts(1_000_000)
+      500 -> :tame_thousand_cuts.cuts(1_000_000)
     end
 
     long_cuts()

@@ -9,7 +9,7 @@ $(OUT)/tame_echo_isolated.so: $(NATIVES)echo/echo_isolated_nif.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<
 
-$(OUT)/tame_echo_nif.so: $(NATIVES)echo/echo_nif.c $(NATIVES)echo/queue.h
+$(OUT)/tame_echo_nif.so: $(NATIVES)echo/echo_nif.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<
 
@@ -39,9 +39,9 @@ $(OUT)/tame_exor_classic.so: $(NATIVES)exor/exor_classic_nif.c
 	$(Q)$(C) -O3 $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<
 
 # Written by hand, without a job: what tame_spin is compared with.
-TARGETS += $(OUT)/tame_cuts.so
+TARGETS += $(OUT)/tame_thousand_cuts.so
 
-$(OUT)/tame_cuts.so: $(NATIVES)spin/cuts_nif.c $(NATIVES)spin/spin.h $(TAME_H)
+$(OUT)/tame_thousand_cuts.so: $(NATIVES)spin/thousand_cuts_nif.c $(NATIVES)spin/spin.h $(TAME_H)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -I$(TAME)/c_include -o $@ $<
 
@@ -51,24 +51,12 @@ $(OUT)/tame_spin.so: $(NATIVES)spin/spin_nif.c $(NATIVES)spin/spin.h $(TAME_H)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -I$(TAME)/c_include -o $@ $<
 
-TARGETS += $(OUT)/tame_spin_classic.so
-
-$(OUT)/tame_spin_classic.so: $(NATIVES)spin/spin_classic_nif.c $(NATIVES)spin/spin.h $(TAME_H)
-	$(Q)mkdir -p $(@D)
-	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -I$(TAME)/c_include -o $@ $<
-
 # Looks into the emulator, for the audit.
 TARGETS += $(OUT)/tame_builtin.so
 
 $(OUT)/tame_builtin.so: $(NATIVES)audit/builtin_nif.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<
-
-TESTS += $(TEST_BUILD)/queue_test
-
-$(TEST_BUILD)/queue_test: $(TAME)/test/c/queue_test.c $(TAME)/test/c/check.h $(NATIVES)echo/queue.h
-	$(Q)mkdir -p $(@D)
-	$(Q)$(C) $(SANITIZE) -I$(NATIVES)echo -o $@ $< -lpthread
 
 TESTS += $(TEST_BUILD)/spin_test
 

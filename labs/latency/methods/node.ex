@@ -6,7 +6,7 @@ defmodule Tame.Latency.Methods.NodeProgram do
   # The program ends when the connection is lost, so its exit status covers every way in which an
   # answer can fail to come; no monitor and no timer is needed for a call.
 
-  alias Tame.Latency.{Distribution, Peer}
+  alias Tame.Latency.{Distribution, Program}
 
   # Most of it is the start of a Java machine on a busy host.
   @hello_ms 30_000
@@ -37,11 +37,11 @@ defmodule Tame.Latency.Methods.NodeProgram do
     epmd_port = {~c"ERL_EPMD_PORT", Integer.to_charlist(vm.epmd_port)}
     args = args.(own_name(vm.node), Atom.to_string(vm.node))
 
-    with {:ok, peer} <- Peer.open(path, args, [{:env, [epmd_port]} | Peer.lines()]) do
+    with {:ok, program} <- Program.open(path, args, [{:env, [epmd_port]} | Program.lines()]) do
       token = make_ref()
       hello = Base.encode16(:erlang.term_to_binary({self(), token}))
-      Port.command(peer.port, [Atom.to_string(cookie), ?\n, hello, ?\n])
-      await_hello(peer, token)
+      Port.command(program.port, [Atom.to_string(cookie), ?\n, hello, ?\n])
+      await_hello(program, token)
     end
   end
 
@@ -51,24 +51,24 @@ defmodule Tame.Latency.Methods.NodeProgram do
     "tame_peer_#{System.pid()}_#{System.unique_integer([:positive])}@#{host}"
   end
 
-  defp await_hello(%Peer{port: port} = peer, token) do
+  defp await_hello(%Program{port: port} = program, token) do
     receive do
       {:tame_peer, pid, ^token} ->
-        {:ok, {pid, port, Peer.hold_stdin(peer)}}
+        {:ok, {pid, port, Program.hold_stdin(program)}}
 
       {^port, {:exit_status, _}} = message ->
         send(self(), message)
-        why = Peer.how_it_ended(peer)
-        Peer.close(peer)
+        why = Program.how_it_ended(program)
+        Program.close(program)
         {:error, why}
     after
       @hello_ms ->
-        Peer.close(peer)
-        {:error, "#{peer.name} did not connect within #{div(@hello_ms, 1000)} s"}
+        Program.close(program)
+        {:error, "#{program.name} did not connect within #{div(@hello_ms, 1000)} s"}
     end
   end
 
-  def echo({pid, port, peer}, term) do
+  def echo({pid, port, program}, term) do
     ref = make_ref()
     send(pid, {self(), ref, term})
 
@@ -78,12 +78,12 @@ defmodule Tame.Latency.Methods.NodeProgram do
 
       {^port, {:exit_status, _}} = message ->
         send(self(), message)
-        Peer.ended!(peer)
+        Program.ended!(program)
     end
   end
 
-  def close({_pid, _port, peer}) do
-    Peer.close(peer)
+  def close({_pid, _port, program}) do
+    Program.close(program)
     Distribution.leave()
   end
 end

@@ -14,14 +14,14 @@ defmodule Tame.Latency.Methods.Port do
     data_type: "external term format",
     context_switch: "OS process, pipe"
 
-  alias Tame.Latency.Peer
+  alias Tame.Latency.Program
 
   @impl true
   def open do
-    with {:ok, peer} <- Peer.open(program(), ["stdio"], packet: 4) do
+    with {:ok, program} <- Program.open(program(), ["stdio"], packet: 4) do
       # The first answer shows that the program runs.
-      :hello = echo(peer, :hello)
-      {:ok, Peer.hold_stdin(peer)}
+      :hello = echo(program, :hello)
+      {:ok, Program.hold_stdin(program)}
     end
   end
 
@@ -31,11 +31,11 @@ defmodule Tame.Latency.Methods.Port do
   # An answer has no reference, and needs none: a call that was sent always waits for its
   # answer or for the end of the program, so no answer is ever left for the next call.
   @impl true
-  def echo(%Peer{port: port} = peer, term) do
+  def echo(%Program{port: port} = program, term) do
     try do
       :erlang.port_command(port, :erlang.term_to_binary(term))
     rescue
-      ArgumentError -> Peer.ended!(peer)
+      ArgumentError -> Program.ended!(program)
     end
 
     receive do
@@ -44,10 +44,10 @@ defmodule Tame.Latency.Methods.Port do
 
       {^port, {:exit_status, _}} = message ->
         send(self(), message)
-        Peer.ended!(peer)
+        Program.ended!(program)
     end
   end
 
   @impl true
-  def close(peer), do: Peer.close(peer)
+  def close(program), do: Program.close(program)
 end

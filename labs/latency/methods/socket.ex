@@ -4,7 +4,7 @@ defmodule Tame.Latency.Methods.Socket do
   # standard input stays open as a port: that is how it ends with us, and how we learn its
   # exit status.
 
-  alias Tame.Latency.{Methods, Peer}
+  alias Tame.Latency.{Methods, Program}
 
   @accept_ms 5_000
 
@@ -29,8 +29,8 @@ defmodule Tame.Latency.Methods.Socket do
           # Of an AF_UNIX socket it is the path, which nobody needs.
           {:ok, port} = :inet.port(listener)
 
-          with {:ok, peer} <- Peer.open(Methods.Port.program(), args.(port), Peer.lines()) do
-            accept(listener, peer)
+          with {:ok, program} <- Program.open(Methods.Port.program(), args.(port), Program.lines()) do
+            accept(listener, program)
           end
         after
           :gen_tcp.close(listener)
@@ -41,31 +41,31 @@ defmodule Tame.Latency.Methods.Socket do
     end
   end
 
-  defp accept(listener, peer) do
+  defp accept(listener, program) do
     case :gen_tcp.accept(listener, @accept_ms) do
       {:ok, socket} ->
-        {:ok, {socket, Peer.hold_stdin(peer)}}
+        {:ok, {socket, Program.hold_stdin(program)}}
 
       {:error, why} ->
-        message = "#{Peer.how_it_ended(peer)}; it did not connect: #{:inet.format_error(why)}"
-        Peer.close(peer)
+        message = "#{Program.how_it_ended(program)}; it did not connect: #{:inet.format_error(why)}"
+        Program.close(program)
         {:error, message}
     end
   end
 
   # No time limit: the program's end, however it comes, closes the socket. The driver takes an I/O
   # vector, so large binaries are not copied into one before they are sent.
-  def echo({socket, peer}, term) do
+  def echo({socket, program}, term) do
     with :ok <- :gen_tcp.send(socket, :erlang.term_to_iovec(term)),
          {:ok, data} <- :gen_tcp.recv(socket, 0) do
       :erlang.binary_to_term(data)
     else
-      {:error, _closed} -> Peer.ended!(peer)
+      {:error, _closed} -> Program.ended!(program)
     end
   end
 
-  def close({socket, peer}) do
-    Peer.close(peer)
+  def close({socket, program}) do
+    Program.close(program)
     :gen_tcp.close(socket)
   end
 end

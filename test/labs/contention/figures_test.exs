@@ -2,7 +2,8 @@ defmodule Tame.Contention.FiguresTest do
   # The arithmetic of a cell, on clocks and samples that are made up.
   use ExUnit.Case, async: true
 
-  alias Tame.Contention.{Collapse, Figures, Plan, Verdict}
+  alias Tame.Collapse
+  alias Tame.Contention.{Figures, Plan, Verdict}
 
   doctest Figures
   doctest Collapse
@@ -76,18 +77,18 @@ defmodule Tame.Contention.FiguresTest do
     end
 
     test "one that was over before the flood does not count" do
-      probes = [
+      askers = [
         {:dirty_io, :asked, 0},
         {:dirty_io, :got, 5},
         {:dirty_io, :asked, 20},
         {:dirty_io, :got, 22}
       ]
 
-      assert Figures.waits(probes, :dirty_io, 100, {10, 50}) == [2]
+      assert Figures.waits(askers, :dirty_io, 100, {10, 50}) == [2]
     end
   end
 
-  describe "utilization/2" do
+  describe "utilisation/2" do
     @facts %{schedulers: 2, all_schedulers: 3, dirty_cpu_schedulers: 1}
 
     defp wall(values),
@@ -96,7 +97,7 @@ defmodule Tame.Contention.FiguresTest do
     test "tells kinds apart by their numbers, and leaves out schedulers that are not online" do
       before = %{wall: for(id <- 1..5, do: {id, 0, 0})}
 
-      assert Figures.utilization({before, wall([500, 250, 0, 1000, 100])}, @facts) ==
+      assert Figures.utilisation({before, wall([500, 250, 0, 1000, 100])}, @facts) ==
                %{normal: [0.5, 0.25], dirty_cpu: [1.0], dirty_io: [0.1]}
     end
 
@@ -105,12 +106,12 @@ defmodule Tame.Contention.FiguresTest do
       before = %{wall: [{1, top - 99, top - 199}, {2, 0, 0}]}
       later = %{wall: [{1, 100, 200}, {2, 50, 100}]}
 
-      assert Figures.utilization({before, later}, @facts).normal == [200 / 400, 0.5]
+      assert Figures.utilisation({before, later}, @facts).normal == [200 / 400, 0.5]
     end
 
     test "between two readings of the same moment nothing is busy" do
       same = wall([10, 10, 0, 0, 0])
-      assert Figures.utilization({same, same}, @facts).normal == [0.0, 0.0]
+      assert Figures.utilisation({same, same}, @facts).normal == [0.0, 0.0]
     end
   end
 
@@ -128,10 +129,10 @@ defmodule Tame.Contention.FiguresTest do
       samples = [sample(0, 0), sample(250, 125), sample(1000, 800), sample(1250, 1050)]
 
       assert [first, gap, last] = Figures.samples(samples, @facts, 250 * @ms, 250 * @ms)
-      assert %{gap: false, since_ms: -250.0, at_ms: at, utilization: %{normal: [0.5, 0.5]}} = first
-      assert %{gap: true, since_ms: ^at, at_ms: 750.0, utilization: nil} = gap
+      assert %{gap: false, since_ms: -250.0, at_ms: at, utilisation: %{normal: [0.5, 0.5]}} = first
+      assert %{gap: true, since_ms: ^at, at_ms: 750.0, utilisation: nil} = gap
       assert at == 0
-      assert %{gap: false, utilization: %{normal: [1.0, 1.0]}} = last
+      assert %{gap: false, utilisation: %{normal: [1.0, 1.0]}} = last
     end
 
     test "the last two run queues are those of the dirty schedulers" do
@@ -168,7 +169,7 @@ defmodule Tame.Contention.FiguresTest do
             }
           ],
           neighbours: for(id <- [:a, :b], at <- 0..1000//10, do: {id, at * @ms, at * @ms + 500}),
-          probes: [],
+          askers: [],
           long_schedules: 3,
           samples: [],
           memory_bytes: 5_000_000
@@ -188,14 +189,14 @@ defmodule Tame.Contention.FiguresTest do
     end
 
     test "what a collection takes by itself is not waiting" do
-      probes = [
+      askers = [
         {:gc, :asked, -200 * @ms},
         {:gc, :got, -170 * @ms},
         {:gc, :asked, 100 * @ms},
         {:gc, :got, 190 * @ms}
       ]
 
-      assert %{gc_wait_max_us: 60_000.0} = Figures.figures(raw(%{probes: probes}), @spec_of_cell)
+      assert %{gc_wait_max_us: 60_000.0} = Figures.figures(raw(%{askers: askers}), @spec_of_cell)
     end
 
     test "of a node that was killed there is what it had said, and silence from then on" do

@@ -14,7 +14,7 @@ defmodule Tame.Contention.SectionTest do
              ~w(table-1000 table-100000 delays) ++
                for(
                  id <- ~w(inline dirty-cpu yielding yielding-dirty auto erlang),
-                 do: "utilization-#{id}"
+                 do: "utilisation-#{id}"
                )
   end
 
@@ -45,7 +45,7 @@ defmodule Tame.Contention.SectionTest do
   end
 
   test "a late sample is a gap over the whole height, and is said" do
-    picture = figure(section(), "utilization-inline")
+    picture = figure(section(), "utilisation-inline")
 
     assert [%{low: -100, high: 100, since_ms: 250.0, at_ms: 900.0}] =
              Enum.filter(picture.spec.data.values, &(&1.kind == "gap"))
@@ -154,7 +154,7 @@ defmodule Tame.Contention.SectionTest do
     assert {"tool format system cells\n" <>
               "placement duration_us multiplier jobs status wall_ms ideal_ms neighbour_p50_us neighbour_p99_us " <>
               "neighbour_max_us missed_seconds dirty_cpu_wait_p99_us dirty_cpu_wait_max_us dirty_io_wait_max_us " <>
-              "gc_wait_max_us normal_utilization dirty_cpu_utilization longest_slice_us charge_ratio " <>
+              "gc_wait_max_us normal_utilisation dirty_cpu_utilisation longest_slice_us charge_ratio " <>
               "long_schedule_events samples\n" <>
               "failed null not run\n", 0} = System.cmd("node", ["-e", script])
   end

@@ -49,15 +49,15 @@ defmodule Tame.FloodTest do
   end
 
   test "cuts of any length return ok, one of more than 10 ms is refused" do
-    for us <- [0, 1, 999, 1000, 2500], do: assert(:tame_cuts.cuts(us) == :ok)
+    for us <- [0, 1, 999, 1000, 2500], do: assert(:tame_thousand_cuts.cuts(us) == :ok)
 
     for wrong <- [-1, 10_001, 1.0, :a],
-        do: assert_raise(ArgumentError, fn -> :tame_cuts.cut(wrong) end)
+        do: assert_raise(ArgumentError, fn -> :tame_thousand_cuts.cut(wrong) end)
   end
 
   test "the dirty clock is the VM's" do
     before = :erlang.monotonic_time(:nanosecond)
-    there = :tame_cuts.dirty_cpu_clock()
+    there = :tame_thousand_cuts.dirty_cpu_clock()
     assert before <= there and there <= :erlang.monotonic_time(:nanosecond)
   end
 
@@ -72,22 +72,21 @@ defmodule Tame.FloodTest do
     assert fastest.(20_000) > 4 * fastest.(1000)
   end
 
-  describe "a probe" do
+  describe "an asker" do
     for kind <- [:dirty_cpu, :dirty_io, :gc] do
       test "of #{kind} says when it asked, and then when it got" do
         kind = unquote(kind)
 
-        probe =
-          :tame_contention_probes.start(kind, %{period_ms: 5, second_ms: 1, collector: self()})
+        asker = :tame_asker.start(kind, %{period_ms: 5, second_ms: 1, collector: self()})
 
         for _ <- 1..2 do
-          assert_receive {:tame_contention_probes, ^kind, :asked, asked}, 5000
-          assert_receive {:tame_contention_probes, ^kind, :got, got}, 5000
+          assert_receive {:tame_asker, ^kind, :asked, asked}, 5000
+          assert_receive {:tame_asker, ^kind, :got, got}, 5000
           assert got >= asked
         end
 
-        :tame_contention_probes.stop(probe)
-        assert Tame.Await.until(fn -> not Process.alive?(probe) end)
+        :tame_asker.stop(asker)
+        assert Tame.Await.until(fn -> not Process.alive?(asker) end)
       end
     end
   end

@@ -22,8 +22,8 @@ defmodule Tame.SpinTest do
 
   test "auto goes to the pool, however short it is, when too many take turns on the schedulers" do
     # One job of 90 ms alone would stay.
-    crowd = 100 * System.schedulers_online()
-    callers = for _ <- 1..(crowd + 50), do: spawn(fn -> :tame_spin.spin(90_000) end)
+    calls = 100 * System.schedulers_online()
+    callers = for _ <- 1..(calls + 50), do: spawn(fn -> :tame_spin.spin(90_000) end)
 
     # Asking one that takes turns waits for its turn, so it is not asked of all.
     in_pool? = &(Process.info(&1, :current_function) == {:current_function, {:tame, :value, 3}})

@@ -7,7 +7,7 @@ defmodule Tame.Latency.OrphansTest do
   # Opens every method that this machine has, echoes without end in all of them, and prints the
   # OS processes: the programs, the guard of epmd, epmd, and the VM itself.
   @echo_all ~S"""
-  alias Tame.Latency.{Distribution, Methods, Peer}
+  alias Tame.Latency.{Distribution, Methods, Program}
   main = self()
 
   modules =
@@ -17,8 +17,8 @@ defmodule Tame.Latency.OrphansTest do
     spawn_link(fn ->
       case module.open() do
         {:ok, state} ->
-          peer = if is_struct(state), do: state, else: state |> Tuple.to_list() |> List.last()
-          send(main, {:pid, module.describe().id, peer.os_pid})
+          program = if is_struct(state), do: state, else: state |> Tuple.to_list() |> List.last()
+          send(main, {:pid, module.describe().id, program.os_pid})
           payload = :binary.copy("x", 100_000)
           Stream.repeatedly(fn -> ^payload = module.echo(state, payload) end) |> Stream.run()
 

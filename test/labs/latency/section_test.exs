@@ -1,7 +1,7 @@
 defmodule Tame.Latency.SectionTest do
   use ExUnit.Case, async: true
 
-  alias Tame.Latency.{Colours, Section}
+  alias Tame.Latency.{Lines, Section}
   alias Tame.LatencyFixture, as: Fixture
 
   @pictures ~w(kinds drivers nifs threads isolation)
@@ -222,7 +222,7 @@ defmodule Tame.Latency.SectionTest do
       {_, {colour, _}} =
         result |> section() |> figure("percentiles") |> lines() |> List.keyfind("my_port", 0)
 
-      assert colour == Colours.isolation("process")
+      assert colour == Lines.isolation("process")
     end
   end
 
@@ -243,7 +243,7 @@ defmodule Tame.Latency.SectionTest do
   end
 
   test "each method has its own pair of colour and dash" do
-    lines = for id <- Colours.ids(), do: Colours.line(id, "none")
+    lines = for id <- Lines.ids(), do: Lines.line(id, "none")
     assert length(lines) == 19
     assert lines == Enum.uniq(lines)
   end

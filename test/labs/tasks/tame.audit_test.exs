@@ -169,12 +169,12 @@ defmodule Mix.Tasks.Tame.AuditTest do
 
     test "what changed since a saved audit", %{folder: folder} do
       old = Path.join(folder, "old.json")
-      {_, _, 0} = audit(["tame_cuts", "--json", old])
-      assert {out, _, 0} = audit(["tame_cuts", "--diff", old])
+      {_, _, 0} = audit(["tame_thousand_cuts", "--json", old])
+      assert {out, _, 0} = audit(["tame_thousand_cuts", "--diff", old])
       assert out =~ "nothing changed since"
       File.write!(old, old |> File.read!() |> String.replace("dirty_cpu", "normal"))
-      assert {out, _, 0} = audit(["tame_cuts", "--diff", old])
-      assert out =~ "tame_cuts: dirty_cpu_clock/0"
+      assert {out, _, 0} = audit(["tame_thousand_cuts", "--diff", old])
+      assert out =~ "tame_thousand_cuts: dirty_cpu_clock/0"
     end
   end
 
@@ -225,10 +225,10 @@ defmodule Mix.Tasks.Tame.AuditTest do
 
     test "a thousand cuts under-charge", %{folder: folder} do
       path = script(folder, "cut.exs", "fn size -> [min(div(size, 1024), 900)] end")
-      {target, 0} = target(folder, "tame_cuts:cut/1", ["--input-file", path])
+      {target, 0} = target(folder, "tame_thousand_cuts:cut/1", ["--input-file", path])
       assert ["under-charges: " <> _] = target["verdicts"]
       path = script(folder, "cuts.exs", "fn size -> [min(div(size, 256), 50_000)] end")
-      {target, 0} = target(folder, "tame_cuts:cuts/1", ["--input-file", path])
+      {target, 0} = target(folder, "tame_thousand_cuts:cuts/1", ["--input-file", path])
       assert ["under-charges: " <> _ | _] = target["verdicts"]
     end
 
@@ -257,19 +257,19 @@ defmodule Mix.Tasks.Tame.AuditTest do
             {"raise \"at once\"", "at once"}
           ] do
         path = script(folder, "generator.exs", text)
-        {_, err, 1} = audit(["tame_cuts:cut/1", "--input-file", path])
+        {_, err, 1} = audit(["tame_thousand_cuts:cut/1", "--input-file", path])
         assert err =~ expected
         assert length(String.split(err, "\n", trim: true)) == 1
       end
 
-      {_, err, 1} = audit(~w(tame_cuts:cut/1 --input binary))
-      assert err =~ "tame_cuts:cut/1: raised badarg on 1024 bytes of binary"
-      {_, err, 1} = audit(~w(tame_cuts:nope/1 --input binary))
-      assert err =~ "tame_cuts:nope/1: the module exports no such function"
+      {_, err, 1} = audit(~w(tame_thousand_cuts:cut/1 --input binary))
+      assert err =~ "tame_thousand_cuts:cut/1: raised badarg on 1024 bytes of binary"
+      {_, err, 1} = audit(~w(tame_thousand_cuts:nope/1 --input binary))
+      assert err =~ "tame_thousand_cuts:nope/1: the module exports no such function"
     end
   end
 
-  describe "the gate" do
+  describe "a policy (--ci)" do
     @describetag timeout: 120_000
 
     test "names what falls short, in JUnit's form too", %{folder: folder} do
@@ -277,7 +277,7 @@ defmodule Mix.Tasks.Tame.AuditTest do
       xml = Path.join(folder, "out.xml")
 
       File.write!(ci, """
-      ["tame_cuts",
+      ["tame_thousand_cuts",
        {"tame_exor:exor_yielding/2", input: "binary", budget: "5ms", up_to: 4_000_000},
        {"tame_exor:exor_inline/2", input: "binary", budget: "100us", up_to: 70_000_000, allow: [:ignores_kill]},
        {"tame_exor:exor_inline/2", input: "binary", budget: "100us", up_to: 70_000_000, allow: [:blocks, :ignores_kill]}]
@@ -285,8 +285,11 @@ defmodule Mix.Tasks.Tame.AuditTest do
 
       {out, err, 1} = audit(["--ci", ci, "--junit", xml])
 
-      assert ["holds  tame_cuts" <> _, "holds  tame_exor:exor_yielding/2" <> _, "holds " <> _] =
-               String.split(out, "\n", trim: true)
+      assert [
+               "holds  tame_thousand_cuts" <> _,
+               "holds  tame_exor:exor_yielding/2" <> _,
+               "holds " <> _
+             ] = String.split(out, "\n", trim: true)
 
       assert ["tame_exor:exor_inline/2: blocks above " <> _] =
                err
@@ -300,12 +303,12 @@ defmodule Mix.Tasks.Tame.AuditTest do
       # Two verdicts of one check are one line, and no size above the bound is tried.
       File.write!(
         ci,
-        ~S([{"tame_cuts:cut/1", input: "=900", up_to: 4096}, {"audit_bad_nif:crash/1", input: "list"}])
+        ~S([{"tame_thousand_cuts:cut/1", input: "=900", up_to: 4096}, {"audit_bad_nif:crash/1", input: "list"}])
       )
 
       {_, err, 1} = audit(["--ci", ci, "--json", Path.join(folder, "ci.json")])
       assert [cut, crash] = String.split(err, "\n", trim: true)
-      assert cut =~ "tame_cuts:cut/1: under-charges: "
+      assert cut =~ "tame_thousand_cuts:cut/1: under-charges: "
       assert crash =~ "audit_bad_nif:crash/1: crashes: ended the VM with SIGSEGV"
 
       {:ok, %{"targets" => [%{"points" => points} | _]}} =
@@ -325,7 +328,7 @@ defmodule Mix.Tasks.Tame.AuditTest do
             {~S([{"lists:seq/2", input: "list", allow: [:all]}]), "allow: unknown verdict :all"},
             {~S([{"lists:seq/2", input: "list", budget: 3}]), "duration 3: expected"},
             {~S([{"lists:seq/2", input: "list", up_to: 0}]), "up_to: expected a whole number"},
-            {~S(["lists:seq/2"]), "what is it to be called with?"},
+            {~S(["lists:seq/2"]), "nothing to call it with"},
             {~S(raise "boom"), "bad.exs: boom"}
           ] do
         File.write!(path, text)
@@ -343,7 +346,7 @@ defmodule Mix.Tasks.Tame.AuditTest do
           {~w(/no/such.so), "there is no file /no/such.so"},
           {~w(--all crypto), "--all crypto: expected one of the two"},
           {~w(--all --budget 1ms), "--budget: does not go with --all"},
-          {~w(lists:seq/2), "lists:seq/2: what is it to be called with?"},
+          {~w(lists:seq/2), "lists:seq/2: nothing to call it with"},
           {~w(lists:seq/x), "lists:seq/x: "},
           {~w(lists:seq/2 --input jsn), ~s(unknown generator "jsn")},
           {~w(lists:seq/2 --input list --budget 3), "duration 3: expected"},

@@ -94,7 +94,6 @@ defmodule Mix.Tasks.Tame.ContentionTest do
           {~w(--multipliers 0), "multiplier 0: expected a whole number above 0"},
           {~w(--multipliers 1,10000000), "multiplier 10000000: "},
           {~w(--quick --full), "--quick --full: expected one of the two"},
-          {~w(--collapse --quick), "--quick: goes with cells, not with --collapse"},
           {["--erl", "+S x"],
            ~s(the peer node does not start with "+S x": bad amount of schedulers x)},
           {["--erl", "+Q 7"], ~s(the peer node does not start with "+Q 7": )},
@@ -113,10 +112,10 @@ defmodule Mix.Tasks.Tame.ContentionTest do
 
   # Peers that cannot stop by themselves, in a VM that is killed.
   @starve ~S"""
-  {:ok, peer} = Tame.Contention.Peer.start([])
+  {:ok, peer} = Tame.Peer.start([])
   spec = Tame.Contention.Plan.times(1000, :default)
   spec = Map.merge(spec, %{job: {:tame_spin, :spin_inline, [100_000_000]}, jobs: 50})
-  Tame.Contention.Peer.cast(peer, :tame_contention, :run, [self(), :cell, spec])
+  Tame.Peer.cast(peer, :tame_contention, :run, [self(), :cell, spec])
 
   receive do
     {:tame_contention, :cell, {:flood, _}} -> :ok

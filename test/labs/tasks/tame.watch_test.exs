@@ -93,11 +93,11 @@ defmodule Mix.Tasks.Tame.WatchTest do
     clean!(watched)
 
     rows = Enum.flat_map(json["seconds"], & &1["long_schedules"])
-    assert [_ | _] = by = Enum.filter(rows, &(&1["nifs"] == ["tame_cuts:cut/1"]))
+    assert [_ | _] = by = Enum.filter(rows, &(&1["nifs"] == ["tame_thousand_cuts:cut/1"]))
     assert Enum.any?(by, &(&1["from"] == "Tame.WatchNode.cuts/0"))
     assert Enum.max(Enum.map(by, & &1["longest_ms"])) > 30
     assert Enum.max(Enum.map(json["seconds"], & &1["neighbour"]["max_us"])) > 20_000
-    assert out =~ ~r/^tame_cuts:cut\/1 +Tame.WatchNode.cuts\/0/m
+    assert out =~ ~r/^tame_thousand_cuts:cut\/1 +Tame.WatchNode.cuts\/0/m
     WatchNode.stop(watched)
   end
 

@@ -26,13 +26,13 @@ defmodule Tame.Watch.PureTest do
     end
 
     test "the NIF that the function calls in which its process left, by way of others" do
-      blame = blame([{:tame_cuts, :cut, 1}, {:tame_cuts, :dirty_cpu_clock, 0}])
+      blame = blame([{:tame_thousand_cuts, :cut, 1}, {:tame_thousand_cuts, :dirty_cpu_clock, 0}])
       {verdict, _} = Blame.verdict(blame, [{:timer, :sleep, 1}, {Tame.WatchNode, :cuts, 0}])
-      assert verdict == %{nifs: ["tame_cuts:cut/1"], from: "Tame.WatchNode.cuts/0"}
+      assert verdict == %{nifs: ["tame_thousand_cuts:cut/1"], from: "Tame.WatchNode.cuts/0"}
     end
 
     test "nobody, where no NIF is called or there is no code" do
-      blame = blame([{:tame_cuts, :cut, 1}])
+      blame = blame([{:tame_thousand_cuts, :cut, 1}])
       {verdict, _} = Blame.verdict(blame, [{:lists, :seq, 2}])
       assert verdict == %{nifs: [], from: "lists:seq/2"}
       {verdict, _} = Blame.verdict(blame, [{:no_such_module, :f, 0}])
@@ -42,10 +42,10 @@ defmodule Tame.Watch.PureTest do
   end
 
   test "every delay has one bucket, and the buckets are in order" do
-    buckets = for us <- 0..100_000, do: :tame_watch.bucket(us)
+    buckets = for us <- 0..100_000, do: :tame_watch_ticker.bucket(us)
     assert buckets == Enum.sort(buckets)
     assert Enum.uniq(buckets) == Enum.to_list(0..Enum.max(buckets))
-    assert :tame_watch.bucket(1_000_000_000_000) == 119
+    assert :tame_watch_ticker.bucket(1_000_000_000_000) == 119
   end
 
   defp second(more) do
@@ -106,7 +106,7 @@ defmodule Tame.Watch.PureTest do
            slices over 10 ms in  called by  count  longest ms  process
            a:b/1                 -              2          31  <0.91.0>
            one of a:b/1, a:c/2   d:e/0          1          12  x
-           (and 3 that were only counted)
+           (and 3 more)
            """
   end
 

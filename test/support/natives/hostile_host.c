@@ -1,29 +1,32 @@
 /* hostile_host.c - a program that the VM takes for a tame_host and that does what a script says.
  *
  * It is started as the option `host` of tame:isolate/2 names it: by the name of a symbolic link,
- * beside which lies the script, a file of the same name with ".script" behind it. Whoever writes
- * the script (test/support/hostile_host.ex) knows every frame; this program knows none but `ping`.
+ * beside which lies the script, a file of the same name with ".script" behind it. Its
+ * author (test/support/hostile_host.ex) knows every frame; this program knows none but `ping`.
  * It can make a real ring and serve it, so that a host may behave well until it does not.
  *
  * A script is a run of steps, each a letter and what belongs to it; numbers are four bytes, big end
  * first, and `block` is a number of bytes and those bytes:
  *
- *     H protocol                    says hello, with its own OS process id
- *     D block                       writes the bytes to the VM as they are: whole frames, or not
- *     W block                       reads frames of the VM until one holds these bytes
- *     R slots slot_bytes area       makes a ring and says so
- *     S workers                     serves the ring, on threads: each call returns its first
- * argument K answers                     reads whatever comes from now on, on a thread; answers
- * `ping` if `answers` is not 0. Its input's end ends the program P ms waits L times block plays the
- * block so often; 0 is without end C count block...              plays one of the blocks: the next
- * one at each start of the program A fd                          closes a descriptor F count makes
- * children that keep every descriptor; they end with the VM's end of the pipe, at the latest after
- * CHILD_S X status                      ends Q signal                      sends itself the signal
+ *     H protocol                 says hello, with its own OS process id
+ *     D block                    writes the bytes to the VM as they are: whole frames, or not
+ *     W block                    reads frames of the VM until one holds these bytes
+ *     R slots slot_bytes area    makes a ring and says so
+ *     S workers                  serves the ring, on threads: each call returns its first argument
+ *     K answers                  reads whatever comes from now on, on a thread; answers `ping` if
+ *                                `answers` is not 0. Its input's end ends the program
+ *     P ms                       waits
+ *     L times block              plays the block that many times; 0 is without end
+ *     C count block...           plays one of the blocks: the next one at each start of the program
+ *     A fd                       closes a descriptor
+ *     F count                    makes children that keep every descriptor; they end with the VM's
+ *                                end of the pipe, at the latest after CHILD_S
+ *     X status                   ends
+ *     Q signal                   sends itself the signal
  *
  * At the script's end it waits for the end of its input. A guard stands between it and the VM, as
  * one does before tame_host: its parent, which kills it when the VM closes the pipe, and whose exit
  * status says how it ended. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -175,7 +178,7 @@ static void make_ring(uint32_t slots, uint32_t slot_bytes, uint32_t area)
 {
     const struct ring_geometry geometry = {slots, slot_bytes, area, area};
     uint8_t frame[] = "\0\0\0\x0e\x83h\2w\4ringb\0\0\0\0";
-    const int fd = ring_host_create(&geometry, BELL_DEFAULT, &ring);
+    const int fd = ring_host_create(&geometry, &ring);
 
     if (fd < 0)
         give_up("no ring");

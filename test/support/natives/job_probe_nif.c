@@ -8,6 +8,8 @@
 
 #include <tame.h>
 
+#include "placements.h"
+
 /* As test/support/job_probe.ex reads them. */
 struct counters {
     uint64_t init, step, result, cleanup;
@@ -128,17 +130,10 @@ static const struct tame_job probe = {JOB};
 static const struct tame_job few = {JOB, .max_waiting = 3};
 static const struct tame_job gated = {JOB, .max_running = 2, .max_waiting = 3};
 
-#define FUNCTIONS(F)                                     \
-    F(auto_nif, 2, probe, TAME_AUTO)                     \
-    F(inline_nif, 2, probe, TAME_INLINE)                 \
-    F(yielding_nif, 2, probe, TAME_YIELDING)             \
-    F(dirty_cpu_nif, 2, probe, TAME_DIRTY_CPU)           \
-    F(dirty_io_nif, 2, probe, TAME_DIRTY_IO)             \
-    F(yielding_dirty_nif, 2, probe, TAME_YIELDING_DIRTY) \
-    F(thread_nif, 2, probe, TAME_THREAD)                 \
-    F(pool_nif, 2, probe, TAME_POOL)                     \
-    F(few_nif, 2, few, TAME_POOL)                        \
-    F(gated_nif, 2, gated, TAME_YIELDING)                \
+#define FUNCTIONS(F)                      \
+    PLACEMENTS(F, 2, probe)               \
+    F(few_nif, 2, few, TAME_POOL)         \
+    F(gated_nif, 2, gated, TAME_YIELDING) \
     F(gated_pool_nif, 2, gated, TAME_POOL)
 
 TAME_NIF_INIT(Elixir.Tame.JobProbe, FUNCTIONS)

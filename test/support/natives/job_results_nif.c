@@ -3,6 +3,8 @@
  * term. */
 #include <tame.h>
 
+#include "placements.h"
+
 struct results {
     uint64_t left_us;
     struct tame_input input; /* `With`, where that is a binary */
@@ -89,14 +91,6 @@ static const struct tame_job results = {.state_size = sizeof(struct results),
                                         .step = results_step,
                                         .result = results_result};
 
-#define FUNCTIONS(F)                                       \
-    F(auto_nif, 3, results, TAME_AUTO)                     \
-    F(inline_nif, 3, results, TAME_INLINE)                 \
-    F(yielding_nif, 3, results, TAME_YIELDING)             \
-    F(dirty_cpu_nif, 3, results, TAME_DIRTY_CPU)           \
-    F(dirty_io_nif, 3, results, TAME_DIRTY_IO)             \
-    F(yielding_dirty_nif, 3, results, TAME_YIELDING_DIRTY) \
-    F(thread_nif, 3, results, TAME_THREAD)                 \
-    F(pool_nif, 3, results, TAME_POOL)
+#define FUNCTIONS(F) PLACEMENTS(F, 3, results)
 
 TAME_NIF_INIT(Elixir.Tame.JobResults, FUNCTIONS)

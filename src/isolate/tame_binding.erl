@@ -1,0 +1,214 @@
+%% What tame:isolate/2 does with one module, step by step: finds its code and its library, binds the
+%% code to hosts, starts the library's processes, and loads the bound code. A step that fails leaves
+%% the module as it was.
+-module(tame_binding).
+
+-include("tame_registry.hrl").
+
+-export([bind/2]).
+
+-import(tame_text, [text/2]).
+
+-spec bind(module(), tame_isolate_options:options()) -> ok | tame_isolation:refusal().
+bind(Module, Options) ->
+    steps([
+        fun(_Known) -> own_code(Module) end,
+        fun(_Known) -> library(Module, Options) end,
+        fun(Known) -> loader(Module, Known) end,
+        fun(Known) -> rebound(Module, map_get(bind, Options), Known) end,
+        fun(_Known) -> without_old_code(Module) end,
+        fun(Known) -> started(Module, Options, Known) end,
+        fun(Known) -> preloaded(Module, Known) end,
+        fun(Known) -> loaded(Module, Known) end
+    ], #{}).
+
+%% Each step adds to what is known, or says what is wrong.
+steps([], _Known) ->
+    ok;
+steps([Step | Steps], Known) ->
+    case Step(Known) of
+        {ok, More} -> steps(Steps, maps:merge(Known, More));
+        {error, _} = Error -> Error
+    end.
+
+refused(Reason, Format, Args) ->
+    {error, {Reason, text(Format, Args)}}.
+
+%% ---- what there is --------------------------------------------------------------------------
+
+own_code(Module) ->
+    case code:which(Module) of
+        preloaded ->
+            refused(preloaded, "~p is part of the emulator itself; it cannot be isolated", [
+                Module
+            ]);
+        non_existing ->
+            refused(unknown_module, "there is no module ~p on the code path", [Module]);
+        cover_compiled ->
+            refused(cover_compiled, "~p is cover compiled; isolate it before cover does that", [
+                Module
+            ]);
+        _ ->
+            case code:get_object_code(Module) of
+                {Module, Beam, File} ->
+                    {ok, #{own_beam => Beam, beam_file => File}};
+                error ->
+                    refused(no_object_code, "the beam file of ~p is not on the code path", [Module])
+            end
+    end.
+
+library(_Module, #{library := File}) ->
+    one_library(tame_probe:files([File]));
+library(Module, _Options) ->
+    case tame_probe:find(Module) of
+        {ok, []} ->
+            refused(
+                no_nifs,
+                "no NIF library below the priv/ of ~p's application binds ~p; "
+                "the option library names one that lies elsewhere",
+                [Module, Module]
+            );
+        Found ->
+            one_library(Found)
+    end.
+
+one_library({error, Text}) ->
+    {error, {no_host, Text}};
+one_library({ok, [#{<<"error">> := Error, <<"file">> := Path} | _]}) ->
+    #{<<"reason">> := Reason, <<"text">> := Text} = Error,
+    refused(reason(Reason), "~ts: ~ts", [Path, Text]);
+one_library({ok, [#{<<"missing">> := [_ | _] = Missing, <<"file">> := Path} | _]}) ->
+    refused(missing_functions, "~ts needs what tame_host does not provide: ~ts", [
+        Path, lists:join(", ", Missing)
+    ]);
+one_library({ok, [#{<<"functions">> := Functions, <<"file">> := Path} | _]}) ->
+    try
+        {ok, #{so => Path, functions => [
+            {binary_to_atom(Name), Arity}
+         || #{<<"name">> := Name, <<"arity">> := Arity} <- Functions
+        ]}}
+    catch
+        error:_ -> refused(bad_library, "~ts has a function whose name is no atom", [Path])
+    end.
+
+%% As the host's own words (tame_control:words/0).
+reason(Reason) ->
+    case [Word || Word <- tame_control:words(), atom_to_binary(Word) =:= Reason] of
+        [Word] -> Word;
+        [] -> bad_library
+    end.
+
+%% A library that is loaded in this VM must be loaded in the host as well. Where no -on_load does
+%% that, tame does.
+loader(Module, #{own_beam := Beam, so := So}) ->
+    case tame_loader:is_loaded(Module) andalso not tame_loader:has_on_load(Beam) of
+        false ->
+            {ok, #{preload => none}};
+        true ->
+            case tame_loader:load_info(Beam) of
+                {ok, LoadInfo} ->
+                    {ok, #{preload => {So, LoadInfo}}};
+                unknown ->
+                    refused(
+                        loaded_elsewhere,
+                        "the NIF library of ~p is loaded, by its application and not by -on_load, "
+                        "and with what cannot be told: isolate ~p before its application starts",
+                        [Module, Module]
+                    )
+            end
+    end.
+
+rebound(Module, How, #{functions := Functions, own_beam := Beam}) ->
+    case tame_bind:bind(How, Module, Functions, Beam) of
+        {ok, Bound} ->
+            {ok, {Module, Md5}} = beam_lib:md5(Bound),
+            {ok, #{bound_beam => Bound, bound_md5 => Md5}};
+        {error, no_debug_info} ->
+            refused(
+                no_debug_info,
+                "~p was compiled without debug_info, which bind => recompile needs; "
+                "overlay does not",
+                [Module]
+            );
+        {error, no_compiler} ->
+            refused(
+                no_compiler,
+                "the application compiler is not on the code path, which bind => recompile needs; "
+                "overlay does not",
+                []
+            );
+        {error, {compile, Why}} ->
+            refused(cannot_bind, "~p cannot be compiled again: ~0tP", [Module, Why, 20]);
+        {error, {instruction, Op}} ->
+            refused(
+                cannot_bind,
+                "~p has instruction number ~b, which bind => overlay does not know",
+                [Module, Op]
+            );
+        {error, {not_a_beam, Why}} ->
+            refused(cannot_bind, "the beam file of ~p cannot be read: ~0tP", [Module, Why, 20])
+    end.
+
+without_old_code(Module) ->
+    case code:soft_purge(Module) of
+        true -> {ok, #{}};
+        false -> tame_old_code:in_use(Module)
+    end.
+
+%% ---- what is made ---------------------------------------------------------------------------
+
+%% The library's processes, and the entry that the bound code looks for.
+started(Module, Options, Known) ->
+    #{own_beam := Beam, beam_file := File, functions := Functions, bound_md5 := Md5} = Known,
+    ok = tame_registry:put(#entry{
+        module = Module,
+        options = Options,
+        functions = Functions,
+        beam_file = File,
+        own_beam = Beam,
+        bound_md5 = Md5
+    }),
+    ok = tame_library:add(Module),
+    case tame_isolation_sup:start_library(Module) of
+        ok ->
+            {ok, #{}};
+        {error, Why} ->
+            ok = tame_restoring:forget(Module),
+            refused(no_processes, "the processes for ~p do not start: ~0tP", [Module, Why, 20])
+    end.
+
+%% Before the code is replaced, because there would be no way back.
+preloaded(_Module, #{preload := none}) ->
+    {ok, #{}};
+preloaded(Module, #{preload := {So, LoadInfo}}) ->
+    case tame_call:load_nif(Module, filename:rootname(So, ".so"), LoadInfo) of
+        ok ->
+            {ok, #{}};
+        {error, {Why, Text}} ->
+            ok = tame_restoring:forget(Module),
+            not_loaded(Module, Why, ": " ++ Text)
+    end.
+
+loaded(Module, #{beam_file := File, bound_beam := BoundBeam}) ->
+    case code:load_binary(Module, File, BoundBeam) of
+        {module, Module} ->
+            ok = tame_registry:set_phase(Module, bound),
+            _ = code:soft_purge(Module),
+            {ok, #{}};
+        {error, Why} ->
+            %% What was loaded before, if anything, still is.
+            Text = load_text(Module, Why),
+            ok = tame_restoring:forget(Module),
+            not_loaded(Module, Why, Text)
+    end.
+
+not_loaded(Module, Why, Text) ->
+    refused(Why, "~p, bound to a host, does not load~ts; it works as before", [Module, Text]).
+
+load_text(Module, Why) ->
+    try tame_hosts:info(Module) of
+        {#{load := {error, {_, Text}}}, _} -> ": " ++ Text;
+        _ -> text(": ~p", [Why])
+    catch
+        exit:_ -> text(": ~p", [Why])
+    end.

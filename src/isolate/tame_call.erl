@@ -1,0 +1,238 @@
+%% What the functions of an isolated module do (tame_bind): find their library, call it in its host,
+%% and return or raise what it returned or raised. A bound module never runs a NIF in this VM: where
+%% its library is not known (tame_library), its functions raise.
+-module(tame_call).
+
+-include("tame_library.hrl").
+
+-export([library/1]).
+-export([call/4]).
+-export([load_nif/3]).
+
+%% When tame_hosts is being replaced, it is asked again after this.
+-define(AGAIN_MS, 5).
+
+%% none: no library is loaded yet, so the module's own body is what runs. Raises where the module is
+%% not isolated any more, or the application tame has been stopped.
+-spec library(module()) -> none | tame_library:library().
+library(Module) ->
+    case tame_library:find(Module) of
+        #library{loaded = true} = Library ->
+            Library;
+        #library{} ->
+            none;
+        not_isolated ->
+            unknown(restored, Module, "its code is of the time when it was isolated");
+        not_started ->
+            unknown(not_started, Module, "start the application tame")
+    end.
+
+-spec unknown(restored | not_started, module(), string()) -> no_return().
+unknown(Reason, Module, Advice) ->
+    error({tame, {Reason, #{library => Module, advice => Advice}}}).
+
+%% Calls function number Index of the library, which is Name with these arguments.
+-spec call(tame_library:library(), non_neg_integer(), atom(), [term()]) -> term().
+call(#library{rings = Rings, deadline_ms = DeadlineMs} = Library, Index, Name, Args) ->
+    ok = noted(Library, Args),
+    case ring(Library, Args) of
+        {ok, Place} ->
+            Ring = element(Place, Rings),
+            case tame_ring:call(Ring, Index, with_caller(Library, Args), DeadlineMs) of
+                {value, Value} -> Value;
+                {error, closed} -> later(Library, until(DeadlineMs), Index, Name, Args);
+                Other -> raise(Other, Ring, Library, Name, Args)
+            end;
+        none ->
+            later(Library, until(DeadlineMs), Index, Name, Args);
+        two_hosts ->
+            raise(two_hosts, Library, Name, Args)
+    end.
+
+with_caller(#library{wants_caller = false}, Args) -> Args;
+with_caller(#library{wants_caller = true}, Args) -> [self() | Args].
+
+noted(#library{sends = false}, _Args) -> ok;
+noted(#library{module = Module}, Args) -> tame_given:note(Module, [self() | Args]).
+
+%% ---- which host -----------------------------------------------------------------------------
+
+ring(#library{rings = {}}, _Args) ->
+    none;
+ring(#library{rings = {_}}, _Args) ->
+    {ok, 1};
+ring(#library{rings = Rings, resources = false}, _Args) ->
+    {ok, tame_ring:choose(Rings)};
+ring(#library{rings = Rings}, Args) ->
+    case home(Args, Rings, none) of
+        none -> {ok, tame_ring:choose(Rings)};
+        Place when is_integer(Place) -> {ok, Place};
+        two_hosts -> two_hosts
+    end.
+
+%% The place of the ring whose host has the resources that a term names. A resource of a host that
+%% is gone is a reference like any other: any host raises badarg for it. The time depends on the
+%% size of the term; this is Erlang, so it yields.
+home(_Term, _Rings, two_hosts) ->
+    two_hosts;
+home(Ref, Rings, Home) when is_reference(Ref) ->
+    case tame_ring:home(Rings, Ref) of
+        Place when is_integer(Place), Home =:= none -> Place;
+        Place when is_integer(Place), Home =/= Place -> two_hosts;
+        _ -> Home
+    end;
+home([Head | Tail], Rings, Home) ->
+    home(Tail, Rings, home(Head, Rings, Home));
+home(Tuple, Rings, Home) when is_tuple(Tuple) ->
+    home_elements(tuple_size(Tuple), Tuple, Rings, Home);
+home(Map, Rings, Home) when is_map(Map) ->
+    home_pairs(maps:next(maps:iterator(Map)), Rings, Home);
+home(_Term, _Rings, Home) ->
+    Home.
+
+home_elements(0, _Tuple, _Rings, Home) ->
+    Home;
+home_elements(N, Tuple, Rings, Home) ->
+    home_elements(N - 1, Tuple, Rings, home(element(N, Tuple), Rings, Home)).
+
+home_pairs(none, _Rings, Home) ->
+    Home;
+home_pairs({Key, Value, More}, Rings, Home) ->
+    home_pairs(maps:next(More), Rings, home(Value, Rings, home(Key, Rings, Home))).
+
+%% ---- without a host -------------------------------------------------------------------------
+
+until(infinity) -> infinity;
+until(Ms) -> now_ms() + Ms.
+
+left(infinity) -> infinity;
+left(Until) -> max(0, Until - now_ms()).
+
+%% No host is up just now: one is about to be, as a rule. One deadline holds for all attempts.
+later(#library{wait_ms = WaitMs} = Library, Until, Index, Name, Args) ->
+    later(Library, Until, now_ms() + WaitMs, Index, Name, Args).
+
+later(#library{module = Module} = Library, Until, WaitUntil, Index, Name, Args) ->
+    case asked(Module, left(Until)) of
+        {ok, Ring} ->
+            case tame_ring:call(Ring, Index, with_caller(Library, Args), left(Until)) of
+                {value, Value} -> Value;
+                {error, closed} -> again(Library, Until, WaitUntil, Index, Name, Args);
+                Other -> raise(Other, Ring, Library, Name, Args)
+            end;
+        {error, Refused} ->
+            raise(Refused, Library, Name, Args);
+        replaced ->
+            again(Library, Until, WaitUntil, Index, Name, Args)
+    end.
+
+again(#library{module = Module} = Library, Until, WaitUntil, Index, Name, Args) ->
+    case {left(Until), left(WaitUntil)} of
+        {0, _} ->
+            raise(deadline, Library, Name, Args);
+        {_, 0} ->
+            raise(no_host, Library, Name, Args);
+        _ ->
+            receive
+            after ?AGAIN_MS -> ok
+            end,
+            case tame_library:is_known(Module) of
+                true -> later(Library, Until, WaitUntil, Index, Name, Args);
+                false -> raise(restored, Library, Name, Args)
+            end
+    end.
+
+asked(Module, Timeout) ->
+    try
+        tame_hosts:ring(Module, Timeout)
+    catch
+        exit:_ -> replaced
+    end.
+
+%% ---- exceptions -----------------------------------------------------------------------------
+
+-spec raise(tame_ring:reply(), tame_ring:ring(), tame_library:library(), atom(), [term()]) ->
+    no_return().
+%% As if the function itself had raised it: the module may look at the head of the stack trace.
+raise({raise, Reason}, _Ring, Library, Name, Args) ->
+    raise_as(Reason, Library, {Name, Args});
+raise(badarg, _Ring, Library, Name, Args) ->
+    raise_as(badarg, Library, {Name, Args});
+raise({error, {bad_reply, What}}, Ring, #library{module = Module} = Library, Name, Args) ->
+    ok = tame_hosts:bad_reply(Module, Ring, What),
+    raise({bad_reply, What}, Library, Name, Args);
+raise({error, Error}, _Ring, Library, Name, Args) ->
+    raise(Error, Library, Name, Args).
+
+%% Without the arguments, which may be large: their number is enough here.
+-spec raise(term(), tame_library:library(), atom(), [term()]) -> no_return().
+raise(Error, #library{module = Module} = Library, Name, Args) ->
+    raise_as({tame, reason(Error, Module, {Name, length(Args)})}, Library, {Name, length(Args)}).
+
+-spec raise_as(term(), tame_library:library(), {atom(), arity() | [term()]}) -> no_return().
+raise_as(Reason, #library{module = Module}, {Name, Args}) ->
+    {current_stacktrace, Frames} = process_info(self(), current_stacktrace),
+    Callers = lists:dropwhile(fun({M, _, _, _}) -> M =:= ?MODULE end, tl(Frames)),
+    erlang:raise(error, Reason, [{Module, Name, Args, []} | Callers]).
+
+reason(busy, _Module, _Function) ->
+    busy;
+reason(deadline, _Module, _Function) ->
+    deadline;
+reason({host_down, Why}, Module, Function) when is_map(Why) ->
+    {crashed, Why#{library => Module, function => Function}};
+reason({host_down, Why}, Module, Function) ->
+    {crashed, #{library => Module, function => Function, reason => Why}};
+reason(failed, Module, Function) ->
+    advice(failed, Module, Function, "its hosts crashed too often; see tame:restart/1");
+reason(no_host, Module, Function) ->
+    Advice = "no host came up within wait_ms; see tame:info/0 and the log",
+    advice(no_host, Module, Function, Advice);
+reason(restored, Module, Function) ->
+    advice(restored, Module, Function, "the module is not isolated any more");
+reason(two_hosts, Module, Function) ->
+    Advice = "the call names native resources of two hosts; with hosts => 1 all are in one",
+    advice(two_hosts, Module, Function, Advice);
+reason({bad_reply, What}, Module, Function) ->
+    {bad_reply, #{library => Module, function => Function, reply => What}};
+reason({reply_too_large, Bytes}, Module, Function) ->
+    {reply_too_large, #{library => Module, function => Function, bytes => Bytes}};
+reason(Other, Module, Function) ->
+    {Other, #{library => Module, function => Function}}.
+
+advice(Reason, Module, Function, Advice) ->
+    {Reason, #{library => Module, function => Function, advice => Advice}}.
+
+%% ---- loading --------------------------------------------------------------------------------
+
+%% In place of erlang:load_nif/2.
+-spec load_nif(module(), file:filename(), term()) -> ok | {error, {atom(), string()}}.
+load_nif(Module, Path, LoadInfo) ->
+    case so_path(Path) of
+        {ok, File} ->
+            case tame_library:is_known(Module) of
+                true -> loaded(Module, File, LoadInfo);
+                false -> {error, {load, "the module is not isolated any more"}}
+            end;
+        error ->
+            erlang:error(badarg, [Path, LoadInfo])
+    end.
+
+so_path(Path) ->
+    try unicode:characters_to_list(Path) of
+        [_ | _] = Characters -> {ok, filename:absname(Characters) ++ ".so"};
+        _ -> error
+    catch
+        error:_ -> error
+    end.
+
+loaded(Module, File, LoadInfo) ->
+    try
+        tame_hosts:load(Module, File, LoadInfo)
+    catch
+        exit:_ ->
+            {error, {load, "the processes of this library ended while it was loaded: try again"}}
+    end.
+
+now_ms() ->
+    erlang:monotonic_time(millisecond).

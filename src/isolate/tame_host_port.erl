@@ -1,0 +1,153 @@
+%% A host's control port: its program is started behind it, frames come and go over it, and the OS
+%% process ends with it. Messages of a port that was closed are ignored.
+%%
+%% The OS process is killed by closing the port: its guard, a process that runs no code of the
+%% library, sees that and ends it with SIGKILL.
+-module(tame_host_port).
+
+-export([none/0]).
+-export([open/1]).
+-export([event/2]).
+-export([loaded/1]).
+-export([expect_end/1]).
+-export([send/2]).
+-export([flush/1]).
+-export([await_end/2]).
+-export([close/1]).
+-export([is_open/1]).
+-export([guard_pid/1]).
+
+-export_type([state/0]).
+-export_type([event/0]).
+
+%% How long a host may go on after it said that it has ended.
+-define(END_MS, 1000).
+%% The most messages of the port that may wait to be read, of up to 64 KiB each, and the most bytes,
+%% estimated by the message that is being read.
+-define(FLOOD_LEN, 20000).
+-define(FLOOD_BYTES, 1 bsl 27).
+
+-record(port, {
+    port = none :: none | port(),
+    %% The guard, as the VM knows it. 0: there is none.
+    guard_pid = 0 :: non_neg_integer(),
+    reader = tame_control:new() :: tame_control:reader(),
+    outbox = tame_outbox:new() :: tame_outbox:outbox()
+}).
+
+-opaque state() :: #port{}.
+
+-type event() ::
+    {frames, [tame_control:frame() | {bad, string()}], state()}
+    | {kill, Why :: term()}
+    | {down, tame_host:why(), state()}
+    | not_ours.
+
+-spec none() -> state().
+none() ->
+    #port{}.
+
+-spec open(tame_isolate_options:options()) -> {ok, state()} | {error, atom(), iodata()}.
+open(#{workers := Workers} = Options) ->
+    Program = maps:get(host, Options, tame_native:path("tame_host")),
+    Args = ["--workers", integer_to_list(Workers)],
+    try
+        tame_native:runnable(Program) andalso
+            open_port({spawn_executable, Program}, [
+                nouse_stdio, binary, exit_status, {args, Args}
+            ])
+    of
+        Port ->
+            case erlang:port_info(Port, os_pid) of
+                {os_pid, GuardPid} -> {ok, #port{port = Port, guard_pid = GuardPid}};
+                %% It has ended already; its exit status is on the way.
+                undefined -> {ok, #port{port = Port}}
+            end
+    catch
+        error:Why when is_atom(Why) -> {error, Why, cannot_start_text(Why, Program)};
+        error:_ -> {error, system_limit, cannot_start_text(system_limit, Program)}
+    end.
+
+cannot_start_text(enoent, Program) ->
+    io_lib:format("there is no ~ts: ~ts", [Program, tame_native:how_to_build()]);
+cannot_start_text(Why, Program) ->
+    io_lib:format("~ts does not start: ~ts", [Program, file:format_error(Why)]).
+
+%% What a message to this process means, if it came from the port.
+-spec event(term(), state()) -> event().
+event({Port, {data, Data}}, #port{port = Port, reader = Reader} = State) ->
+    case is_flood(Data) of
+        true ->
+            {kill, flood};
+        false ->
+            case tame_control:feed(Data, Reader) of
+                {ok, Frames, More} -> {frames, Frames, State#port{reader = More}};
+                {bad, Frames, Sentence} -> {frames, Frames ++ [{bad, Sentence}], State}
+            end
+    end;
+event({Port, {exit_status, Status}}, #port{port = Port} = State) when Status > 128 ->
+    {down, #{signal => tame_signal:name(Status - 128)}, State#port{port = none}};
+event({Port, {exit_status, Status}}, #port{port = Port} = State) ->
+    {down, #{exit_status => Status}, State#port{port = none}};
+event({'EXIT', Port, _}, #port{port = Port} = State) ->
+    {down, #{exit_status => 0}, State#port{port = none}};
+event({has_not_ended, Port}, #port{port = Port}) ->
+    {kill, {bad_frame, "that it has ended, and had not"}};
+event(_Message, _State) ->
+    not_ours.
+
+is_flood(Data) ->
+    {message_queue_len, Len} = process_info(self(), message_queue_len),
+    Len > ?FLOOD_LEN orelse Len * byte_size(Data) > ?FLOOD_BYTES.
+
+%% The library is loaded: from now on frames may be as long as messages are.
+-spec loaded(state()) -> state().
+loaded(#port{reader = Reader} = State) ->
+    State#port{reader = tame_control:loaded(Reader)}.
+
+%% The host said that it has ended; its exit status is to follow.
+-spec expect_end(state()) -> ok.
+expect_end(#port{port = Port}) ->
+    _ = erlang:send_after(?END_MS, self(), {has_not_ended, Port}),
+    ok.
+
+%% Hands a frame to the port, or to the outbox while the port takes none: the host does not read.
+%% Nothing is done here about an outbox that is full; flush/1 says so.
+-spec send(term(), state()) -> state().
+send(_Frame, #port{port = none} = State) ->
+    State;
+send(Frame, #port{port = Port, outbox = Outbox} = State) ->
+    State#port{outbox = tame_outbox:send(tame_control:encode(Frame), Port, Outbox)}.
+
+%% waits: there is more, which the port does not take yet.
+-spec flush(state()) -> {empty | waits, state()} | full.
+flush(#port{port = Port, outbox = Outbox} = State) ->
+    case tame_outbox:flush(Port, Outbox) of
+        {Left, Flushed} -> {Left, State#port{outbox = Flushed}};
+        full -> full
+    end.
+
+%% Waits for the end of the OS process.
+-spec await_end(non_neg_integer(), state()) -> ended | goes_on.
+await_end(Ms, #port{port = Port}) ->
+    receive
+        {Port, {exit_status, _}} -> ended
+    after Ms -> goes_on
+    end.
+
+%% By force, so that a port whose host does not read closes too.
+-spec close(state()) -> state().
+close(#port{port = none} = State) ->
+    State;
+close(#port{port = Port} = State) ->
+    true = exit(Port, kill),
+    State#port{port = none}.
+
+-spec is_open(state()) -> boolean().
+is_open(#port{port = Port}) ->
+    Port =/= none.
+
+%% 0: none was started, or it had ended before it was asked for.
+-spec guard_pid(state()) -> non_neg_integer().
+guard_pid(#port{guard_pid = GuardPid}) ->
+    GuardPid.

@@ -1,0 +1,177 @@
+%% What a host asks of the VM while its library is called: answers to its queries, and messages of
+%% the library that are to be delivered. Nothing here waits, neither for a process nor for a port.
+-module(tame_host_requests).
+
+-export([new/1]).
+-export([answer/3]).
+-export([deliver/3]).
+-export([down/2]).
+-export([closed/1]).
+-export([leases/1]).
+
+-export_type([state/0]).
+
+-define(LEASES, 256).
+-define(MONITORS_MAX, 100000).
+%% Lines of a host's log, in each second.
+-define(LOGS_MAX, 10).
+
+-record(requests, {
+    module :: module(),
+    max_atoms :: non_neg_integer(),
+    %% Each monitor twice: by its reference, and by the number that the host gave it.
+    monitors = #{} :: #{reference() => integer(), integer() => reference()},
+    logs = {0, 0} :: {Second :: integer(), Count :: non_neg_integer()}
+}).
+
+-opaque state() :: #requests{}.
+
+-spec new(tame_host:spec()) -> state().
+new(#{module := Module, options := #{max_atoms := Most}}) ->
+    #requests{module = Module, max_atoms = Most}.
+
+%% ---- queries --------------------------------------------------------------------------------
+
+%% The answer, and the frames that go to the host before it.
+-spec answer(tame_control:query(), none | tame_ring:ring(), state()) ->
+    {term(), [term()], state()} | {bad, iolist()}.
+answer(leases, Ring, Requests) when Ring =/= none ->
+    {ok, [leases(Ring)], Requests};
+%% The host names them by reference: those are alive since the frame was read.
+answer({hold, _Call, Refs}, Ring, Requests) when Ring =/= none ->
+    {tame_ring:hold(Ring, Refs), [], Requests};
+answer(Early, none, _Requests) when Early =:= leases; element(1, Early) =:= hold ->
+    {bad, "a query that may not come before its ring"};
+answer({monitor, Id, _Pid}, _Ring, #requests{monitors = Monitors}) when
+    map_size(Monitors) >= 2 * ?MONITORS_MAX; is_map_key(Id, Monitors)
+->
+    Others = map_size(Monitors) div 2,
+    {bad, io_lib:format("monitor ~b, which it has already, or after ~b others", [Id, Others])};
+answer({monitor, Id, Pid}, _Ring, #requests{monitors = Monitors} = Requests) ->
+    %% No `down' follows for a process that is dead already: the answer says so.
+    case is_alive(Pid) of
+        true ->
+            Ref = monitor(process, Pid),
+            {true, [], Requests#requests{monitors = Monitors#{Ref => Id, Id => Ref}}};
+        false ->
+            {false, [], Requests}
+    end;
+answer({demonitor, Id}, _Ring, #requests{monitors = Monitors} = Requests) ->
+    case Monitors of
+        #{Id := Ref} ->
+            Others = maps:without([Id, Ref], Monitors),
+            {demonitor(Ref, [flush, info]), [], Requests#requests{monitors = Others}};
+        #{} ->
+            {false, [], Requests}
+    end;
+answer(Query, _Ring, Requests) ->
+    {answer(Query, Requests), [], Requests}.
+
+answer({existing_atom, Name}, _Requests) ->
+    existing_atom(Name) =/= none;
+answer({new_atoms, Names}, #requests{module = Module, max_atoms = Most}) ->
+    new_atoms(Names, Module, Most);
+answer({phash2, Term}, _Requests) ->
+    erlang:phash2(Term);
+answer({whereis, Name}, #requests{module = Module}) ->
+    whereis_given(existing_atom(Name), Module);
+answer({alive, PidOrPort}, _Requests) ->
+    is_alive(PidOrPort);
+answer({port_command, Port, Data}, #requests{module = Module}) ->
+    tame_given:is_given(Module, Port) andalso port_took(Port, Data);
+answer(sync, _Requests) ->
+    ok;
+answer(make_ref, _Requests) ->
+    make_ref();
+answer({unique_integer, Modifiers}, _Requests) ->
+    erlang:unique_integer(Modifiers).
+
+%% References for the host to name native resources by.
+-spec leases(tame_ring:ring()) -> {leases, [{pos_integer(), reference()}]}.
+leases(Ring) ->
+    {leases, tame_ring:leases(Ring, ?LEASES)}.
+
+is_alive(Pid) when is_pid(Pid) -> node(Pid) =:= node() andalso is_process_alive(Pid);
+is_alive(Port) -> node(Port) =:= node() andalso erlang:port_info(Port, id) =/= undefined.
+
+existing_atom(Name) ->
+    try
+        binary_to_existing_atom(Name, utf8)
+    catch
+        error:_ -> none
+    end.
+
+%% Atoms are never garbage-collected: a library that makes them without end must not fill the VM's
+%% table. Atoms that exist already cost nothing.
+new_atoms(Names, Module, Most) ->
+    New = [Name || Name <- Names, existing_atom(Name) =:= none],
+    case tame_registry:count_atoms(Module, length(New)) > Most of
+        true ->
+            _ = tame_registry:count_atoms(Module, -length(New)),
+            false;
+        false ->
+            _ = [binary_to_atom(Name, utf8) || Name <- New],
+            ok
+    end.
+
+%% The library is given what is found, unless that is a process of the system.
+whereis_given(none, _Module) ->
+    undefined;
+whereis_given(Name, Module) ->
+    Found = whereis(Name),
+    case is_pid(Found) andalso tame_given:is_private(Found) of
+        true ->
+            undefined;
+        false ->
+            ok = tame_given:note(Module, Found),
+            Found
+    end.
+
+%% A port that is busy takes nothing.
+port_took(Port, Data) ->
+    try
+        port_command(Port, Data, [nosuspend])
+    catch
+        error:_ -> false
+    end.
+
+%% ---- messages -------------------------------------------------------------------------------
+
+%% Only to processes that the library was given.
+-spec deliver(pid(), term(), state()) -> state().
+deliver(Pid, Message, #requests{module = Module} = Requests) ->
+    case node(Pid) =:= node() andalso tame_given:is_given(Module, Pid) of
+        true ->
+            Pid ! Message,
+            Requests;
+        false ->
+            log("a message to ~p, which it was not given, is dropped", [Pid], Requests)
+    end.
+
+%% At most ?LOGS_MAX lines a second.
+log(Format, Args, #requests{module = Module, logs = {Second, Count}} = Requests) ->
+    Logs =
+        case erlang:monotonic_time(second) of
+            Second -> {Second, Count + 1};
+            Now -> {Now, 1}
+        end,
+    _ = element(2, Logs) =< ?LOGS_MAX andalso
+        logger:warning("tame_host of ~tp: " ++ Format, [Module | Args]),
+    Requests#requests{logs = Logs}.
+
+%% ---- monitors -------------------------------------------------------------------------------
+
+%% A 'DOWN' has come: the number that the host knows this monitor by.
+-spec down(reference(), state()) -> {integer(), state()} | error.
+down(Ref, #requests{monitors = Monitors} = Requests) ->
+    case maps:take(Ref, Monitors) of
+        {Id, Others} -> {Id, Requests#requests{monitors = maps:remove(Id, Others)}};
+        error -> error
+    end.
+
+%% The host is gone.
+-spec closed(state()) -> state().
+closed(#requests{monitors = Monitors} = Requests) ->
+    Refs = [Ref || Ref <- maps:keys(Monitors), is_reference(Ref)],
+    lists:foreach(fun(Ref) -> demonitor(Ref, [flush]) end, Refs),
+    Requests#requests{monitors = #{}}.

@@ -1,0 +1,81 @@
+%% The frames of both sides from the start of a host until its library is loaded.
+%%
+%%     VM                       host
+%%                              {hello, OsPid, ...}
+%%     {ring, Geometry}
+%%                              {ring, Fd}
+%%     {leases, ...}
+%%     {load, Path, ...}
+%%                              {loaded, Functions, ...}
+-module(tame_host_start).
+
+-export([hello/3]).
+-export([ring/3]).
+-export([loaded/2]).
+-export([not_loaded_text/2]).
+
+-type refusal() :: {refused, atom(), iodata()}.
+
+%% The most that a ring takes besides its areas: 1024 slots of 64 KiB, and its header.
+-define(SLOTS_BYTES, 1 bsl 27).
+
+%% The answer to a host's hello: which ring it is to make.
+-spec hello(pos_integer(), non_neg_integer(), tame_isolate_options:options()) ->
+    {ok, {ring, map()}} | {bad, iodata()}.
+hello(OsPid, GuardPid, #{area_bytes := AreaBytes} = Options) ->
+    case tame_os_process:is_child(OsPid, GuardPid) of
+        true ->
+            Geometry = maps:with([slots, slot_bytes, workers], Options),
+            {ok, {ring, Geometry#{request_bytes => AreaBytes, reply_bytes => AreaBytes}}};
+        false ->
+            Format = "hello as OS process ~b, which is not the one that was started",
+            {bad, io_lib:format(Format, [OsPid])}
+    end.
+
+%% Opens the ring that the host has made; the frames that it is sent then.
+-spec ring(pos_integer(), non_neg_integer(), tame_host:spec()) ->
+    {ok, tame_ring:ring(), [term()]} | refusal().
+ring(OsPid, Fd, #{path := Path, module := Module, load_info := LoadInfo, options := Options}) ->
+    #{area_bytes := AreaBytes} = Options,
+    RingOptions = maps:with([max_waiting, spin_us, max_reply_bytes], Options),
+    case tame_ring:open(OsPid, Fd, RingOptions#{max_bytes => 2 * AreaBytes + ?SLOTS_BYTES}) of
+        {ok, Ring} ->
+            Load = {load, path_binary(Path), Module, LoadInfo, settings()},
+            {ok, Ring, [tame_host_requests:leases(Ring), Load]};
+        {error, Why} ->
+            {refused, no_ring, io_lib:format("its memory: ~p", [Why])}
+    end.
+
+path_binary(Path) ->
+    unicode:characters_to_binary(Path, unicode, file:native_name_encoding()).
+
+settings() ->
+    #{
+        otp_release => list_to_binary(erlang:system_info(otp_release)),
+        erts => list_to_binary(erlang:system_info(version)),
+        schedulers => erlang:system_info(schedulers),
+        async_threads => erlang:system_info(thread_pool_size),
+        time_offset_ns => erlang:time_offset(nanosecond),
+        monotonic_offset_ns => erlang:monotonic_time(nanosecond) - os:perf_counter(nanosecond)
+    }.
+
+%% Whether the library has the functions that the module was bound to, in that order.
+-spec loaded([{binary(), arity()}], tame_host:spec()) -> ok | refusal().
+loaded(Loaded, #{functions := Functions}) ->
+    case Loaded =:= [{atom_to_binary(Name), Arity} || {Name, Arity} <- Functions] of
+        true ->
+            ok;
+        false ->
+            {refused, changed,
+                "its functions are not those that it had when the module was isolated: "
+                "restore it and isolate it again"}
+    end.
+
+%% Why it ended before that.
+-spec not_loaded_text(tame_host:why(), tame_isolate_options:options()) -> iodata().
+not_loaded_text(#{killed := late_start}, #{start_ms := StartMs}) ->
+    io_lib:format("the host did not load the library within ~b ms (start_ms)", [StartMs]);
+not_loaded_text(#{killed := {bad_frame, Sentence}}, _Options) ->
+    io_lib:format("the host wrote ~ts", [Sentence]);
+not_loaded_text(Why, _Options) ->
+    io_lib:format("the host ended while it loaded the library: ~0p", [Why]).

@@ -1,0 +1,102 @@
+%% What tame:restore/1 does with one module: loads its own code again, and ends its hosts when no
+%% process runs the bound code any more.
+-module(tame_restoring).
+
+-include("tame_registry.hrl").
+
+-export([restore/1]).
+-export([has_left/1]).
+-export([forget/1]).
+
+-import(tame_text, [text/2]).
+
+%% How long restore waits for processes that run the bound code, and how often it looks.
+-define(LEAVE_MS, 5000).
+-define(LOOK_MS, 20).
+
+%% New callers get the original module, with its library in the VM. Hosts serve the processes that
+%% still run the bound code until these have left; then the hosts end.
+-spec restore(#entry{}) -> ok | tame_isolation:refusal().
+restore(#entry{module = Module, phase = leaving}) ->
+    left_in_time(Module);
+restore(#entry{module = Module} = Entry) ->
+    case code:soft_purge(Module) of
+        true ->
+            case own_code(Entry) of
+                {ok, Beam} -> loaded(Entry, Beam);
+                {error, _} = Error -> Error
+            end;
+        false ->
+            tame_old_code:in_use(Module)
+    end.
+
+loaded(#entry{module = Module, beam_file = File}, Beam) ->
+    case code:load_binary(Module, File, Beam) of
+        {module, Module} ->
+            ok = tame_registry:set_phase(Module, leaving),
+            left_in_time(Module);
+        {error, Why} ->
+            {error, {Why, text("~p does not load any more: ~p; it stays isolated", [Module, Why])}}
+    end.
+
+%% The module's own code, which loads its library if that was loaded in a host.
+own_code(#entry{own_beam = Beam, load_args = none}) ->
+    {ok, Beam};
+own_code(#entry{module = Module, own_beam = Beam, load_args = {Path, LoadInfo}}) ->
+    case tame_loader:has_on_load(Beam) of
+        true ->
+            {ok, Beam};
+        false ->
+            Library = filename:rootname(Path, ".so"),
+            case tame_loader:with_on_load(Module, Beam, Library, LoadInfo) of
+                {ok, Loading} ->
+                    {ok, Loading};
+                {error, _} ->
+                    Text = text(
+                        "the NIF library of ~p is loaded by its application and not by -on_load, "
+                        "which cannot be made up for without debug_info and compiler: "
+                        "~p stays isolated",
+                        [Module, Module]
+                    ),
+                    {error, {loaded_elsewhere, Text}}
+            end
+    end.
+
+left_in_time(Module) ->
+    left_in_time(Module, erlang:monotonic_time(millisecond) + ?LEAVE_MS).
+
+left_in_time(Module, Until) ->
+    case {has_left(Module), erlang:monotonic_time(millisecond) < Until} of
+        {true, _} ->
+            ok;
+        {false, true} ->
+            timer:sleep(?LOOK_MS),
+            left_in_time(Module, Until);
+        {false, false} ->
+            {error, {_, Text}} = tame_old_code:in_use(Module),
+            Format = "~p is restored for new calls; its hosts go on until these end: ~ts",
+            {error, {in_use, text(Format, [Module, Text])}}
+    end.
+
+%% Whether no process runs old code of a module any more. If the module was restored, its hosts and
+%% what is known of it go then.
+-spec has_left(module()) -> boolean().
+has_left(Module) ->
+    case code:soft_purge(Module) of
+        true ->
+            case tame_registry:find(Module) of
+                {ok, #entry{phase = leaving}} -> forget(Module);
+                _ -> ok
+            end,
+            true;
+        false ->
+            false
+    end.
+
+%% Ends the hosts of a module and deletes all that is known of it.
+-spec forget(module()) -> ok.
+forget(Module) ->
+    ok = tame_isolation_sup:stop_library(Module),
+    ok = tame_library:remove(Module),
+    ok = tame_given:forget(Module),
+    tame_registry:delete(Module).
