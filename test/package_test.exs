@@ -220,6 +220,31 @@ defmodule Tame.PackageTest do
     assert out =~ "stdio.h: No such file or directory"
   end
 
+  test "a system that tame does not run on is named in one line" do
+    dir = tmp_dir!()
+    package = package!(dir)
+
+    script = fn folder, name, text ->
+      path = Path.join(path_without!(Path.join(dir, folder), [name]), name)
+      File.write!(path, "#!/bin/sh\n" <> text)
+      File.chmod!(path, 0o755)
+      {"PATH", Path.dirname(path)}
+    end
+
+    assert {"tame: this is Darwin, and tame runs on Linux only:" <> _ = line, 1} =
+             build(package, [script.("macos", "uname", "echo Darwin\n")])
+
+    assert [_] = String.split(line, "\n", trim: true)
+
+    # As with musl: all is there but what glibc alone has.
+    musl = "if grep -q execinfo.h; then exit 1; fi\n"
+
+    assert {"tame: the C library is not glibc:" <> _ = line, 1} =
+             build(package, [script.("musl", "cc", musl)])
+
+    assert [_] = String.split(line, "\n", trim: true)
+  end
+
   test "the compiler's errors are shown in full, and then one line of ours" do
     package = package!(tmp_dir!())
     source = Path.join(package, "c_src/ring/tame_ring_nif.c")
