@@ -1,8 +1,11 @@
 [
   inputs: [
     "{mix,.formatter}.exs",
-    "{labs,test}/mix.exs",
-    "{lib,test,bench,soak}/**/*.{ex,exs}",
+    "labs/mix.exs",
+    # Not test/tmp.
+    "test/*.exs",
+    "test/{bench,c,c_include,host,isolate,job,labs,ring,support,threads,tools}/**/*.{ex,exs}",
+    "{lib,bench,soak}/**/*.{ex,exs}",
     "labs/{latency,reductions,contention,collapse,audit,watch,calibrate,report,shared,jobs,tasks}/**/*.ex",
     "examples/*/mix.exs",
     "examples/*/{config,lib,measure,test}/**/*.{ex,exs}"
