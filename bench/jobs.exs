@@ -16,7 +16,7 @@
 
 {:module, _, slices_beam, _} =
   defmodule Bench.Slices do
-    # Runs in a VM of its own. The durations in µs of the normal slices of so many calls; the last
+    # Runs in a VM of its own. The durations in µs of the normal slices of that number of calls; the last
     # call's alone when there are several.
     def read(function, bytes, runs) do
       a = :binary.copy(<<1>>, bytes)

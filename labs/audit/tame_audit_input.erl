@@ -4,7 +4,7 @@
 %%   binary   bytes without order                json     the text of a JSON array of objects
 %%   utf8     text of one to four bytes a character
 %%   list     integers, 8 bytes each             map      integer keys, 32 bytes a pair
-%%   integer  one, of so many bytes              iolist   binaries of 64 bytes, nested
+%%   integer  one, of that number of bytes              iolist   binaries of 64 bytes, nested
 %%   term     what json is the text of: a list of maps with binary keys
 %%
 %% Sizes are those of the data; a term takes a few times as much on a heap.

@@ -8,7 +8,7 @@ defmodule Tame.Contention.Advice do
 
   alias Tame.Contention.{Format, Verdict}
 
-  # The talk's table ("Well-Behaved NIFs", 2017): work of one job up to so many µs, and the placement for it.
+  # The talk's table ("Well-Behaved NIFs", 2017): the longest work of one job in µs, and the placement for it.
   @classes [
     {"up to 1 ms", 0, 1000, "inline"},
     {"up to 100 ms", 1000, 100_000, "yielding"},

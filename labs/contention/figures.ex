@@ -184,7 +184,7 @@ defmodule Tame.Contention.Figures do
     }
   end
 
-  # The samples at the start and the end of the flood, of which each has one taken for it.
+  # The samples at the start and the end of the flood; one is taken for each.
   defp edges([first | _] = during, ended_ns) do
     case Enum.find(tl(during), &(&1.at_ns >= ended_ns)) || List.last(during) do
       ^first -> nil

@@ -64,7 +64,7 @@ defmodule Tame.Reductions.Input do
     binary_part(answer, from, bytes - from) == binary_part(block, 0, bytes - from)
   end
 
-  @doc "Whether a run with inputs of `bytes` bytes fits into memory of which `available` bytes are free; if not, why."
+  @doc "Whether a run with inputs of `bytes` bytes fits into `available` bytes of free memory; if not, why."
   @spec fits(pos_integer(), pos_integer()) :: :ok | {:error, String.t()}
   def fits(bytes, available \\ Tame.Payload.available_bytes()) do
     limit = div(available, @copies)

@@ -12,7 +12,7 @@
 
 -type state() :: tracing | done | {refused, term()}.
 
-%% A call of which nobody sees the end, or one that hops on and on, must not fill the memory.
+%% A call whose end nobody sees, or one that hops on and on, must not fill the memory.
 -define(TRACE_EVENTS, 20_000).
 
 %% No event holds an argument or a value: they may be of any size.

@@ -215,7 +215,7 @@ static void the_stop_flag_ends_the_slice_after_the_step(void)
     CHECK_EQ(f.steps, 3);
 }
 
-/* Whoever sets the flag early still gets one step: the driver looks at it before it calls. */
+/* A flag that is set early still allows one step: the driver reads it before it calls. */
 static void a_flag_that_is_set_already_costs_one_step(void)
 {
     int stop = 1;

@@ -16,7 +16,7 @@ defmodule Tame.AsyncScenarios do
   def failure, do: exit(:failure)
 
   @doc """
-  So many calls, 20 callers at a time. Returns the processes that are left over, the messages that were not
+  That number of calls, 20 callers at a time. Returns the processes that are left over, the messages that were not
   `{ref, {:ok, _} | {:error, _}}` of a call in flight, and what of the callers still monitors or is monitored.
   """
   def interleave(count, seed) do

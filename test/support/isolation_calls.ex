@@ -36,7 +36,7 @@ defmodule Tame.IsolationCalls do
     end
   end
 
-  @doc "So many calls as funs without arguments, each of which comes to a term or raises."
+  @doc "That number of calls as funs without arguments, each of which comes to a term or raises."
   def calls(library, count, seed) do
     :rand.seed(:exsss, {seed, 1, 1})
     for number <- 1..count, do: call(library, number)

@@ -44,7 +44,7 @@ defmodule Tame.IsolationScenarios do
 
   @doc """
   Isolates jiffy and makes it divide by zero: what the call raises, and how long the next one takes, in ms, for
-  each of so many crashes.
+  each of that number of crashes.
   """
   def crashes(count, options) do
     start(:jiffy, options)
@@ -66,7 +66,7 @@ defmodule Tame.IsolationScenarios do
     {rounds, :tame.info().jiffy}
   end
 
-  @doc "One call of tame_spin, isolated under these options, for so many ms: what it raises and when, in ms."
+  @doc "One call of tame_spin, isolated under these options, for that number of ms: what it raises and when, in ms."
   def spin(function, ms, options) do
     start(:tame_spin, options)
     timed(fn -> outcome(fn -> apply(:tame_spin, function, [ms * 1000]) end) end)
@@ -220,7 +220,7 @@ defmodule Tame.IsolationScenarios do
      hash == :crypto.hash(:sha256, "abc")}
   end
 
-  @doc "Native resources made and let go of, so many: those that the host still has at the end, about."
+  @doc "Makes and lets go of that number of native resources: about how many the host still has at the end."
   def resources(count) do
     start(:crypto, %{})
     for _ <- 1..count, do: :crypto.hash_init(:sha256)

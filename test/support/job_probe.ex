@@ -2,7 +2,7 @@ defmodule Tame.JobProbe do
   @moduledoc """
   A job that counts what `tame.h` calls it for, in every placement.
 
-  It keeps a CPU for so many microseconds by the clock, and returns how many probes have ended so
+  It keeps a CPU for a number of microseconds by the clock, and returns how many probes have ended so
   far, itself included. The counters lie in a file that the test reads from outside, so they outlive the
   library and the emulator. `natives/job_probe_nif.c` has the C side.
   """

@@ -32,7 +32,7 @@ defmodule Tame.JobResults do
     def unquote(nif)(_us, _what, _with), do: :erlang.nif_error(:nif_not_loaded)
   end
 
-  @doc "Which of the results are not as they should be in this placement, after a run of so many µs: []."
+  @doc "Which of the results are not as they should be in this placement, after a run of that number of µs: []."
   def differences(placement, us) do
     made = for {what, n} <- @terms, do: {what, n, term(what, n)}
 

@@ -140,7 +140,7 @@ defmodule Tame.JobScenarios do
   end
 
   @doc """
-  Calls `gated`, of which 2 may run and 3 wait: two that do not end, then six, of which the second
+  Calls `gated`; 2 may run and 3 wait: two that do not end, then six, of which the second
   dies while it waits, then one more. Returns how all but the second ended, in the order of the calls.
   """
   def gate(path) do
@@ -307,7 +307,7 @@ defmodule Tame.JobScenarios do
     Process.info(self(), [:messages, :dictionary, :monitors, :links])
   end
 
-  @doc "Memory before and after so many calls with a wrong argument in either place."
+  @doc "Memory before and after that number of calls with a wrong argument in either place."
   def bad_calls(placement, count) do
     few = div(count, 10)
     bad_calls(placement, few, :warm)

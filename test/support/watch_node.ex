@@ -33,7 +33,7 @@ defmodule Tame.WatchNode do
   def call(%{peer: peer}, module, function, args),
     do: :peer.call(peer, module, function, args, 30_000)
 
-  @doc "So many processes there that do `work`, a name of the functions below, on and on."
+  @doc "That number of processes there that do `work`, a name of the functions below, on and on."
   def work(watched, work, count) do
     for _ <- 1..count, do: call(watched, :erlang, :spawn, [__MODULE__, work, []])
   end

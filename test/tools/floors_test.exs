@@ -37,7 +37,7 @@ defmodule Tame.FloorsTest do
     assert text =~ "#{folder}/low/a.c:2: low/a.c -> high/b.h goes up, from low to high\n"
   end
 
-  test "a function of a floor above, whoever declares it", %{tmp_dir: folder} do
+  test "a function of a floor above, wherever it is declared", %{tmp_dir: folder} do
     {text, 1} =
       check(folder, [
         @floors,

@@ -5,7 +5,7 @@
 
 #include "port/etf_cursor.h"
 
-/* Has a worker run {call, Id, Function, Args}, of which the first element was read. */
+/* Has a worker run {call, Id, Function, Args}; its first element was read. */
 void port_call(struct etf_cursor *cursor);
 
 #endif

@@ -20,7 +20,7 @@
 #include "memory/die.h"
 #include "term/term.h"
 
-/* A constructor that hangs must not hang whoever audits a thousand libraries. */
+/* A constructor that hangs must not hang an audit of a thousand libraries. */
 #define PROBE_MS 10000
 
 /* Nor a load callback, which is called without its module. */

@@ -47,7 +47,7 @@ static inline uint32_t frame_length(const unsigned char header[FRAME_HEADER_BYTE
 }
 
 /* Returns how many of the size bytes may go out: everything before a goodbye, a refused frame
- * or a header of which the end is missing (so fewer than FRAME_HEADER_BYTES remain of it).
+ * or a header whose end is missing (fewer than FRAME_HEADER_BYTES remain).
  * Work: one step for each frame that begins in these bytes. */
 static inline size_t frame_scan(struct frame_scan *scan, const unsigned char *bytes, size_t size,
                                 enum frame_verdict *verdict)

@@ -212,7 +212,7 @@ defmodule Tame.Contention.FiguresTest do
              } = Figures.figures(killed, @spec_of_cell)
     end
 
-    test "of a flood of which not even the beginning was heard, neighbours are silent from when it was due" do
+    test "of a flood whose beginning was not heard, neighbours are silent from when it was due" do
       raw = raw(%{started_ns: nil, outcome: nil, slices: nil, neighbours: [], ended_ns: 3 * @s})
       assert %{wall_ms: 2750.0, missed_seconds: 2} = Figures.figures(raw, @spec_of_cell)
     end

@@ -198,7 +198,7 @@ defmodule Tame.Latency.SectionTest do
       for figure <- section(result).figures, row <- values(figure), do: assert(row.us > 0)
     end
 
-    test "draws a method of which there is a single sample" do
+    test "draws a method with a single sample" do
       once = %{
         count: 1,
         p90_us: 3.0,

@@ -51,7 +51,7 @@ defmodule Tame.NeighbourTest do
       end
     end
 
-    test "makes a neighbour that ends with whoever started it" do
+    test "makes a neighbour that ends with its starter" do
       test = self()
 
       {owner, monitor} =

@@ -116,7 +116,7 @@ defmodule Mix.Tasks.Tame.WatchTest do
     WatchNode.stop(watched)
   end
 
-  test "the slices of so many calls of a function, and no more" do
+  test "the slices of that number of calls of a function, and no more" do
     watched = WatchNode.start()
     WatchNode.work(watched, :yielding, 2)
     {out, "", 0, json} = watch(watched, ~w(--for 3s --slices tame_spin:spin_yielding/1 --calls 7))

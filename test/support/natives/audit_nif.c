@@ -22,7 +22,7 @@ static ERL_NIF_TERM crash_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     return enif_make_atom(env, "ok");
 }
 
-/* Keeps its thread busy for so many milliseconds, and looks at nothing. */
+/* Keeps its thread busy for a number of milliseconds, and looks at nothing. */
 static ERL_NIF_TERM stubborn_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct timespec now;

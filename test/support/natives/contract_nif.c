@@ -1690,7 +1690,7 @@ CASE(crash_many)
     return never();
 }
 
-/* The stack pointer points to nothing: whoever walks the stack faults as well. */
+/* The stack pointer points to nothing: a walk over the stack faults as well. */
 CASE(crash_without_stack)
 {
     UNUSED;

@@ -1,5 +1,5 @@
 /* The NIFs of Tame.JobResults (test/support/job_results.ex): one job in every placement whose
- * result is whatever the test asks for. (Us, What, With) keeps a CPU for so many us, then makes the
+ * result is whatever the test asks for. (Us, What, With) keeps a CPU for that number of us, then makes the
  * term. */
 #include <tame.h>
 

@@ -1,6 +1,6 @@
 /* exor as it is written by hand, in three forms that tame's own is compared with:
  *
- *   exor_classic   the classic yielding NIF: a byte loop, so many bytes between two looks at the
+ *   exor_classic   the classic yielding NIF: a byte loop, a fixed number of bytes between two readings of the
  *                  clock, enif_consume_timeslice with the share of a millisecond that passed, and a
  *                  hop with the arguments and the next number of bytes
  *   exor_loop      one loop to the end, inline: the fastest, and the worst neighbour

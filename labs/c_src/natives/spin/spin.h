@@ -1,7 +1,7 @@
 /* Keeping a CPU busy for a time, a step at a time. Plain C: no ErlNifEnv but in the types of
  * tame.h.
  *
- * The time is work: so many rounds of arithmetic as this machine does in that time when nothing
+ * The time is work: as many rounds of arithmetic as this machine does in that time when nothing
  * disturbs it. Nobody looks at the clock to see whether the time is over. So time for which the
  * scheduler or the system gave the CPU to others does not count as done: a spin that was disturbed
  * takes longer, and how much longer is what a contention lab wants to know. */
@@ -37,8 +37,8 @@ static inline enum tame_status spin_step(void *state, size_t units)
     return spin->left_us == 0 ? TAME_DONE : TAME_MORE;
 }
 
-/* How the rate is measured: the fastest of so many tries, each of so many rounds (about 10 us). The
- * fastest, because whatever disturbs a try makes it slower. About 0.3 ms in all. */
+/* How the rate is measured: the fastest of SPIN_TRIES tries, each of SPIN_TRY_ROUNDS rounds (about 10 us).
+ * The fastest, because a disturbance makes a try slower. About 0.3 ms in all. */
 #define SPIN_TRIES 32
 #define SPIN_TRY_ROUNDS 8192
 

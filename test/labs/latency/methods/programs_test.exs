@@ -143,7 +143,7 @@ defmodule Tame.Latency.Methods.ProgramsTest do
         Process.exit(measuring, :kill)
         assert_receive {:DOWN, ^monitor, :process, ^measuring, :killed}
         await_gone(os_pid)
-        # Distribution is over as well: whoever joins now is the first.
+        # Distribution is over as well: a node that joins now is the first.
         await_no_distribution()
       end
     end
