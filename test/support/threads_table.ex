@@ -13,8 +13,8 @@ defmodule Tame.ThreadsTable do
   # `until`: in which release of each OTP that was mended, `nil` where it is not known to be.
   @own [:thread]
   @callbacks ~w(dtor dtor_thread down stop)a
-  @off_regular ~w(dirty_cpu dirty_io thread)a
-  @everywhere [:regular, :dirty_cpu, :dirty_io, :thread] ++ @callbacks
+  @off_normal ~w(dirty_cpu dirty_io thread)a
+  @everywhere [:normal, :dirty_cpu, :dirty_io, :thread] ++ @callbacks
 
   @large_maps [{:map, 129}, {:map, 1000}, {:map, 100_000}, :nested_maps, :map_keys]
   @mended %{25 => "25.3.2.18", 26 => "26.2.5.9", 27 => "27.3", 28 => "28.0", 29 => "29.0"}
@@ -154,7 +154,7 @@ defmodule Tame.ThreadsTable do
       %{
         what: "`enif_port_command` to a port that is closed",
         ops: [:port_command_closed],
-        ends: @off_regular,
+        ends: @off_normal,
         until: %{25 => nil, 26 => nil, 27 => nil, 28 => nil, 29 => nil},
         source:
           "`enif_port_command`, erl_nif.c: `erts_port_dec_refc(prt)` with `prt` NULL (GH-11221)"
@@ -247,7 +247,7 @@ defmodule Tame.ThreadsTable do
   end
 
   @columns [
-    {"regular", [:regular]},
+    {"normal", [:normal]},
     {"dirty", [:dirty_cpu, :dirty_io]},
     {"own thread", @own},
     {"callbacks", @callbacks}
