@@ -22,7 +22,10 @@ defmodule Tame.Reductions.Charts do
 
   # What tame.h takes by default, and what no slice may exceed.
   @slice_us :tame_job_rates.slice_us()
-  @limits [%{limit_us: @slice_us, limit: "#{@slice_us} µs"}, %{limit_us: 1000, limit: "1 ms budget"}]
+  @limits [
+    %{limit_us: @slice_us, limit: "#{@slice_us} µs"},
+    %{limit_us: 1000, limit: "1 ms budget"}
+  ]
 
   # A logarithmic axis has no zero, so a reading of zero is drawn here.
   @floor_us 0.1
