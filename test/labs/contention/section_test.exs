@@ -124,7 +124,18 @@ defmodule Tame.Contention.SectionTest do
       text = text(Fixture.result())
       assert text =~ ~r/^jobs of 1 ms +1× +100×$/m
       assert text =~ ~r/^dirty_cpu +13ms dirty 101ms~ +130ms~ dirty 1.0s!$/m
-      assert text =~ ~r/^inline 1 ms 100× +121 +1214 +1275 +1 /m
+
+      [_ | figures] =
+        Regex.run(~r/^inline 1 ms 100×  .*$/m, text) |> hd() |> String.split(~r/ {2,}/)
+
+      assert %{
+               "neighbour p50 ms" => "121",
+               "p99 ms" => "1214",
+               "max ms" => "1275",
+               "missed s" => "1"
+             } = Format.figure_titles() |> Enum.zip(figures) |> Map.new()
+
+      assert length(figures) == length(Format.figure_titles())
       assert text =~ "The observers kept 0.800 % of one core busy"
       refute text =~ "\e["
     end
