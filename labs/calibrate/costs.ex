@@ -41,7 +41,7 @@ defmodule Tame.Calibrate.Costs do
   end
 
   @doc """
-  The call length, in µs, at which yielding every default slice (100 µs) costs as much as moving the call there: shorter calls are
+  The call length, in µs, at which yielding after each default slice costs as much as moving the call there: shorter calls are
   cheaper yielding, longer ones moved.
 
       iex> Tame.Calibrate.Costs.break_even_us(%{hop: 500, dirty_hop: 5000, pool: 10_000, thread: 50_000})
