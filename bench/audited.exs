@@ -23,7 +23,7 @@ calls = [
   {"tame_exor:exor_dirty/2", input: "binary"}
 ]
 
-:ok = Tame.Native.build()
+:ok = :tame_labs_native.build()
 
 statics =
   for name <- [:jiffy, :p1_xml, :p1_yaml, :crypto, :asn1], do: %{target: {:application, name}}

@@ -20,7 +20,7 @@ defmodule Bench.Isolate do
   def run([]), do: run(@parts)
 
   def run(parts) do
-    :ok = Tame.Native.build()
+    :ok = :tame_labs_native.build()
     {:ok, _} = Application.ensure_all_started(:tame)
 
     for part <- parts do

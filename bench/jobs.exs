@@ -47,7 +47,7 @@ defmodule Bench.Jobs do
   def run([]), do: run(@parts)
 
   def run(parts) do
-    :ok = Tame.Native.build()
+    :ok = :tame_labs_native.build()
     natives()
 
     for part <- parts do

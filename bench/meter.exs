@@ -16,7 +16,7 @@ defmodule Bench.Meter do
   @calls 25_000
 
   def run do
-    :ok = Tame.Native.build()
+    :ok = :tame_labs_native.build()
     {:ok, nil} = Tame.Latency.Methods.NIFNormal.open()
     payload = :binary.copy(<<1>>, 65_536)
     loops = [empty: &empty/2, lab: &lab/2, by_hand: &by_hand/2, clock: &clock/2]

@@ -18,7 +18,7 @@ defmodule Bench.Ring do
   def run([]), do: run(@parts)
 
   def run(parts) do
-    :ok = Tame.Native.build()
+    :ok = :tame_labs_native.build()
     :ok = RingHost.build()
 
     for part <- parts do

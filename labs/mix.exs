@@ -1,3 +1,22 @@
+defmodule Mix.Tasks.Compile.TameLabsNatives do
+  @moduledoc false
+  # After Erlang, whose tame_labs_native builds them, and before Elixir, whose compiler loads modules that bind them.
+  use Mix.Task.Compiler
+
+  @impl true
+  def run(_args) do
+    # Not by name: this file is compiled before that module.
+    case apply(:tame_labs_native, :build, []) do
+      :ok ->
+        :ok
+
+      {:error, text} ->
+        Mix.shell().error(text)
+        {:error, []}
+    end
+  end
+end
+
 defmodule Tame.Labs.MixProject do
   use Mix.Project
 
@@ -17,9 +36,8 @@ defmodule Tame.Labs.MixProject do
       build_path: "../_build/mix",
       elixirc_paths: @folders,
       erlc_paths: @folders,
+      compilers: [:erlang, :tame_labs_natives, :elixir, :app],
       erlc_options: [:debug_info, :warn_missing_spec, :warn_export_vars, :warn_shadow_vars],
-      # They load once their natives are built, which the first lab does.
-      xref: [exclude: [:tame_echo, :tame_echo_nif, :tame_echo_isolated]],
       # The tests of both applications are one project: ../test/mix.exs.
       test_paths: [],
       deps: [{:tame, path: "..", env: Mix.env()}],

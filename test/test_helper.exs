@@ -1,6 +1,6 @@
 # What a test needs besides Elixir is installed by tools/install-missing; a test whose tool is
 # missing all the same says so and is counted as skipped, never passed over in silence.
-:ok = Tame.Native.build()
+:ok = :tame_labs_native.build()
 :ok = Tame.Test.RingHost.build()
 
 # Real libraries that are isolated. Newer Elixir leaves what is no dependency out of the code path.

@@ -36,7 +36,7 @@ defmodule Tame.Collapse do
   @doc "Measures with `flags`, then with `+sfwi 100` added. The error says why a peer does not start with `flags`."
   @spec measure([String.t()]) :: {:ok, [measured()]} | {:error, String.t()}
   def measure(flags) do
-    with :ok <- Tame.Native.build(), :ok <- Peer.check(flags) do
+    with :ok <- :tame_labs_native.build(), :ok <- Peer.check(flags) do
       {:ok, for(more <- [[], @wake_flags], do: run(flags ++ more))}
     end
   end

@@ -288,7 +288,7 @@ defmodule Tame.Contention do
   @doc "What a peer node with these flags is, or why it does not start. Brings the natives up to date first."
   @spec facts([String.t()]) :: {:ok, map()} | {:error, String.t()}
   def facts(flags) do
-    with :ok <- Tame.Native.build(),
+    with :ok <- :tame_labs_native.build(),
          :ok <- Peer.check(flags),
          {:ok, peer} <- Peer.start(flags) do
       facts = Peer.call(peer, :tame_contention, :facts, [])

@@ -101,7 +101,7 @@ defmodule Tame.Latency do
     modules = options[:methods] || Methods.all()
     system = SystemInfo.collect(options[:command])
 
-    with {:error, why} <- Tame.Native.build(), do: raise(why)
+    with {:error, why} <- :tame_labs_native.build(), do: raise(why)
 
     rows =
       modules

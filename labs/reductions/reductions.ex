@@ -128,7 +128,7 @@ defmodule Tame.Reductions do
 
     variants = options[:variants] || Variants.all()
     with {:error, why} <- Input.fits(bytes), do: raise(ArgumentError, why)
-    with {:error, why} <- Tame.Native.build(), do: raise(why)
+    with {:error, why} <- :tame_labs_native.build(), do: raise(why)
 
     system = SystemInfo.collect(options[:command])
     floor = Runner.floor()

@@ -1,10 +1,44 @@
-%% Where the built natives of the labs lie: libraries, drivers and programs. Built by
-%% labs/c_src/Makefile, into one folder for each emulator version.
+%% The natives of the labs, libraries, drivers and programs: builds them, and says where they lie.
+%% labs/c_src/Makefile puts them into one folder for each emulator version. Mix builds them when it
+%% compiles the labs, and each lab brings them up to date with their sources.
 -module(tame_labs_native).
 
+-export([build/0]).
 -export([dir/0]).
 -export([path/1]).
 -export([source_dir/0]).
+
+%% Brings the natives up to date with their sources; quick when they are. The error is the compiler's
+%% own last words. Without sources it is ok: what was built before is used as it is.
+-spec build() -> ok | {error, Text :: unicode:unicode_binary()}.
+build() ->
+    Folder = filename:join(source_dir(), "c_src"),
+    case {filelib:is_regular(filename:join(Folder, "Makefile")), os:find_executable("make")} of
+        {false, _} -> ok;
+        {true, false} -> {error, <<"no make on PATH: install make and gcc">>};
+        {true, Make} -> make(Make, Folder)
+    end.
+
+%% make looks OTP up through an erl; it must be the one that runs us.
+make(Make, Folder) ->
+    Erl = filename:join([code:root_dir(), "bin", "erl"]),
+    Args = ["-s", "-C", Folder, "OUT=" ++ dir(), "TAME=" ++ tame:source_dir(), "ERL=" ++ Erl],
+    Options = [exit_status, stderr_to_stdout, binary, {args, Args}],
+    case output(open_port({spawn_executable, Make}, Options), <<>>) of
+        {0, _} -> ok;
+        {_, Output} ->
+            {error, iolist_to_binary(["the natives do not build:\n" | last_lines(Output, 15)])}
+    end.
+
+output(Port, Seen) ->
+    receive
+        {Port, {data, Data}} -> output(Port, <<Seen/binary, Data/binary>>);
+        {Port, {exit_status, Status}} -> {Status, Seen}
+    end.
+
+last_lines(Text, Count) ->
+    Lines = binary:split(Text, <<"\n">>, [global, trim_all]),
+    lists:join("\n", lists:nthtail(max(0, length(Lines) - Count), Lines)).
 
 %% The folder for the running emulator. The environment variable TAME_LABS_NATIVE_DIR names another:
 %% natives built with sanitizers, for the tests.

@@ -82,7 +82,7 @@ defmodule Mix.Tasks.Tame.Audit do
          :ok <- Output.check(options[:json]),
          :ok <- Output.check(options[:junit]),
          {:ok, checks} <- checks(words, options),
-         :ok <- Tame.Native.build(),
+         :ok <- :tame_labs_native.build(),
          system = SystemInfo.collect(Enum.join(["mix tame.audit" | argv], " ")),
          {:ok, result} <- audit(checks, system, options) do
       if old, do: result |> Format.diff(old) |> IO.write()

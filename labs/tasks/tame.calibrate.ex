@@ -31,7 +31,7 @@ defmodule Mix.Tasks.Tame.Calibrate do
   `0`; `1` when the command line is wrong or a listed call raises.
   """
 
-  alias Tame.{Calibrate, Native, Options, Output}
+  alias Tame.{Calibrate, Options, Output}
 
   @switches [json: :string]
 
@@ -41,7 +41,7 @@ defmodule Mix.Tasks.Tame.Calibrate do
 
     with {:ok, options} <- Options.parse(argv, @switches),
          :ok <- Output.check(options[:json]),
-         :ok <- Native.build(),
+         :ok <- :tame_labs_native.build(),
          {:ok, _} <- Application.ensure_all_started(:tame),
          {:ok, result} <- Calibrate.measure(Calibrate.targets(), command(argv)),
          :ok <- Output.write(options[:json], fn -> Calibrate.json(result) end) do

@@ -94,7 +94,7 @@ defmodule Mix.Tasks.Tame.Report do
         }
       end
 
-    with :ok <- Tame.Native.build(),
+    with :ok <- :tame_labs_native.build(),
          {:ok, result} <-
            Audit.run(
              [%{target: :all} | called],

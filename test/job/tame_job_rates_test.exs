@@ -32,7 +32,8 @@ defmodule Tame.JobRatesTest do
 
     for {path, line} <- [
           {include <> "/slice.h", ~r/^#define TAME_SLICE_US (\d+)$/m},
-          {include <> ".h", ~r/^ \*   TAME_SLICE_US +(\d+) /m}
+          {include <> ".h", ~r/^ \*   TAME_SLICE_US +(\d+) /m},
+          {"../docs/reference/tame_h.md", ~r/^### `TAME_SLICE_US`\n\n(\d+): /m}
         ] do
       assert [_, us] = Regex.run(line, File.read!(path))
       assert {path, String.to_integer(us)} == {path, :tame_job_rates.slice_us()}
@@ -44,7 +45,7 @@ defmodule Tame.JobRatesTest do
     assert %{jobs: %{^row => job}} = :tame.calibration()
     # Between 10 MB/s and 1 TB/s.
     assert job.units_per_ms > 10_000 and job.units_per_ms < 1.0e9
-    assert job.slice_units == floor(job.units_per_ms / 10)
+    assert job.slice_units == floor(job.units_per_ms * :tame_job_rates.slice_us() / 1000)
     assert job.yielding_units > job.inline_units and job.inline_units > job.slice_units
   end
 
