@@ -9,7 +9,7 @@
 #   make check    formatting, lines of Erlang (tools/lines), what may include what (tools/floors)
 #   make soak     30 minutes of isolated libraries under load while everything goes wrong
 #   make bench    the published figures, each from its script in bench/
-#   make matrix   build and test on OTP 27 and 29 too, each in a Debian root of its own
+#   make matrix   build and test on newer OTPs too (tools/matrix), each in a Debian root of its own
 #   make docs     the HTML documentation, into doc/
 #   make clean    remove everything built
 #
@@ -109,10 +109,12 @@ test-version: natives test-c
 	cd test && $(MIX) test --warnings-as-errors --exclude browser
 	rebar3 dialyzer
 
-matrix: test matrix-27 matrix-29
+matrix: test
+	@tools/matrix $$(tools/matrix --versions | sed 's/ .*//')
 
-matrix-27 matrix-29:
-	@tools/matrix $(@:matrix-%=%)
+# make matrix-27: on that version alone.
+matrix-%:
+	@tools/matrix $*
 
 # Comments of Erlang modules become -moduledoc and -doc, which OTP 27 knows; ex_doc is Debian's.
 docs:
@@ -139,4 +141,4 @@ clean:
 	for example in examples/*/; do $(MAKE) -C $$example clean; done
 
 .PHONY: report test deps-report deps-test build natives assets check test-c test-beam test-sanitized test-fuzz soak \
-        test-rebar3 test-examples test-version matrix matrix-27 matrix-29 docs docs-here bench clean
+        test-rebar3 test-examples test-version matrix docs docs-here bench clean

@@ -76,11 +76,6 @@ struct tame_job {
     uint32_t stack_kib;   /* of a thread of the library's own; 0: the VM's default */
 };
 
-/* 100 us, not the 1 ms of the erl_nif manual: on today's JIT an Erlang process has timeslices of
- * 4 to 400 us, so a NIF that takes 1 ms is 10 to 250 times greedier than its neighbours; a hop
- * costs 0.3 us, so this costs 0.3 %. */
-#define TAME_SLICE_US 100
-#define TAME_DIRTY_SLICE_US 5000
 #define TAME_MAX_WAITING 10000
 
 /* A binary argument. Its place is looked up again in every slice, so `data` may be another in each

@@ -22,6 +22,13 @@ enum tame_status { TAME_MORE = 0, TAME_DONE = 1 };
 /* Does at most `units` (1 or more) of the job's work. */
 typedef enum tame_status (*tame_step)(void *state, size_t units);
 
+/* The default slices. On a regular scheduler 100 us, not the 1 ms of the erl_nif manual: on today's
+ * JIT an Erlang process has timeslices of 4 to 400 us, so a NIF that takes 1 ms is 10 to 250 times
+ * greedier than its neighbours; a hop costs 0.3 us, so this costs 0.3 %. tame_job_rates has the
+ * Erlang side's copy; its test compares the two. */
+#define TAME_SLICE_US 100
+#define TAME_DIRTY_SLICE_US 5000
+
 /* How long a step may run until the clock is read. To read it costs about 30 ns, 0.3 % of this;
  * this is a tenth of the default slice. */
 #define TAME_CLOCK_CHECK_NS UINT64_C(10000)

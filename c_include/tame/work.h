@@ -76,7 +76,7 @@ static inline struct tame_slice tame_impl_slice(struct tame_impl_run *run, uint6
  * scheduler with nothing to do spins for a while and calls sched_yield() in each round, and Linux
  * lets it wait for a whole time slice of ours each time: neighbours woke 130 ms late beside work in
  * the pool (Linux 6.18), and 10 ms late since the pool yields too. */
-#define TAME_IMPL_YIELD_EVERY_NS 100000
+#define TAME_IMPL_YIELD_EVERY_NS (TAME_SLICE_US * 1000)
 
 /* Yields the core if the interval is over. Afterwards the job keeps it for as long as it was away,
  * so it runs at half speed at worst. Returns the time. */

@@ -3,11 +3,13 @@
 #ifndef TAME_RING_NIF_READING_H
 #define TAME_RING_NIF_READING_H
 
+#include <tame/slice.h>
+
 #include "nif_ring.h"
 
 /* Copied between two readings of the clock, and at most in one slice. */
 #define COPY_STEP_BYTES (32 * 1024)
-#define COPY_SLICE_NS 100000
+#define COPY_SLICE_NS (TAME_SLICE_US * 1000)
 
 /* Items of a scan between two readings of the clock: 10 to 30 us. */
 #define SCAN_STEP 2048

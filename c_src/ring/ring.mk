@@ -14,7 +14,7 @@ RING_LTO = $(eval RING_LTO := $(shell echo 'int ring;' | \
 RING_BUILD := $(BUILD)/ring/$(notdir $(abspath $(OUT)))/
 RING_OBJECTS := $(patsubst $(RING)%.c,$(RING_BUILD)%.o,$(RING)tame_ring_nif.c $(wildcard $(RING)nif_*.c))
 
-$(RING_BUILD)%.o: $(RING)%.c $(RING_H) $(HERE)../c_include/tame/charge.h
+$(RING_BUILD)%.o: $(RING)%.c $(RING_H) $(addprefix $(HERE)../c_include/tame/,charge.h slice.h)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(RING_LTO) -fPIC -fvisibility=hidden -D_GNU_SOURCE -I$(ERTS_INCLUDE) -I$(HERE)../c_include -c -o $@ $<
 

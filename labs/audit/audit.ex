@@ -120,7 +120,7 @@ defmodule Tame.Audit do
   # What cannot be called is no audit that went well.
   defp ended(target) do
     for verdict <- target.verdicts,
-        Verdict.name(verdict) in [:hangs, :crashes],
+        Verdict.name(verdict) in Verdict.names(:failure),
         do: "#{target.target} #{Verdict.text(verdict)}"
   end
 

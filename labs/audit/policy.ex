@@ -17,7 +17,6 @@ defmodule Tame.Audit.Policy do
   alias Tame.Duration
 
   @keys [:input, :input_file, :budget, :limit, :up_to, :allow]
-  @allow [:blocks, :under_charges, :dirty, :ignores_kill]
 
   @typedoc "A check: its target as text, what to audit, and the verdicts that are allowed."
   @type check :: %{text: String.t(), check: Tame.Audit.check(), allow: [atom()]}
@@ -127,7 +126,9 @@ defmodule Tame.Audit.Policy do
   end
 
   defp allowed(word, allow) do
-    case is_list(allow) && allow -- @allow do
+    allowable = Verdict.names(:allowable)
+
+    case is_list(allow) && allow -- allowable do
       [] ->
         :ok
 
@@ -136,7 +137,7 @@ defmodule Tame.Audit.Policy do
 
       [other | _] ->
         {:error,
-         "#{word}: allow: unknown verdict #{inspect(other)}, expected some of: #{Enum.join(@allow, ", ")}"}
+         "#{word}: allow: unknown verdict #{inspect(other)}, expected some of: #{Enum.join(allowable, ", ")}"}
     end
   end
 
@@ -153,7 +154,7 @@ defmodule Tame.Audit.Policy do
     verdicts =
       for target <- result.targets,
           verdict <- target.verdicts,
-          Verdict.name(verdict) not in [:well_behaved, :hangs, :crashes | allow],
+          Verdict.name(verdict) in (Verdict.names(:allowable) -- allow),
           do: {Verdict.text(verdict), "budget #{Duration.text(target.budget_us)}"}
 
     failures =

@@ -18,6 +18,24 @@ defmodule Tame.Audit.Verdict do
           | {:hangs, bytes :: pos_integer(), limit_us :: pos_integer()}
           | {:crashes, bytes :: pos_integer(), how :: String.t()}
 
+  # Each verdict of the type once, as mix tame.audit's help has it: its words and what they mean. A check of `--ci` holds
+  # with one that is `:good` and may allow one that is `:allowable`; one that is a `:failure` is the audit's failure too.
+  @meanings [
+    well_behaved: {:good, "well-behaved", "no slice clearly above the budget, alone or in a row"},
+    blocks:
+      {:allowable, "blocks above N bytes", "one slice is longer than the budget from that size on"},
+    under_charges:
+      {:allowable, "under-charges",
+       "no call is long, and a row of them holds the scheduler all the same"},
+    dirty:
+      {:allowable, "dirty, holds its thread for T at N bytes",
+       "normal schedulers go on, other dirty work waits"},
+    ignores_kill:
+      {:allowable, "ignores a killed caller", "the work went on when the caller was killed"},
+    hangs: {:failure, "does not return", "its VM was ended at the limit"},
+    crashes: {:failure, "crashes", "it ended its VM"}
+  ]
+
   # A slice must be clearly over the budget once: one that yields each millisecond is over it by some per cent.
   @clearly 1.5
 
@@ -186,6 +204,15 @@ defmodule Tame.Audit.Verdict do
     do: "does not return: ended with its VM after #{Duration.measured(limit_us)} at #{bytes(bytes)}"
 
   def text({:crashes, bytes, how}), do: "crashes: ended the VM with #{how} at #{bytes(bytes)}"
+
+  @doc "The names of all verdicts, or of those of a kind."
+  @spec names(:any | :good | :allowable | :failure) :: [atom()]
+  def names(kind \\ :any), do: for({name, {of, _, _}} <- @meanings, kind in [:any, of], do: name)
+
+  @doc "Every verdict in the words of `text/1`, without its numbers, and what it means, as a Markdown list."
+  @spec help() :: String.t()
+  def help,
+    do: Enum.map_join(@meanings, "\n", fn {_, {_, words, means}} -> "  * `#{words}` - #{means}" end)
 
   @doc "The verdict's bare name, as a budget file of `--ci` names it."
   @spec name(t()) :: atom()

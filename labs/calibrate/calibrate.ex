@@ -81,7 +81,7 @@ defmodule Tame.Calibrate do
       SystemInfo.text(system),
       "\nWhat a way out costs, and from what length of work on it is cheaper than the hops of yielding\n\n",
       TextTable.format(["way", "costs µs", "break-even µs"], ways(calibration)),
-      "\nWhat fits, in each job's own unit: a slice (100 µs), an inline call (1 ms), before auto moves (100 ms)\n\n",
+      "\nWhat fits, in each job's own unit: a slice (#{:tame_job_rates.slice_us()} µs), an inline call (1 ms), before auto moves (100 ms)\n\n",
       TextTable.format(["job", "units/ms", "slice", "inline", "auto"], jobs(calibration))
     ]
   end

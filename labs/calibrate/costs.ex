@@ -17,9 +17,6 @@ defmodule Tame.Calibrate.Costs do
   @turn_calls 20
   @turns 101
 
-  # What tame.h takes by default.
-  @slice_us 100
-
   # Each way with the way that it is compared with.
   @ways [hop: :inline, dirty_hop: :inline, pool: :inline_job, thread: :inline_job]
 
@@ -44,7 +41,7 @@ defmodule Tame.Calibrate.Costs do
   end
 
   @doc """
-  The call length, in µs, at which yielding every 100 µs costs as much as moving the call there: shorter calls are
+  The call length, in µs, at which yielding after each default slice costs as much as moving the call there: shorter calls are
   cheaper yielding, longer ones moved.
 
       iex> Tame.Calibrate.Costs.break_even_us(%{hop: 500, dirty_hop: 5000, pool: 10_000, thread: 50_000})
@@ -52,7 +49,8 @@ defmodule Tame.Calibrate.Costs do
   """
   @spec break_even_us(t()) :: %{atom() => non_neg_integer()}
   def break_even_us(%{hop: hop_ns} = costs) do
-    for {way, ns} <- costs, way != :hop, into: %{}, do: {way, div(ns * @slice_us, max(1, hop_ns))}
+    slice_us = :tame_job_rates.slice_us()
+    for {way, ns} <- costs, way != :hop, into: %{}, do: {way, div(ns * slice_us, max(1, hop_ns))}
   end
 
   defp turn_ns(echo) do

@@ -78,33 +78,6 @@ defmodule Tame.Contention do
   # What the observers may cost, as a share of one core.
   @visible_cost 0.01
 
-  @nothing_measured %{
-    wall_ms: nil,
-    ideal_ms: nil,
-    finished: nil,
-    refused: nil,
-    bursts: nil,
-    neighbour_p50_us: nil,
-    neighbour_p99_us: nil,
-    neighbour_max_us: nil,
-    missed_seconds: nil,
-    dirty_cpu_wait_p99_us: nil,
-    dirty_cpu_wait_max_us: nil,
-    dirty_io_wait_max_us: nil,
-    gc_wait_max_us: nil,
-    gc_own_us: nil,
-    normal_utilisation: nil,
-    dirty_cpu_utilisation: nil,
-    dirty_io_utilisation: nil,
-    busy_cores: nil,
-    longest_slice_us: nil,
-    p999_slice_us: nil,
-    charge_ratio: nil,
-    long_schedule_events: nil,
-    memory_mb: nil,
-    samples: []
-  }
-
   @doc "Measures and prints the tables."
   @spec compare([option()]) :: :ok
   def compare(options \\ []) do
@@ -228,11 +201,11 @@ defmodule Tame.Contention do
 
     case Plan.refusal(placement, cell.jobs, facts) do
       nil -> spec |> Cell.run(options.flags) |> outcome(spec, cell)
-      why -> row(cell, "failed", why, false, @nothing_measured)
+      why -> row(cell, "failed", why, false, Figures.none())
     end
   end
 
-  defp outcome({:error, why}, _spec, cell), do: row(cell, "failed", why, true, @nothing_measured)
+  defp outcome({:error, why}, _spec, cell), do: row(cell, "failed", why, true, Figures.none())
 
   defp outcome({:ok, raw}, spec, cell) do
     figures = Figures.figures(raw, spec)
@@ -306,7 +279,7 @@ defmodule Tame.Contention do
 
     case Cell.run(spec, flags) do
       {:ok, raw} -> Figures.figures(raw, spec)
-      {:error, _} -> @nothing_measured
+      {:error, _} -> Figures.none()
     end
   end
 

@@ -58,6 +58,27 @@ defmodule Tame.Contention.Figures do
     }
   end
 
+  # A node of which nothing was heard.
+  @no_raw %{
+    facts: %{schedulers: 1, cores: 1, monotonic_ns: 0},
+    started_ns: 0,
+    ended_ns: 0,
+    outcome: nil,
+    slices: nil,
+    neighbours: [],
+    askers: [],
+    long_schedules: 0,
+    samples: [],
+    memory_bytes: 0
+  }
+  @no_spec %{lead_ms: 1, neighbour_ms: 1, dirty_ms: 1, sample_ms: 1, jobs: 0, duration_us: 0}
+
+  @doc "The figures of a cell that was not measured: the same keys, without a value, and no samples."
+  @spec none() :: map()
+  def none do
+    @no_raw |> figures(@no_spec) |> Map.new(fn {key, _} -> {key, nil} end) |> Map.put(:samples, [])
+  end
+
   @doc """
   How late the neighbours' wake-ups were that fell into the span, in ns, each missed one counted by itself, and the
   missed seconds of the neighbour that fared worst: whole seconds of each stretch without CPU.

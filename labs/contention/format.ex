@@ -6,12 +6,8 @@ defmodule Tame.Contention.Format do
   alias Tame.{Duration, JSON, Number, SystemInfo, TextTable, Warning}
   alias Tame.Contention.{Advice, Verdict}
 
-  @keys ~w(placement duration_us multiplier jobs status wall_ms ideal_ms neighbour_p50_us neighbour_p99_us
-           neighbour_max_us missed_seconds dirty_cpu_wait_p99_us dirty_cpu_wait_max_us dirty_io_wait_max_us
-           gc_wait_max_us normal_utilisation dirty_cpu_utilisation longest_slice_us charge_ratio
-           long_schedule_events samples)a
-
-  # After the name of the cell: title, and how its figure is written.
+  # A cell's figures, the one list of them: title, key, and how it is written. The tables of the terminal and of the report
+  # have all of them, JSON has all but those that follow.
   @figures [
     {"neighbour p50 ms", :neighbour_p50_us, :ms},
     {"p99 ms", :neighbour_p99_us, :ms},
@@ -32,6 +28,11 @@ defmodule Tame.Contention.Format do
     {"long_schedule", :long_schedule_events, :count},
     {"memory MB", :memory_mb, :number}
   ]
+
+  @not_json ~w(p999_slice_us finished memory_mb)a
+
+  @json_keys ~w(placement duration_us multiplier jobs status)a ++
+               (for({_, key, _} <- @figures, do: key) -- @not_json) ++ [:samples]
 
   @ansi %{green: :green, yellow: :yellow, red: :red, none: :normal}
 
@@ -58,7 +59,7 @@ defmodule Tame.Contention.Format do
     cells =
       for cell <- result.cells do
         reason = if cell.reason, do: [reason: cell.reason], else: []
-        for(key <- @keys, do: {key, cell[key]}) ++ reason
+        for(key <- @json_keys, do: {key, cell[key]}) ++ reason
       end
 
     [

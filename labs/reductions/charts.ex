@@ -21,7 +21,11 @@ defmodule Tame.Reductions.Charts do
   @grey Colours.hex(:grey)
 
   # What tame.h takes by default, and what no slice may exceed.
-  @limits [%{limit_us: 100, limit: "100 µs"}, %{limit_us: 1000, limit: "1 ms budget"}]
+  @slice_us :tame_job_rates.slice_us()
+  @limits [
+    %{limit_us: @slice_us, limit: "#{@slice_us} µs"},
+    %{limit_us: 1000, limit: "1 ms budget"}
+  ]
 
   # A logarithmic axis has no zero, so a reading of zero is drawn here.
   @floor_us 0.1

@@ -59,7 +59,7 @@ defmodule Tame.Reductions.Section do
       headline(measured) ++
       [
         "A slice is a stretch of time in which a process has a scheduler to itself. 1 ms is the budget that none may exceed; " <>
-          "100 µs is what a process in Erlang takes, and what tame takes by default."
+          "#{:tame_job_rates.slice_us()} µs is what a process in Erlang takes, and what tame takes by default."
       ]
   end
 

@@ -22,13 +22,9 @@ defmodule Mix.Tasks.Tame.Audit do
 
   Several may hold; each is shown with its numbers:
 
-    * `well-behaved` - no slice clearly above the budget, alone or in a row
-    * `blocks above N bytes` - one slice is longer than the budget from that size on
-    * `under-charges` - no call is long, and a row of them holds the scheduler all the same
-    * `dirty, holds its thread for T at N bytes` - normal schedulers go on, other dirty work waits
-    * `ignores a killed caller` - the work went on when the caller was killed
+  #{Tame.Audit.Verdict.help()}
 
-  A function that cannot be measured `does not return` or `crashes`.
+  A function that does not return or crashes cannot be measured.
 
   ## Command line options
 

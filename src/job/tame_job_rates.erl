@@ -16,6 +16,7 @@
 -export([subscribe/1]).
 -export([calibration/0]).
 -export([rates/0]).
+-export([slice_us/0]).
 
 %% Internal.
 -export([init/1]).
@@ -34,7 +35,10 @@
 %% tame.calibrate).
 -type calibration() :: #{jobs := #{{module(), atom(), arity()} => job()}}.
 
-%% Units per millisecond as measured last, and how many units fit into the default slice (100 us),
+%% TAME_SLICE_US of tame/slice.h, in microseconds: the default slice on a regular scheduler.
+-define(SLICE_US, 100).
+
+%% Units per millisecond as measured last, and how many units fit into the default slice (SLICE_US),
 %% into the budget of an inline call (1 ms), and into what `auto' still does on the caller's
 %% scheduler (100 ms).
 -type job() :: #{
@@ -72,10 +76,15 @@ rates() ->
 calibration() ->
     #{jobs => maps:map(fun(_Row, UnitsPerMs) -> job(UnitsPerMs) end, rates())}.
 
+%% The default slice, in microseconds.
+-spec slice_us() -> pos_integer().
+slice_us() ->
+    ?SLICE_US.
+
 job(UnitsPerMs) ->
     #{
         units_per_ms => UnitsPerMs,
-        slice_units => floor(UnitsPerMs / 10),
+        slice_units => floor(UnitsPerMs / (1000 / ?SLICE_US)),
         inline_units => floor(UnitsPerMs),
         yielding_units => floor(UnitsPerMs * 100)
     }.

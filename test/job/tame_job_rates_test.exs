@@ -27,6 +27,18 @@ defmodule Tame.JobRatesTest do
     assert %{^row => 2.5} = :tame_job_rates.rates()
   end
 
+  test "the default slice is that of the C side, and of the table in the manual" do
+    include = Path.join(:tame.include_dir(), "tame")
+
+    for {path, line} <- [
+          {include <> "/slice.h", ~r/^#define TAME_SLICE_US (\d+)$/m},
+          {include <> ".h", ~r/^ \*   TAME_SLICE_US +(\d+) /m}
+        ] do
+      assert [_, us] = Regex.run(line, File.read!(path))
+      assert {path, String.to_integer(us)} == {path, :tame_job_rates.slice_us()}
+    end
+  end
+
   test "the calibration has the jobs that have run" do
     row = ran()
     assert %{jobs: %{^row => job}} = :tame.calibration()

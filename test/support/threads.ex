@@ -135,7 +135,7 @@ defmodule Tame.Threads do
 
   defp cases(op, wanted?) when op in [:hash_internal, :print] do
     for {name, term} <- terms(wanted?) do
-      {name, term, fn got, _ -> got == elem(on(:regular, op, term), 1) end}
+      {name, term, fn got, _ -> got == elem(on(:normal, op, term), 1) end}
     end
   end
 

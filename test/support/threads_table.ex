@@ -13,11 +13,13 @@ defmodule Tame.ThreadsTable do
   # `until`: in which release of each OTP that was mended, `nil` where it is not known to be.
   @own [:thread]
   @callbacks ~w(dtor dtor_thread down stop)a
-  @off_regular ~w(dirty_cpu dirty_io thread)a
-  @everywhere [:regular, :dirty_cpu, :dirty_io, :thread] ++ @callbacks
+  @off_normal ~w(dirty_cpu dirty_io thread)a
+  @everywhere [:normal, :dirty_cpu, :dirty_io, :thread] ++ @callbacks
 
   @large_maps [{:map, 129}, {:map, 1000}, {:map, 100_000}, :nested_maps, :map_keys]
+  # One for each column of the second table; the release is the first that has GH-8208 mended.
   @mended %{25 => "25.3.2.18", 26 => "26.2.5.9", 27 => "27.3", 28 => "28.0", 29 => "29.0"}
+  @otps Enum.sort(Map.keys(@mended))
 
   def rows do
     [
@@ -154,8 +156,8 @@ defmodule Tame.ThreadsTable do
       %{
         what: "`enif_port_command` to a port that is closed",
         ops: [:port_command_closed],
-        ends: @off_regular,
-        until: %{25 => nil, 26 => nil, 27 => nil, 28 => nil, 29 => nil},
+        ends: @off_normal,
+        until: Map.new(@otps, &{&1, nil}),
         source:
           "`enif_port_command`, erl_nif.c: `erts_port_dec_refc(prt)` with `prt` NULL (GH-11221)"
       },
@@ -247,7 +249,7 @@ defmodule Tame.ThreadsTable do
   end
 
   @columns [
-    {"regular", [:regular]},
+    {"normal", [:normal]},
     {"dirty", [:dirty_cpu, :dirty_io]},
     {"own thread", @own},
     {"callbacks", @callbacks}
@@ -270,7 +272,7 @@ defmodule Tame.ThreadsTable do
 
     mended =
       for %{until: until} = row <- rows() do
-        cells = for otp <- 25..29, do: mended(otp, until[otp])
+        cells = for otp <- @otps, do: mended(otp, until[otp])
         ["| ", Enum.join([row.what | cells], " | "), " |\n"]
       end
 
@@ -279,8 +281,8 @@ defmodule Tame.ThreadsTable do
       "| --- | #{Enum.map_join(heads, " | ", fn _ -> "---" end)} | --- |\n",
       main,
       "\n",
-      "| what ends the VM above | 25 | 26 | 27 | 28 | 29 |\n",
-      "| --- | --- | --- | --- | --- | --- |\n",
+      "| what ends the VM above | #{Enum.join(@otps, " | ")} |\n",
+      "| --- | #{Enum.map_join(@otps, " | ", fn _ -> "---" end)} |\n",
       mended
     ])
   end

@@ -11,14 +11,14 @@ defmodule Tame.ThreadsTest do
 
   # What enif_thread_type says of the thread. A callback comes on a normal scheduler, whatever let go of the resource.
   @threads %{
-    regular: :regular,
+    normal: :normal,
     dirty_cpu: :dirty_cpu,
     dirty_io: :dirty_io,
     thread: :none,
-    dtor: :regular,
-    dtor_thread: :regular,
-    down: :regular,
-    stop: :regular
+    dtor: :normal,
+    dtor_thread: :normal,
+    down: :normal,
+    stop: :normal
   }
 
   # All sizes on these, the emulator's turning points on the others.
@@ -55,7 +55,7 @@ defmodule Tame.ThreadsTest do
 
     test "the destructor of a resource that ended here runs on a normal scheduler: #{kind}",
          context do
-      assert :peer.call(start_peer(context), Threads, :dtor_of, [unquote(kind)]) == :regular
+      assert :peer.call(start_peer(context), Threads, :dtor_of, [unquote(kind)]) == :normal
     end
   end
 

@@ -1,6 +1,7 @@
 /* The functions of the API on atoms. */
 #include <string.h>
 
+#include "memory/otp.h"
 #include "port/ask.h"
 #include "term/atom.h"
 
@@ -19,7 +20,7 @@ ERL_NIF_TERM enif_make_atom(ErlNifEnv *env, const char *name)
 /* Whether the encoding is one that this header knows. From 2.17 on, UTF-8 is. */
 static int known_encoding(ErlNifCharEncoding encoding)
 {
-#if ERL_NIF_MINOR_VERSION >= 17
+#if HAS_NIF_2_17
     if (encoding == ERL_NIF_UTF8)
         return 1;
 #endif
@@ -96,7 +97,7 @@ int enif_get_atom(ErlNifEnv *env, ERL_NIF_TERM t, char *buffer, unsigned size,
     return (int)len + 1;
 }
 
-#if ERL_NIF_MINOR_VERSION >= 17
+#if HAS_NIF_2_17
 int enif_make_new_atom_len(ErlNifEnv *env, const char *name, size_t len, ERL_NIF_TERM *atom,
                            ErlNifCharEncoding encoding)
 {

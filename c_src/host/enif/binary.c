@@ -1,6 +1,7 @@
 /* The functions of the API on binaries. */
 #include <string.h>
 
+#include "memory/otp.h"
 #include "memory/vm.h"
 #include "term/binary.h"
 #include "wire/etf.h"
@@ -77,7 +78,7 @@ ERL_NIF_TERM enif_make_binary(ErlNifEnv *env, ErlNifBinary *bin)
     if (bin->size <= BINARY_SHARE_BYTES) {
         made = term_small_binary(env, bin->data, bin->size, 0);
         env_keep(env, &binary->shared);
-    } else if (vm.otp_release < 27) {
+    } else if (!otp_has_binary_parts()) {
         made = term_binary(env, binary->data, binary->size, 0, &binary->shared);
     } else {
         made = term_binary(env, bin->data, bin->size, 0, &binary->shared);

@@ -1,6 +1,7 @@
 /* The functions of the API that look at terms: types, numbers, lists, tuples, strings, order. */
 #include <limits.h>
 
+#include "memory/otp.h"
 #include "term/order.h"
 #include "term/term.h"
 
@@ -181,7 +182,7 @@ int enif_get_string(ErlNifEnv *env, ERL_NIF_TERM list, char *buffer, unsigned si
     return encoding == ERL_NIF_LATIN1 ? get_latin1(list, buffer, size) : 0;
 }
 
-#if ERL_NIF_MINOR_VERSION >= 17
+#if HAS_NIF_2_17
 int enif_get_string_length(ErlNifEnv *env, ERL_NIF_TERM list, unsigned *len,
                            ErlNifCharEncoding encoding)
 {

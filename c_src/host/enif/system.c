@@ -8,6 +8,7 @@
 
 #include "life/library.h"
 #include "memory/nif.h"
+#include "memory/otp.h"
 #include "memory/vm.h"
 
 void *enif_alloc(size_t size)
@@ -90,7 +91,7 @@ void enif_system_info(ErlNifSysInfo *info, size_t size)
     memcpy(info, &ours, size < sizeof ours ? size : sizeof ours);
 }
 
-#if ERL_NIF_MINOR_VERSION >= 17
+#if HAS_NIF_2_17
 /* A variadic function, whose third argument depends on the option: nothing of it is needed. */
 int enif_set_option(ErlNifEnv *env, ErlNifOption option, ...)
 {

@@ -5,6 +5,7 @@
 #include "life/object.h"
 #include "life/worker.h"
 #include "memory/alloc.h"
+#include "memory/otp.h"
 #include "memory/vm.h"
 
 struct release_task {
@@ -63,7 +64,8 @@ struct resource *object_named_by(term t)
         return NULL;
     struct box_binary *binary = box_of(t);
     if (binary->owner == NULL || binary->owner->release != release ||
-        (box_size(t) == BINARY_PART && (vm.otp_release < 27 || binary->size <= BINARY_SHARE_BYTES)))
+        (box_size(t) == BINARY_PART &&
+         (!otp_has_binary_parts() || binary->size <= BINARY_SHARE_BYTES)))
         return NULL;
     return (struct resource *)binary->owner;
 }

@@ -1,6 +1,7 @@
 /* Hashing, see hash.h. */
 #include <string.h>
 
+#include "memory/otp.h"
 #include "memory/vm.h"
 #include "memory/work.h"
 #include "term/hash.h"
@@ -53,7 +54,7 @@ static uint64_t hash_box(uint64_t hash, term t, struct work *work)
     }
     case BOX_FLOAT: {
         double value = ((struct box_float *)box_of(t))->value;
-        if (value == 0 && vm.otp_release < 27)
+        if (value == 0 && !otp_tells_zeros_apart())
             value = 0; /* -0.0 as well */
         return hash_bytes(hash, (unsigned char *)&value, sizeof value);
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "memory/alloc.h"
+#include "memory/otp.h"
 #include "memory/vm.h"
 #include "memory/work.h"
 #include "term/atom.h"
@@ -122,8 +123,7 @@ static int compare_floats(double a, double b, int exact)
 {
     if (a != b)
         return a < b ? -1 : 1;
-    /* From OTP 27 on 0.0 and -0.0 are two values to =:= . */
-    if (exact && vm.otp_release >= 27 && signbit(a) != signbit(b))
+    if (exact && otp_tells_zeros_apart() && signbit(a) != signbit(b))
         return signbit(a) ? -1 : 1;
     return 0;
 }
@@ -318,13 +318,6 @@ void order_pairs(term *pairs, size_t len)
     qsort(pairs, len, sizeof(struct pair), compare_pairs);
 }
 
-/* From OTP 26 on a small map of the VM has its atoms in the order in which they were made: it stays
- * in the order in which it came, but that is not the order of its keys. */
-static int flat_maps_by_key(void)
-{
-    return vm.otp_release < 26;
-}
-
 static void fill_pairs(term map, int in_order, term *keys, term *values)
 {
     size_t len = map_len(map);
@@ -343,7 +336,7 @@ static void fill_pairs(term map, int in_order, term *keys, term *values)
 
 void map_sorted(term map, term *keys, term *values)
 {
-    fill_pairs(map, flat_maps_by_key(), keys, values);
+    fill_pairs(map, otp_sorts_small_maps(), keys, values);
 }
 
 void map_ordered(term map, term *keys, term *values)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "memory/alloc.h"
+#include "memory/otp.h"
 #include "memory/vm.h"
 #include "port/ask.h"
 #include "term/atom.h"
@@ -129,7 +130,7 @@ term etf_read_string(struct reader *reader)
  * reply with it would be none. Up to OTP 25 it looks at more bits. */
 static int is_of_vm(unsigned tag, uint64_t id, uint64_t serial, const uint32_t *words, size_t len)
 {
-    int old = vm.otp_release < 26;
+    int old = !otp_writes_wide();
 
     if (len > 0)
         return len != 4 && words[0] < 1u << 18;

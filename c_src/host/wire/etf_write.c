@@ -1,6 +1,7 @@
 /* Writing the external term format, see etf.h. Sizing and writing walk terms the same way. */
 #include <string.h>
 
+#include "memory/otp.h"
 #include "memory/vm.h"
 #include "term/atom.h"
 #include "term/lease.h"
@@ -53,7 +54,7 @@ static size_t big_bytes(term t)
 
 static int atom_head(const struct atom *atom, unsigned char *head)
 {
-    if (vm.otp_release < 26 && atom->latin1) {
+    if (!otp_writes_wide() && atom->latin1) {
         head[0] = ETF_ATOM;
         head[1] = (unsigned char)(atom->chars >> 8);
         head[2] = (unsigned char)atom->chars;
@@ -137,10 +138,9 @@ static size_t size_box(term t, int flags, struct work *work, struct etf_out *out
     return 0;
 }
 
-/* From OTP 26 on every port is written with 64 bits. */
 static int is_wide_port(term t)
 {
-    return t >> 4 > 0xfffffff || vm.otp_release >= 26;
+    return t >> 4 > 0xfffffff || otp_writes_wide();
 }
 
 static size_t size_one(term t, int flags, struct work *work, struct etf_out *out)

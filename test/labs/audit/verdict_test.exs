@@ -120,6 +120,38 @@ defmodule Tame.Audit.VerdictTest do
     end
   end
 
+  test "every verdict of the type is listed, with words that begin as the list's do, and has advice" do
+    verdicts = samples()
+    assert Enum.map(verdicts, &Verdict.name/1) == Verdict.names()
+    help = Verdict.help()
+
+    for {verdict, line} <- Enum.zip(verdicts, String.split(help, "\n")) do
+      [_, words | _] = Regex.run(~r/^  \* `([a-z-]+( [a-z]+)*)/, line)
+      assert {words, String.starts_with?(Verdict.text(verdict), words)} == {words, true}
+      assert Advice.sentences("m:f/1", whole(:normal), [verdict], @budget_us) =~ "m:f/1"
+    end
+
+    {_, _, _, _, %{"en" => task}, _, _} = Code.fetch_docs(Mix.Tasks.Tame.Audit)
+    assert task =~ help
+  end
+
+  # A value of each alternative of the type, in its order.
+  defp samples do
+    {:ok, types} = Code.Typespec.fetch_types(Verdict)
+
+    [{_, {:type, _, :union, alternatives}, _}] = for {:type, {:t, _, _} = type} <- types, do: type
+
+    Enum.map(alternatives, &sample/1)
+  end
+
+  defp sample({:type, _, :tuple, fields}), do: fields |> Enum.map(&sample/1) |> List.to_tuple()
+  defp sample({:ann_type, _, [_, type]}), do: sample(type)
+  defp sample({:atom, _, atom}), do: atom
+  defp sample({:type, _, :union, types}), do: types |> List.last() |> sample()
+  defp sample({:type, _, :number, []}), do: 2000.0
+  defp sample({:type, _, :pos_integer, []}), do: 1024
+  defp sample({:remote_type, _, [{:atom, _, String}, {:atom, _, :t}, []]}), do: "SIGSEGV"
+
   describe "a point" do
     defp reading(fields \\ %{}) do
       %{

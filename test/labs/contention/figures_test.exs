@@ -178,6 +178,13 @@ defmodule Tame.Contention.FiguresTest do
       )
     end
 
+    test "of a cell that was not measured have the same keys, and no values" do
+      none = Figures.none()
+      assert Map.keys(none) == Map.keys(Figures.figures(raw(%{}), @spec_of_cell))
+      assert none |> Map.values() |> Enum.uniq() |> Enum.sort() == [[], nil] |> Enum.sort()
+      assert none.samples == []
+    end
+
     test "compares the time taken with that of all bursts without a loss" do
       assert %{wall_ms: 1000.0, ideal_ms: 2000.0, finished: 400} =
                Figures.figures(raw(%{}), @spec_of_cell)

@@ -124,7 +124,18 @@ defmodule Tame.Contention.SectionTest do
       text = text(Fixture.result())
       assert text =~ ~r/^jobs of 1 ms +1× +100×$/m
       assert text =~ ~r/^dirty_cpu +13ms dirty 101ms~ +130ms~ dirty 1.0s!$/m
-      assert text =~ ~r/^inline 1 ms 100× +121 +1214 +1275 +1 /m
+
+      [_ | figures] =
+        Regex.run(~r/^inline 1 ms 100×  .*$/m, text) |> hd() |> String.split(~r/ {2,}/)
+
+      assert %{
+               "neighbour p50 ms" => "121",
+               "p99 ms" => "1214",
+               "max ms" => "1275",
+               "missed s" => "1"
+             } = Format.figure_titles() |> Enum.zip(figures) |> Map.new()
+
+      assert length(figures) == length(Format.figure_titles())
       assert text =~ "The observers kept 0.800 % of one core busy"
       refute text =~ "\e["
     end
@@ -152,9 +163,9 @@ defmodule Tame.Contention.SectionTest do
     """
 
     assert {"tool format system cells\n" <>
-              "placement duration_us multiplier jobs status wall_ms ideal_ms neighbour_p50_us neighbour_p99_us " <>
-              "neighbour_max_us missed_seconds dirty_cpu_wait_p99_us dirty_cpu_wait_max_us dirty_io_wait_max_us " <>
-              "gc_wait_max_us normal_utilisation dirty_cpu_utilisation longest_slice_us charge_ratio " <>
+              "placement duration_us multiplier jobs status neighbour_p50_us neighbour_p99_us neighbour_max_us " <>
+              "missed_seconds dirty_cpu_wait_p99_us dirty_cpu_wait_max_us dirty_io_wait_max_us gc_wait_max_us " <>
+              "longest_slice_us charge_ratio normal_utilisation dirty_cpu_utilisation wall_ms ideal_ms " <>
               "long_schedule_events samples\n" <>
               "failed null not run\n", 0} = System.cmd("node", ["-e", script])
   end

@@ -1,7 +1,7 @@
 defmodule Tame.Latency.SectionTest do
   use ExUnit.Case, async: true
 
-  alias Tame.Latency.{Lines, Section}
+  alias Tame.Latency.{Lines, Methods, Section}
   alias Tame.LatencyFixture, as: Fixture
 
   @pictures ~w(kinds drivers nifs threads isolation)
@@ -242,9 +242,10 @@ defmodule Tame.Latency.SectionTest do
     refute page =~ "<script>alert"
   end
 
-  test "each method has its own pair of colour and dash" do
-    lines = for id <- Lines.ids(), do: Lines.line(id, "none")
-    assert length(lines) == 19
+  test "each method has its own pair of colour and dash, and no line is that of a method that is gone" do
+    described = for module <- Methods.builtin(), do: module.describe()
+    lines = for %{id: id, isolation: of} <- described, do: Lines.line("#{id}", "#{of}")
     assert lines == Enum.uniq(lines)
+    assert Lines.ids() -- Enum.map(described, &"#{&1.id}") == []
   end
 end
