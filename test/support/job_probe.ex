@@ -68,7 +68,7 @@ defmodule Tame.JobProbe do
         else: ~w(-O2)
 
     args =
-      ~w(-std=gnu11 -Wall -Wextra -Werror -g -fPIC -shared -fvisibility=hidden) ++
+      ~w(-std=gnu11 -Wall -Wextra -Wmissing-prototypes -Werror -g -fPIC -shared -fvisibility=hidden) ++
         flags ++
         ["-I#{include}", "-I#{Path.join(root, "c_include")}", "-o", library] ++
         sources(Path.join(root, "test/support/natives"), name)

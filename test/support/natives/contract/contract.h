@@ -4,7 +4,7 @@
  *
  * Above each case stands the sentence of the erl_nif manual that it checks.
  *
- * A new case goes into the file of its category and into that file's list in cases.h. The compiler
+ * A new case goes into the file of its category and into that file's list in cases.h. The build
  * refuses one without the other.
  */
 #ifndef CONTRACT_H
@@ -22,8 +22,9 @@ typedef ERL_NIF_TERM term;
                      const term argv[] __attribute__((unused)))
 #define IN (argv[0])
 
+/* Hidden, so that the linker refuses a prototype whose function does not exist. */
 #define PROTOTYPE(name) case_##name(ErlNifEnv *env, int argc, const term argv[])
-term CASES(PROTOTYPE);
+__attribute__((visibility("hidden"))) term CASES(PROTOTYPE);
 #undef PROTOTYPE
 
 /* The private data. */

@@ -18,9 +18,10 @@
         ErlNifEnv *caller __attribute__((unused)), ErlNifEnv *env __attribute__((unused)), \
         ERL_NIF_TERM term __attribute__((unused)), const ErlNifPid *pid __attribute__((unused)))
 
+/* Hidden, so that the linker refuses a prototype whose function does not exist. */
 #define PROTOTYPE(name) \
     op_##name(ErlNifEnv *caller, ErlNifEnv *env, ERL_NIF_TERM term, const ErlNifPid *pid)
-ERL_NIF_TERM OPS(PROTOTYPE);
+__attribute__((visibility("hidden"))) ERL_NIF_TERM OPS(PROTOTYPE);
 #undef PROTOTYPE
 
 /* Its destructor says on which thread it runs. The private data is the address of this variable. */
