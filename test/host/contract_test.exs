@@ -1,7 +1,7 @@
 defmodule Tame.Host.ContractTest do
   # Every function of erl_nif that enif_api.def calls FULL, here and in a host: the same library, the
   # same arguments, the same results. The cases and the clauses of the manual that they check are in
-  # test/support/natives/contract_nif.c.
+  # test/support/natives/contract.
   use ExUnit.Case, async: false
 
   alias Tame.{Await, Property}

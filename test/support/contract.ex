@@ -1,18 +1,19 @@
 defmodule Tame.Test.Contract do
   @moduledoc false
-  # The contract library (natives/contract_nif.c) twice: in this VM, behind the module :contract_nif
+  # The contract library (natives/contract) twice: in this VM, behind the module :contract_nif
   # that is made here from what the host says the library has, and in a host.
 
   alias Tame.Test.Host
 
-  @flags ~w(-std=gnu11 -Wall -Wextra -Werror -O1 -g -fPIC -shared)
+  @flags ~w(-std=gnu11 -Wall -Wextra -Wmissing-prototypes -Werror -O1 -g -fPIC -shared) ++
+           ~w(-fvisibility=hidden)
 
   # The library's path.
   def build(folder) do
-    source = Path.join(:tame.source_dir(), "test/support/natives/contract_nif.c")
+    sources = Path.wildcard(Path.join(:tame.source_dir(), "test/support/natives/contract/*.c"))
     include = Path.join([:code.root_dir(), "erts-#{:erlang.system_info(:version)}", "include"])
     library = Path.join(folder, "contract_nif.so")
-    args = @flags ++ ["-I#{include}", "-o", library, source]
+    args = @flags ++ ["-I#{include}", "-o", library | sources]
     {output, status} = System.cmd("cc", args, stderr_to_stdout: true)
     if status != 0, do: raise("the contract library does not build:\n" <> output)
     library

@@ -53,8 +53,8 @@ defmodule Tame.JobProbe do
   end
 
   @doc """
-  Builds the library of `natives/<name>_nif.c` with the flags of the others; with sanitizers where those
-  are (see `make test-sanitized`). Returns its path.
+  Builds the library of `natives/<name>_nif.c`, or of the folder `natives/<name>`, with the flags of the
+  others; with sanitizers where those are (see `make test-sanitized`). Returns its path.
   """
   def build(folder, name \\ "job_probe") do
     root = :tame.source_dir()
@@ -68,13 +68,18 @@ defmodule Tame.JobProbe do
         else: ~w(-O2)
 
     args =
-      ~w(-std=gnu11 -Wall -Wextra -Werror -g -fPIC -shared -fvisibility=hidden) ++
+      ~w(-std=gnu11 -Wall -Wextra -Wmissing-prototypes -Werror -g -fPIC -shared -fvisibility=hidden) ++
         flags ++
         ["-I#{include}", "-I#{Path.join(root, "c_include")}", "-o", library] ++
-        [Path.join(root, "test/support/natives/#{name}_nif.c")]
+        sources(Path.join(root, "test/support/natives"), name)
 
     {output, status} = System.cmd("cc", args, stderr_to_stdout: true)
     if status != 0, do: raise("#{name} does not build:\n" <> output)
     library
+  end
+
+  defp sources(natives, name) do
+    Path.wildcard(Path.join(natives, "#{name}_nif.c")) ++
+      Path.wildcard(Path.join([natives, name, "*.c"]))
   end
 end

@@ -1,7 +1,7 @@
 defmodule Tame.Threads do
   @moduledoc """
   Uses of `enif_*` on every kind of thread of a VM, for `docs/reference/threads.md`. `Tame.ThreadsTable` says which
-  of them are to work where; `natives/threads_nif.c` has the C side.
+  of them are to work where; `natives/threads` has the C side.
 
   `run/2` does one use (an op) on one kind of thread, with terms of every size at which the emulator changes how it
   treats them, and says what is not as it has to be. It is called in a throw-away VM, which an op may end.

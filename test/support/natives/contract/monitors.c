@@ -1,0 +1,75 @@
+/* Monitors. */
+#include "contract.h"
+
+static ErlNifResourceType *down_type;
+static int downs;
+
+struct watch {
+    ErlNifPid report_to;
+    ErlNifMonitor monitor;
+};
+
+static void watched_is_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMonitor *monitor)
+{
+    struct watch *watch = object;
+    ErlNifEnv *message = enif_alloc_env();
+    int same = enif_compare_monitors(monitor, &watch->monitor);
+
+    __atomic_add_fetch(&downs, 1, __ATOMIC_SEQ_CST);
+    enif_send(env, &watch->report_to, message,
+              enif_make_tuple3(message, enif_make_atom(message, "down"),
+                               enif_make_pid(message, pid), enif_make_int(message, same)));
+    enif_free_env(message);
+}
+
+int load_monitors(ErlNifEnv *env)
+{
+    ErlNifResourceTypeInit init = {.down = watched_is_down};
+
+    down_type = enif_open_resource_type_x(env, "down", &init, ERL_NIF_RT_CREATE, NULL);
+    return down_type == NULL;
+}
+
+/* "Starts monitoring a process from a resource. Returns 0 if the monitor is established, < 0 if no
+ * down callback is specified, > 0 if the process is no longer alive." IN: {Pid, ReportTo} */
+CASE(monitor)
+{
+    const term *in;
+    int arity;
+    ErlNifPid pid, report_to;
+    struct watch *watch, *plain;
+
+    if (!enif_get_tuple(env, IN, &arity, &in) || arity != 2 ||
+        !enif_get_local_pid(env, in[0], &pid) || !enif_get_local_pid(env, in[1], &report_to))
+        return enif_make_badarg(env);
+    watch = enif_alloc_resource(down_type, sizeof *watch);
+    plain = enif_alloc_resource(plain_type, sizeof *plain);
+    watch->report_to = report_to;
+    int made = enif_monitor_process(env, watch, &pid, &watch->monitor);
+    int refused = enif_monitor_process(env, plain, &pid, NULL);
+    term handle = enif_make_resource(env, watch);
+    enif_release_resource(watch);
+    enif_release_resource(plain);
+    return enif_make_tuple3(env, enif_make_int(env, made > 0 ? 1 : made),
+                            enif_make_int(env, refused < 0), handle);
+}
+
+/* How often the callback has run. */
+CASE(monitor_downs)
+{
+    return enif_make_int(env, downs);
+}
+
+/* "Cancels a monitor ... Returns 0 if the monitor was successfully identified and removed; a
+ * non-zero value if the monitor could not be identified." IN: handle of monitor */
+CASE(demonitor)
+{
+    void *object;
+
+    if (!enif_get_resource(env, IN, down_type, &object))
+        return enif_make_badarg(env);
+    struct watch *watch = object;
+    int first = enif_demonitor_process(env, watch, &watch->monitor);
+    int second = enif_demonitor_process(env, watch, &watch->monitor);
+    return enif_make_tuple2(env, enif_make_int(env, first), enif_make_int(env, second != 0));
+}
