@@ -8,8 +8,8 @@
 -export([path/1]).
 -export([source_dir/0]).
 
-%% Brings the natives up to date with their sources; quick when they are. The error is the compiler's
-%% own last words. Without sources it is ok: what was built before is used as it is.
+%% Brings the natives up to date with their sources; quick when they are. The error is the
+%% compiler's own last words. Without sources it is ok: what was built before is used as it is.
 -spec build() -> ok | {error, Text :: unicode:unicode_binary()}.
 build() ->
     Folder = filename:join(source_dir(), "c_src"),
