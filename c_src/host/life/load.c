@@ -229,21 +229,26 @@ static int is_among(const char *name, const char *const *names, size_t len)
 }
 
 /* What the library can do. One that looks up symbols while it runs may use any function, and so may
- * one that imports none at all: another library does it for it. */
+ * one that imports others' functions but none of the API: another library may use it for it. */
 static void note_imports(const struct elf_imports *imports)
 {
     static const char *const lookups[] = {"dlsym", "dlvsym"};
     static const char *const senders[] = {"enif_send", "enif_port_command", "enif_monitor_process"};
-    int any = 0, of_api = 0;
+    /* What the linker puts into each library. */
+    static const char *const linkers[] = {"_ITM_deregisterTMCloneTable",
+                                          "_ITM_registerTMCloneTable", "__cxa_finalize",
+                                          "__gmon_start__"};
+    int any = 0, of_api = 0, others = 0;
 
     for (size_t i = 0; i < imports->len; i++) {
         const char *name = imports->names[i];
         any |= is_among(name, lookups, sizeof lookups / sizeof *lookups);
         of_api |= strncmp(name, "enif_", 5) == 0;
+        others |= !is_among(name, linkers, sizeof linkers / sizeof *linkers);
         library.wants_caller |= strcmp(name, "enif_self") == 0;
         library.sends |= is_among(name, senders, sizeof senders / sizeof *senders);
     }
-    if (any || !of_api)
+    if (any || (!of_api && others))
         library.wants_caller = library.sends = 1;
 }
 
