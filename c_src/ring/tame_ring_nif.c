@@ -182,6 +182,7 @@ static ErlNifFunc functions[] = {
     {"call_encoded", 3, nif_call_encoded, 0},
     {"wait", 3, nif_wait, 0},
     {"take", 2, nif_take, 0},
+    {"decode", 2, nif_decode, 0},
     {"made", 1, nif_made, 0},
     {"bad_reply", 1, nif_bad_reply, 0},
     {"cancel", 2, nif_cancel, 0},

@@ -152,8 +152,22 @@ made(Ring, {decode, Kind, Bytes, Reading}) ->
 made(_Ring, Reply) ->
     Reply.
 
-%% Yields by itself; what would not, the NIF does elsewhere.
+%% Made as a message where it is not too large: the term stays where it was made, so that a caller
+%% with a small heap is not collected to take it in. Else binary_to_term/2, which yields.
 decode(Ring, Kind, Bytes) ->
+    Ref = make_ref(),
+    case tame_ring_nif:decode(Ref, Bytes) of
+        sent ->
+            receive
+                {Ref, Term} -> {Kind, Term}
+            end;
+        wrong ->
+            tame_ring_nif:bad_reply(Ring);
+        large ->
+            yielding(Ring, Kind, Bytes)
+    end.
+
+yielding(Ring, Kind, Bytes) ->
     Size = byte_size(Bytes),
     try binary_to_term(Bytes, [safe, used]) of
         {Term, Size} -> {Kind, Term};

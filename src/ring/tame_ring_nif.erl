@@ -7,6 +7,7 @@
     call_encoded/3,
     wait/3,
     take/2,
+    decode/2,
     made/1,
     bad_reply/1,
     cancel/2,
@@ -75,6 +76,12 @@ wait(_Ring, _Token, _Ref) ->
 %% The reply of a call whose message has come.
 -spec take(ring(), token()) -> tame_ring:reply() | decode().
 take(_Ring, _Token) ->
+    erlang:nif_error(nif_not_loaded).
+
+%% sent: {Ref, Term} is in the caller's mailbox, Term being what these bytes are. wrong: they are no
+%% term. large: binary_to_term/2 is to make it, which yields.
+-spec decode(reference(), binary()) -> sent | wrong | large.
+decode(_Ref, _Bytes) ->
     erlang:nif_error(nif_not_loaded).
 
 -spec made(Reading :: reference()) -> ok.

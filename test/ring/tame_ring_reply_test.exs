@@ -275,7 +275,7 @@ defmodule Tame.RingReplyTest do
             do: to_string(module.format_error(what))
 
       assert Enum.count(texts, &String.starts_with?(&1, "OPTIMIZED: all clauses match reference")) ==
-               2
+               3
 
       refute Enum.any?(texts, &(&1 =~ "NOT OPTIMIZED"))
     end
