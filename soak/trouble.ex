@@ -52,7 +52,8 @@ defmodule Tame.Soak.Trouble do
   end
 
   defp crash do
-    if :rand.uniform(4) == 1 and :code.which(:jiffy) != :non_existing do
+    # Only where it is isolated: it may be on the code path of this VM all the same.
+    if :rand.uniform(4) == 1 and is_map_key(:tame.info(), :jiffy) do
       # Divides by zero in its own code. By apply, because a compiler that sees the name loads the module.
       json = "[" <> Enum.map_join(1..20_000, ",", &Integer.to_string/1) <> "]"
       _ = catch_all(fn -> apply(:jiffy, :decode, [json, [bytes_per_iter: 200]]) end)
