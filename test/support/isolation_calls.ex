@@ -26,13 +26,15 @@ defmodule Tame.IsolationCalls do
   end
 
   @doc """
-  Loads the library's modules, and with them their NIFs. Some have no on_load: their application calls
-  load_nif/0 when it starts.
+  Loads the library's modules, and with them their NIFs. Some have no on_load in their older versions: their
+  application calls load_nif/0 when it starts.
   """
   def load(library) do
     for module <- libraries()[library] do
       {:module, ^module} = Code.ensure_loaded(module)
-      if module in [:stringprep, :iconv], do: :ok = module.load_nif()
+
+      if module in [:stringprep, :iconv] and function_exported?(module, :load_nif, 0),
+        do: :ok = module.load_nif()
     end
   end
 
