@@ -12,4 +12,5 @@ end
 missing = if :code.which(:jiffy) == :non_existing, do: [needs: :jiffy], else: []
 if missing != [], do: IO.puts("skip: jiffy is not installed")
 
-ExUnit.start(exclude: missing)
+# A message that comes is waited for no longer than it takes; the machine may be busy.
+ExUnit.start(exclude: missing, assert_receive_timeout: 5000)
