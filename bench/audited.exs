@@ -1,6 +1,6 @@
 # The tables of docs/audited.md: what each library can do, and what its functions do to a scheduler.
 #
-#     mix run bench/audited.exs
+#     mix run ../bench/audited.exs
 alias Tame.Audit
 alias Tame.Audit.{Policy, Library, Verdict}
 alias Tame.Number

@@ -1,7 +1,7 @@
 # The figures of docs/guide/well_behaved_nif.md: its files as they stand there, built once for each placement, run one
 # after the other on a VM with one scheduler.
 #
-#   mix run bench/guide.exs
+#   mix run ../bench/guide.exs
 
 defmodule Bench.Guide do
   @guide Path.expand("../docs/guide/well_behaved_nif.md", __DIR__)

@@ -1,6 +1,6 @@
 # What it costs to record one value in tame_histogram, in nanoseconds.
 #
-#     mix run bench/histogram.exs
+#     mix run ../bench/histogram.exs
 #
 # Each way of recording walks the same kind of list of 100 000 values and calls
 # tame_histogram:record/2 for each. The empty loop walks the list and calls nothing. All ways and

@@ -1,7 +1,7 @@
 # What isolation costs and withstands: the figures of tame:isolate/1, each a ratio within one interleaved run.
 #
-#   mix run bench/isolate.exs              all parts but `many`
-#   mix run bench/isolate.exs json crash   some of them
+#   mix run ../bench/isolate.exs              all parts but `many`
+#   mix run ../bench/isolate.exs json crash   some of them
 #
 #   echo    16 B and 64 KiB: isolated against a dirty CPU NIF and a port, in turns
 #   busy    the same while two other processes keep all cores busy

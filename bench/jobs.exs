@@ -1,7 +1,7 @@
 # What tame.h costs and gains: the figures of the job library, each a ratio within one interleaved run.
 #
-#   mix run bench/jobs.exs            all parts
-#   mix run bench/jobs.exs exor echo  some of them
+#   mix run ../bench/jobs.exs            all parts
+#   mix run ../bench/jobs.exs exor echo  some of them
 #
 #   exor    exor in every placement against one uncut C loop, memcpy, the classic yielding form and
 #           crypto:exor/2, warm (the heap is collected between calls, so memory comes back faulted in)

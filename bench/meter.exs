@@ -1,6 +1,6 @@
 # What the latency lab's meter costs, and what going through the lab adds to a call.
 #
-#   mix run bench/meter.exs
+#   mix run ../bench/meter.exs
 #
 # Four loops of the same shape, in turns within one run, p50 of each in ns:
 #

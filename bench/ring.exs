@@ -1,7 +1,7 @@
 # What a call over the ring costs, against a dirty NIF and a port, interleaved in one run.
 #
-#   mix run bench/ring.exs              all parts
-#   mix run bench/ring.exs echo callers some of them
+#   mix run ../bench/ring.exs              all parts
+#   mix run ../bench/ring.exs echo callers some of them
 #
 #   echo     16 B and 64 KiB: ring, dirty CPU NIF, port; p50 of each turn, the median of turns
 #   busy     the same while two OS processes spin, one for each core

@@ -1,6 +1,6 @@
 # What a watch costs the node that is watched, seen from outside: the CPU time that the operating system counts for it.
 #
-#     mix run bench/watch.exs [SECONDS]
+#     mix run ../bench/watch.exs [SECONDS]
 #
 # A node of its own with two schedulers that has nothing to do, first with default flags, then without busy waiting. It is
 # watched and left alone in turns of SECONDS (default 10), three of each, the first second of a turn not counted. Beside it

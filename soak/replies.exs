@@ -1,7 +1,7 @@
 # A million hostile replies: what a host may write into the ring, drawn from every size class and from forms that are
 # wrong on purpose, against a VM of its own. Prints what was seen, and what is left.
 #
-#     MIX_ENV=test mix run soak/replies.exs            REPLIES=100000 for fewer
+#     cd test && MIX_ENV=test mix run ../soak/replies.exs     REPLIES=100000 for fewer
 #
 # A slice is what the emulator's own long_schedule says, by the clock on the wall: turns of other processes of the machine
 # are in it.

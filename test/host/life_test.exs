@@ -284,6 +284,29 @@ defmodule Tame.Host.LifeTest do
       assert {:value, 1} = Host.call(host, :f, [1])
     end
 
+    test "of two that import nothing of the API, by whether another library may use it for them",
+         %{folder: folder} do
+      for {name, body, whether} <- [
+            {:calls_nothing, "return argv[0];", false},
+            {:calls_others, "others_function(env); return argv[0];", true}
+          ] do
+        library =
+          compile(folder, "#{name}", """
+          #include <erl_nif.h>
+          void others_function(ErlNifEnv *env) __attribute__((weak));
+          static ERL_NIF_TERM f(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+          { (void)env; (void)argc; #{body} }
+          static ErlNifFunc functions[] = {{"f", 1, f, 0}};
+          ERL_NIF_INIT(#{name}, functions, NULL, NULL, NULL, NULL)
+          """)
+
+        host = Host.load!(Host.start(), library, name)
+
+        assert {^name, %{wants_caller: ^whether, sends: ^whether, resources: false}} =
+                 {name, host.info}
+      end
+    end
+
     # As rustler does from 0.35 on.
     test "when it looks up its functions while it runs", %{folder: folder} do
       library =

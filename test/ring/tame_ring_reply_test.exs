@@ -136,6 +136,8 @@ defmodule Tame.RingReplyTest do
       for bytes <- [
             binary_part(good, 0, 100_000),
             good <> <<106>>,
+            # Small enough to be decoded into a message.
+            :erlang.term_to_binary(Enum.to_list(1..20_000)) <> <<106>>,
             :binary.copy(<<131>>, 100_000),
             <<131, 80, 4_000_000_000::32, :binary.copy(<<0>>, 100_000)::binary>>,
             <<131, 108, 0xFFFFFFFF::32, :binary.copy(<<106>>, 100_000)::binary>>,
