@@ -13,4 +13,10 @@ missing = if :code.which(:jiffy) == :non_existing, do: [needs: :jiffy], else: []
 if missing != [], do: IO.puts("skip: jiffy is not installed")
 
 # A message that comes is waited for no longer than it takes; the machine may be busy.
-ExUnit.start(exclude: missing, assert_receive_timeout: 5000)
+ExUnit.start(
+  exclude: missing,
+  assert_receive_timeout: 5000,
+  formatters: [ExUnit.CLIFormatter, Tame.Test.FailuresAgain]
+)
+
+ExUnit.after_suite(&Tame.Test.FailuresAgain.print/1)

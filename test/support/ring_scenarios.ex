@@ -182,6 +182,43 @@ defmodule Tame.RingScenarios do
     end
   end
 
+  @doc """
+  Calls a host that lies by a generator of this `seed`, from four processes for `seconds`. Returns how many calls that
+  were, by how many bytes the emulator has grown meanwhile, and what a call on the closed ring came to.
+  """
+  def hostile(seed, seconds) do
+    host = RingHost.start_ring(~w(slots=16 reply_bytes=1048576 hostile=#{seed}))
+    # First until the memory that such calls need at a time is there.
+    _ = endure(host, System.monotonic_time(:second) + 5)
+    before = memory()
+    calls = endure(host, System.monotonic_time(:second) + seconds)
+    grown = memory() - before
+    :ok = :tame_ring.close(host.ring, :hostile)
+    %{calls: calls, grown: grown, closed: RingHost.call(host, :echo, [1])}
+  end
+
+  defp endure(host, until) do
+    tasks = for _ <- 1..4, do: Task.async(fn -> endure(host, until, 0) end)
+    tasks |> Task.await_many(:infinity) |> Enum.sum()
+  end
+
+  # As many calls as fit; large arguments and proxies now and then.
+  defp endure(host, until, calls) do
+    if System.monotonic_time(:second) >= until do
+      calls
+    else
+      argument = if rem(calls, 50) == 0, do: :binary.copy("x", 100_000), else: calls
+      _ = RingHost.call(host, :echo, [argument], 100)
+      if rem(calls, 100) == 0, do: :tame_ring.leases(host.ring, 1)
+      endure(host, until, calls + 1)
+    end
+  end
+
+  defp memory do
+    Enum.each(Process.list(), &:erlang.garbage_collect/1)
+    :erlang.memory(:total)
+  end
+
   # Some whose calls are short and many, some whose calls are slow: more than there are slots.
   defp callers(host) do
     for number <- 1..12 do
