@@ -25,7 +25,7 @@ $(HOST_BUILD)%.o: $(HOST)%.c $(HOST_HEADERS)
 
 $(OUT)/tame_host: $(HOST_OBJECTS) $(HOST_RING)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(C) $(HOST_FLAGS) -o $@ $^ $(HOST_LIBRARIES)
+	$(Q)$(C) $(HOST_FLAGS) -o $@.new $^ $(HOST_LIBRARIES) && mv $@.new $@
 
 # The same under sanitizers, for the tests: TAME_NATIVE_DIR names its folder.
 HOST_SANITIZED := $(TEST_BUILD)/tame_host_sanitized

@@ -20,7 +20,7 @@ $(RING_BUILD)%.o: $(RING)%.c $(RING_H) $(addprefix $(HERE)../c_include/tame/,cha
 
 $(OUT)/tame_ring_nif.so: $(RING_OBJECTS)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(C) $(RING_LTO) $(SHARED) -o $@ $^
+	$(Q)$(C) $(RING_LTO) $(SHARED) -o $@.new $^ && mv $@.new $@
 
 # For tests and benches: a host that only echoes, or lies.
 RING_ECHO := $(HERE)../test/support/c/
