@@ -39,8 +39,12 @@ void *env_alloc(ErlNifEnv *env, size_t size)
 
 void env_keep(ErlNifEnv *env, struct shared *shared)
 {
-    struct env_keep *keep = env_alloc(env, sizeof *keep);
+    struct env_keep *keep;
 
+    /* A parser makes thousands of parts of one binary in a row. */
+    if (shared == NULL || (env->keeps != NULL && env->keeps->shared == shared))
+        return;
+    keep = env_alloc(env, sizeof *keep);
     shared_keep(shared);
     keep->shared = shared;
     keep->next = env->keeps;

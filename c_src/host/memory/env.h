@@ -64,7 +64,8 @@ void env_destroy(ErlNifEnv *env);
 /* Never NULL: there is no way on without memory (alloc.h). Aligned to 16 bytes. */
 void *env_alloc(ErlNifEnv *env, size_t size);
 
-/* Keeps shared until the environment is reset. The count is raised here. */
+/* Keeps shared, which may be NULL, until the environment is reset: the count is raised here, at most once for each
+ * call. */
 void env_keep(ErlNifEnv *env, struct shared *shared);
 
 #endif
