@@ -8,7 +8,7 @@ defmodule Tame.HostileScenarios do
   @enough_ms 1500
   @most_ms 60_000
   # The longest that an answer of tame's may take before it counts as none.
-  @stuck_ms 10_000
+  @stuck_ms 30_000
 
   @doc """
   Plays the attack with this program in the folder. Returns what was seen: the slowest answer of tame:info/0 and of
