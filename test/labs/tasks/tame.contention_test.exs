@@ -30,43 +30,49 @@ defmodule Mix.Tasks.Tame.ContentionTest do
   end
 
   @tag timeout: 120_000
-  test "inline and cuts starve neighbours where yielding does not", %{folder: folder} do
+  test "a run says of each placement how it ended, and what it came to", %{folder: folder} do
     path = Path.join(folder, "out.json")
 
     text =
       capture_io(fn ->
-        ~w(--placements yielding,inline,thousand_cuts --durations 10ms --multipliers 100)
+        ~w(--placements yielding,inline --durations 1ms --multipliers 10)
         |> Enum.concat(["--json", path])
         |> Contention.run()
       end)
 
     assert %{
-             "yielding" => [
-               "ok",
-               yielding_p99,
-               yielding_max,
-               _,
-               yielding_slice,
-               yielding_charge,
-               samples
-             ],
-             "inline" => ["ok", inline_p99, inline_max, _, inline_slice, inline_charge, _],
-             "thousand_cuts" => ["ok", cuts_p99, _, _, cuts_slice, cuts_charge, _]
+             "yielding" => ["ok", p99, max, _, slice, charge, samples],
+             "inline" => ["ok", inline_p99, inline_max, _, inline_slice, inline_charge, _]
            } = json(path)
 
-    # An idle machine gives 60 and more; others may be at work beside this test.
-    assert inline_p99 > 5 * yielding_p99
-    assert cuts_p99 > 5 * yielding_p99
-
     # The longest of anything may be a turn that the system gave to somebody else; these are never shorter.
-    assert inline_max > inline_p99 / 2 and yielding_max > 0
-    assert inline_slice > 9_000 and cuts_slice > 9_000 and yielding_slice > 50
-    assert inline_charge > 0.5 and yielding_charge > 0.5
-    assert cuts_charge < 0.1
-    assert samples >= 3
+    assert max >= p99 and inline_max >= inline_p99 and samples >= 3
+    assert slice > 50 and inline_slice > 900
+    assert charge > 0.5 and inline_charge > 0.5
 
-    assert text =~ ~r/^jobs of 10 ms +100×$/m
-    assert text =~ "On this machine: for work up to 100 ms use yielding"
+    assert text =~ ~r/^jobs of 1 ms +10×$/m
+    assert text =~ "On this machine: "
+  end
+
+  # A busy machine makes everything later, so only what is late without it is asserted: jobs of 10 ms one after the
+  # other on each scheduler. How much later that is than beside yielding, bench/README.md has.
+  @tag timeout: 180_000
+  test "inline and cuts starve neighbours, and only the cuts are not charged for it" do
+    for {module, function, charged?} <- [
+          {:tame_spin, :spin_inline, true},
+          {:tame_thousand_cuts, :cuts, false}
+        ] do
+      spec =
+        Plan.times(10_000, :quick)
+        |> Map.merge(%{job: {module, function, [10_000]}, jobs: 40, duration_us: 10_000})
+        |> Map.put(:limit_ms, 60_000)
+
+      assert {:ok, %{outcome: %{status: :ok}} = raw} = Cell.run(spec, ["+S", "2"])
+      figures = Figures.figures(raw, spec)
+      assert figures.neighbour_max_us > 100_000
+      assert figures.longest_slice_us > 9_000
+      assert figures.charge_ratio > 0.5 == charged?
+    end
   end
 
   @tag timeout: 60_000
