@@ -18,7 +18,7 @@ defmodule Tame.Turns do
   The order of each round.
 
       iex> Tame.Turns.rounds([:a, :b, :c], 3, 1)
-      [[:c, :a, :b], [:a, :b, :c], [:c, :b, :a]]
+      [[:b, :c, :a], [:c, :b, :a], [:c, :a, :b]]
   """
   @spec rounds([item], non_neg_integer(), seed()) :: [[item]] when item: var
   def rounds(items, rounds, seed) do
