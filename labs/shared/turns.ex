@@ -27,6 +27,10 @@ defmodule Tame.Turns do
     |> elem(0)
   end
 
+  @doc "As `rounds/3`, one turn after the other."
+  @spec all([item], non_neg_integer(), seed()) :: [item] when item: var
+  def all(items, rounds, seed), do: items |> rounds(rounds, seed) |> Enum.concat()
+
   defp shuffled(items, state) do
     {keyed, state} =
       Enum.map_reduce(items, state, fn item, state ->
