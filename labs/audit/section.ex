@@ -13,6 +13,7 @@ defmodule Tame.Audit.Section do
   def from_result(result) do
     %Section{
       id: "audit",
+      warnings: Enum.map(result.warnings, &Map.take(&1, [:id, :text])),
       title: "Audit: what any NIF can do, and whether it blocks",
       intro: [
         "Read from each library's own table and imports, in a process that was thrown away; and functions called in a VM of " <>

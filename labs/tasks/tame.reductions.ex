@@ -11,14 +11,15 @@ defmodule Mix.Tasks.Tame.Reductions do
       $ mix tame.reductions --only exor_yielding,exor_classic --json reductions.json
 
   The work is the exclusive or of two large binaries. Prints the machine and a table of the variants:
-  how long they took, their slices, the reductions they were charged, and how late a neighbour on
+  how long they took on fresh pages and with pages at hand, their slices, the reductions they were charged, and how late a neighbour on
   the same scheduler woke. See `Tame.Reductions` for how it measures and what it cannot see.
 
   ## Command line options
 
     * `--bytes N` - the size of each of the two inputs (default: 268435456, which is 256 MiB); it must
       fit in free memory five times over
-    * `--rounds N` - runs of each variant, in turns (default: 3)
+    * `--rounds N` - turns of each variant (default: 5)
+    * `--seed N` - of the order in each round, which the output names (default: a new one)
     * `--only ID,ID` - measure these variants only (default: all, see below)
     * `--json FILE` - write the result as JSON too
 
@@ -33,7 +34,13 @@ defmodule Mix.Tasks.Tame.Reductions do
 
   alias Tame.{Options, Output, Progress, Reductions}
 
-  @switches [bytes: :pos_integer, rounds: :pos_integer, only: :list, json: :string]
+  @switches [
+    bytes: :pos_integer,
+    rounds: :pos_integer,
+    seed: :non_neg_integer,
+    only: :list,
+    json: :string
+  ]
 
   @impl Mix.Task
   def run(argv) do
@@ -62,6 +69,7 @@ defmodule Mix.Tasks.Tame.Reductions do
       Reductions.measure(bytes,
         variants: variants,
         rounds: options[:rounds] || Reductions.default_rounds(),
+        seed: options[:seed],
         command: command,
         progress: Progress.printer()
       )
