@@ -53,7 +53,7 @@ defmodule Mix.Tasks.Tame.LatencyTest do
           {["--term", "{:a"], "--term \"{:a\": expected an Elixir expression"},
           {~w(--term 1 --bytes 1), "--bytes and --term are two payloads"},
           {~w(--json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
-          {~w(--hgrm /proc/none), ~s(cannot write "/proc/none/)},
+          {~w(--hgrm /proc/none), ~s(cannot write "/proc/none": )},
           {~w(more), ~s(unexpected word "more")}
         ] do
       test Enum.join(argv, " ") do

@@ -283,7 +283,7 @@ defmodule Mix.Tasks.Tame.WatchTest do
     for {argv, expected} <- [
           {[], "no node to watch, expected: mix tame.watch --node name@host"},
           {~w(--node app), "--node app: expected a node's name, as name@host"},
-          {~w(--node a@b --for 3), "--for: duration 3: expected a whole number"},
+          {~w(--node a@b --for 3), "--for 3: expected a whole number"},
           {~w(--node a@b --for 10ms), "--for 10ms: expected 1s or more"},
           {~w(--node a@b --calls 3), "--calls goes with --slices"},
           {~w(--node a@b --slices lists), "--slices lists: expected a function as module"},
