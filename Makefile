@@ -21,6 +21,7 @@ MIX := mix
 .DEFAULT_GOAL := build
 
 report: deps-report build
+	@mkdir -p report
 	cd labs && $(MIX) tame.report --output ../report/index.html $(REPORT_FLAGS)
 
 test: deps-test build check test-c test-beam test-sanitized test-fuzz test-rebar3 test-examples

@@ -50,6 +50,8 @@ defmodule Tame.MixProject do
       # rebar3 writes _build/<profile>/lib/tame too; the second would overwrite the first.
       build_path: "_build/mix",
       compilers: [:tame_natives] ++ Mix.compilers(),
+      # Elixir is optional, below.
+      language: :erlang,
       erlc_options: [:debug_info, :warn_missing_spec, :warn_export_vars, :warn_shadow_vars],
       # The tests are a project of their own, which depends on this one: test/mix.exs.
       test_paths: [],
@@ -59,7 +61,8 @@ defmodule Tame.MixProject do
   end
 
   def application do
-    [mod: @app[:mod], registered: @app[:registered]]
+    # An Erlang system has no application elixir, and tame needs none; lib/tame.ex is for those who have it.
+    [mod: @app[:mod], registered: @app[:registered], extra_applications: [elixir: :optional]]
   end
 
   defp package do

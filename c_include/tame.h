@@ -182,6 +182,7 @@
  *   {tame, busy}           max_waiting calls wait already
  *   {tame, system_limit}   no thread could be made
  *   {tame, init_failed}    init returned TAME_INIT_FAILED, and neither tame_badarg nor tame_enomem
+ *   {tame, input_outside_state}   a struct tame_input that does not lie in the state
  *   {tame, not_the_nif}    the fun given to tame:value does not take what the NIF takes
  *
  *   What result raises is raised as it is, in the name of the NIF.

@@ -95,7 +95,9 @@ async(Fun, Args) ->
 %% As async/2, under options.
 %%
 %%   deadline_ms => 50    after 50 ms {Ref, {error, {tame, deadline}}} comes, and the job is ended
-%%                        as by cancel/1
+%%                        as by cancel/1. A job that runs inline, and any other NIF that does not
+%%                        yield, may hold the scheduler on which the deadline is watched: then the
+%%                        answer comes when the NIF returns, however late that is
 %%   progress => true     while the job runs {Ref, {progress, Done, Total}} comes each 100 ms, in
 %%                        the job's own unit (Total 0: it cannot say), and none after the value. An
 %%                        inline job tells no progress. Raises {tame, not_started} unless the
@@ -113,7 +115,8 @@ cancel(Ref) ->
     checked(tame_async:cancel(Ref), {?MODULE, cancel, [Ref]}).
 
 %% The value of `Fun()', with a deadline: error:{tame, deadline} is raised when it takes longer, and
-%% its job is ended. The fun runs in another process: self() and the process dictionary are not the
+%% its job is ended; with an inline job it may be raised only when that has ended (async/3). The fun
+%% runs in another process: self() and the process dictionary are not the
 %% caller's. What it raises is raised here.
 %%
 %%     1> tame:with(#{deadline_ms => 10}, fun() -> tame_spin:spin(1000000) end).

@@ -52,7 +52,7 @@ static inline int tame_impl_init(struct tame_impl_run *run)
     struct tame_call *call = &run->call;
 
     run->holds.initialised = 1;
-    if (run->row->job->init(call, call->impl_state) == TAME_INIT_OK)
+    if (run->row->job->init(call, call->impl_state) == TAME_INIT_OK && call->impl_error == 0)
         return 1;
     tame_impl_cleanup(call->env, run);
     /* No term at all would let the caller wait for ever. With an exception it is what a NIF

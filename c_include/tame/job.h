@@ -85,20 +85,37 @@ struct tame_input {
     size_t size;
 };
 
+/* The first error stays: what init says after it is a consequence. */
+static inline enum tame_init_status tame_impl_fail(struct tame_call *call, const char *kind,
+                                                   ERL_NIF_TERM what)
+{
+    if (call->impl_error == 0)
+        call->impl_error = enif_make_tuple3(call->env, enif_make_atom(call->env, "$tame"),
+                                            enif_make_atom(call->env, kind), what);
+    return TAME_INIT_FAILED;
+}
+
 /* Looks up argument `arg` (counted from 0) as a binary, for as long as the job lives. `input` must
- * lie in the state. Returns 0 when the argument is no binary. */
+ * lie in the state: anywhere else, {tame, input_outside_state} is raised, because each slice would
+ * write there. Returns 0 when the argument is no binary. */
 static inline int tame_input_binary(struct tame_call *call, int arg, struct tame_input *input)
 {
+    const size_t offset = (size_t)((uintptr_t)input - (uintptr_t)call->impl_state);
     ErlNifBinary binary;
 
+    if (call->impl_state_size < sizeof *input || offset > call->impl_state_size - sizeof *input) {
+        (void)tame_impl_fail(call, "error",
+                             enif_make_tuple2(call->env, enif_make_atom(call->env, "tame"),
+                                              enif_make_atom(call->env, "input_outside_state")));
+        return 0;
+    }
     if (arg >= call->argc || call->impl_inputs_len == TAME_MAX_INPUTS ||
         !enif_inspect_binary(call->env, call->argv[arg], &binary))
         return 0;
     input->data = binary.data;
     input->size = binary.size;
     call->impl_inputs[call->impl_inputs_len].arg = arg;
-    call->impl_inputs[call->impl_inputs_len].offset =
-        (size_t)((char *)input - (char *)call->impl_state);
+    call->impl_inputs[call->impl_inputs_len].offset = offset;
     call->impl_inputs_len++;
     return 1;
 }
@@ -143,14 +160,6 @@ static inline enum tame_init_status tame_ok(struct tame_call *call, uint64_t uni
 {
     call->impl_total = units;
     return TAME_INIT_OK;
-}
-
-static inline enum tame_init_status tame_impl_fail(struct tame_call *call, const char *kind,
-                                                   ERL_NIF_TERM what)
-{
-    call->impl_error = enif_make_tuple3(call->env, enif_make_atom(call->env, "$tame"),
-                                        enif_make_atom(call->env, kind), what);
-    return TAME_INIT_FAILED;
 }
 
 /* Argument `number` (counted from 1, as the shell shows it) is wrong; the sentence goes on after

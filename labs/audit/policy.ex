@@ -63,8 +63,8 @@ defmodule Tame.Audit.Policy do
     with :ok <- known(word, options),
          {:ok, target} <- Target.parse(word),
          {:ok, input} <- input(word, target, options),
-         {:ok, budget_us} <- time(options[:budget]),
-         {:ok, limit_us} <- time(options[:limit]),
+         {:ok, budget_us} <- time("budget", options[:budget]),
+         {:ok, limit_us} <- time("limit", options[:limit]),
          :ok <- allowed(word, options[:allow] || []),
          :ok <- size(word, options[:up_to]) do
       check = %{
@@ -119,11 +119,8 @@ defmodule Tame.Audit.Policy do
     end
   end
 
-  defp time(nil), do: {:ok, nil}
-
-  defp time(text) do
-    Duration.parse(to_string(text))
-  end
+  defp time(_name, nil), do: {:ok, nil}
+  defp time(name, text), do: Duration.parse(to_string(text), name)
 
   defp allowed(word, allow) do
     allowable = Verdict.names(:allowable)

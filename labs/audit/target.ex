@@ -25,12 +25,28 @@ defmodule Tame.Audit.Target do
   @spec parse(String.t()) :: {:ok, t()} | {:error, String.t()}
   def parse(word) do
     cond do
-      function?(word) -> function(word)
-      String.ends_with?(word, ".so") -> {:ok, {:file, word}}
-      String.contains?(word, "/") and not File.dir?(word) -> {:error, "there is no folder #{word}"}
-      String.contains?(word, "/") -> {:ok, {:folder, word}}
-      true -> name(word)
+      function?(word) ->
+        function(word)
+
+      String.ends_with?(word, ".so") ->
+        {:ok, {:file, word}}
+
+      String.contains?(word, "/") and not File.exists?(word) ->
+        {:error, "there is no folder #{word}"}
+
+      String.contains?(word, "/") and not File.dir?(word) ->
+        {:error, no_target(word)}
+
+      String.contains?(word, "/") ->
+        {:ok, {:folder, word}}
+
+      true ->
+        name(word)
     end
+  end
+
+  defp no_target(file) do
+    "#{file} is a file and no .so, expected module:function/arity, a .so, a folder, an application or a module"
   end
 
   defp function?(word), do: word =~ ~r/^[^\/]+[:.][^\/]+\/[^\/]+$/ and not File.exists?(word)

@@ -30,11 +30,14 @@ defmodule Tame.Collapse do
   # scheduler that still sleeps after so long was not woken.
   @collapse_ms 50
 
-  @doc "Measures with `flags`, then with `+sfwi 100` added. The error says why a peer does not start with `flags`."
-  @spec measure([String.t()]) :: {:ok, [measured()]} | {:error, String.t()}
-  def measure(flags) do
+  @doc """
+  Measures with `flags`, then with `+sfwi 100` added, `rounds` of long calls and bursts each. The error says why a peer
+  does not start with `flags`.
+  """
+  @spec measure([String.t()], pos_integer()) :: {:ok, [measured()]} | {:error, String.t()}
+  def measure(flags, rounds \\ @load.rounds) do
     with :ok <- :tame_labs_native.build(), :ok <- Peer.check(flags) do
-      {:ok, for(more <- [[], @wake_flags], do: run(flags ++ more))}
+      {:ok, for(more <- [[], @wake_flags], do: run(flags ++ more, %{@load | rounds: rounds}))}
     end
   end
 
@@ -42,13 +45,13 @@ defmodule Tame.Collapse do
   @spec ok?([measured()]) :: boolean()
   def ok?(rows), do: Enum.all?(rows, &(&1.status == "ok"))
 
-  defp run(flags) do
+  defp run(flags, load) do
     with {:ok, peer} <- Peer.start(flags) do
       try do
         tag = make_ref()
         monitor = Process.monitor(peer.pid)
         threads = threads(peer.os_pid)
-        :ok = Peer.cast(peer, :tame_collapse, :run, [self(), tag, @load])
+        :ok = Peer.cast(peer, :tame_collapse, :run, [self(), tag, load])
         watch(threads, tag, monitor, now_ms() + @limit_ms, [])
       after
         Peer.stop(peer)

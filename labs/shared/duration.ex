@@ -10,24 +10,26 @@ defmodule Tame.Duration do
   @longest_us 1000 * 1_000_000
 
   @doc """
-  A duration as people write it, in µs.
+  A duration as people write it, in µs. An error begins with `name`, the word that the caller used for it.
 
       iex> Tame.Duration.parse("500us")
       {:ok, 500}
 
       iex> Tame.Duration.parse("0ms")
       {:error, "duration 0ms: expected a whole number above 0 with us, ms or s, at most 1000s"}
+
+      iex> Tame.Duration.parse("3", "--for")
+      {:error, "--for 3: expected a whole number above 0 with us, ms or s, at most 1000s"}
   """
-  @spec parse(String.t()) :: {:ok, pos_integer()} | {:error, String.t()}
-  def parse(text) do
+  @spec parse(String.t(), String.t()) :: {:ok, pos_integer()} | {:error, String.t()}
+  def parse(text, name \\ "duration") do
     with [_, digits, unit] <- Regex.run(~r/^(\d{1,12})(us|µs|ms|s)$/u, text),
          us = String.to_integer(digits) * @units[String.replace(unit, "µ", "u")],
          true <- us > 0 and us <= @longest_us do
       {:ok, us}
     else
       _ ->
-        {:error,
-         "duration #{text}: expected a whole number above 0 with us, ms or s, at most 1000s"}
+        {:error, "#{name} #{text}: expected a whole number above 0 with us, ms or s, at most 1000s"}
     end
   end
 

@@ -11,7 +11,7 @@ defmodule Tame.Progress do
   kind on, when it means something.
   """
   @spec printer(boolean()) :: (map() -> :ok)
-  def printer(terminal? \\ IO.ANSI.enabled?())
+  def printer(terminal? \\ terminal?())
 
   def printer(false), do: fn _ -> :ok end
 
@@ -27,9 +27,18 @@ defmodule Tame.Progress do
 
   @doc "Clears the progress line; call it before printing results."
   @spec clear(boolean()) :: :ok
-  def clear(terminal? \\ IO.ANSI.enabled?())
+  def clear(terminal? \\ terminal?())
   def clear(false), do: :ok
   def clear(true), do: IO.write(:stderr, ["\r", IO.ANSI.clear_line()])
+
+  # Elixir knows that of standard output only, and the line goes to standard error.
+  defp terminal? do
+    with true <- IO.ANSI.enabled?(), {:ok, file} <- File.read_link("/proc/self/fd/2") do
+      file =~ ~r{^/dev/(pts/|tty|console)}
+    else
+      _ -> false
+    end
+  end
 
   @doc """
   The line as text.

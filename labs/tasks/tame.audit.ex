@@ -1,5 +1,5 @@
 defmodule Mix.Tasks.Tame.Audit do
-  use Mix.Task
+  use Tame.Task
 
   @shortdoc "Shows what any NIF can do and whether it blocks, without its source"
 

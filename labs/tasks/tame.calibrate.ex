@@ -1,5 +1,5 @@
 defmodule Mix.Tasks.Tame.Calibrate do
-  use Mix.Task
+  use Tame.Task
 
   @shortdoc "Measures what placements cost here, and how fast jobs are"
 

@@ -1,5 +1,5 @@
 defmodule Mix.Tasks.Tame.Collapse do
-  use Mix.Task
+  use Tame.Task
 
   @shortdoc "Looks for schedulers that sleep while work waits"
 

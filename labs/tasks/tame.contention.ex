@@ -1,5 +1,5 @@
 defmodule Mix.Tasks.Tame.Contention do
-  use Mix.Task
+  use Tame.Task
 
   @shortdoc "Floods a VM with native work and measures what that does to everybody else"
 

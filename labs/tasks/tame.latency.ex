@@ -1,5 +1,5 @@
 defmodule Mix.Tasks.Tame.Latency do
-  use Mix.Task
+  use Tame.Task
 
   @shortdoc "Measures what each way of calling native code costs here"
 
@@ -56,7 +56,7 @@ defmodule Mix.Tasks.Tame.Latency do
            {:ok, methods} <- methods(options[:only]),
            {:ok, term} <- payload(options[:bytes], options[:term]),
            :ok <- Output.check(options[:json]),
-           :ok <- Output.check(options[:hgrm] && Path.join(options[:hgrm], "any.hgrm")) do
+           :ok <- Output.check_folder(options[:hgrm]) do
         {:ok, measure(term, methods, options, Enum.join(["mix tame.latency" | argv], " ")), options}
       end
 
@@ -95,11 +95,13 @@ defmodule Mix.Tasks.Tame.Latency do
   defp write_hgrm(nil, _result), do: :ok
 
   defp write_hgrm(folder, result) do
-    Enum.reduce_while(Latency.Format.hgrm(result), :ok, fn {id, text}, :ok ->
-      case Output.write(Path.join(folder, id <> ".hgrm"), text) do
-        :ok -> {:cont, :ok}
-        error -> {:halt, error}
-      end
-    end)
+    with :ok <- Output.make_folder(folder) do
+      Enum.reduce_while(Latency.Format.hgrm(result), :ok, fn {id, text}, :ok ->
+        case Output.write(Path.join(folder, id <> ".hgrm"), text) do
+          :ok -> {:cont, :ok}
+          error -> {:halt, error}
+        end
+      end)
+    end
   end
 end

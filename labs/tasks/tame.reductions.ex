@@ -1,5 +1,5 @@
 defmodule Mix.Tasks.Tame.Reductions do
-  use Mix.Task
+  use Tame.Task
 
   @shortdoc "Measures what native work does to its scheduler and its neighbour there"
 

@@ -1,5 +1,7 @@
 defmodule Mix.Tasks.Tame.Report do
-  use Mix.Task
+  use Tame.Task
+
+  @default_output "report/index.html"
 
   @shortdoc "Runs the labs and writes one report page with pictures"
 
@@ -16,7 +18,7 @@ defmodule Mix.Tasks.Tame.Report do
 
   ## Command line options
 
-    * `--output FILE` - the page (default: report/index.html)
+    * `--output FILE` - the page (default: #{@default_output}, whose folder is made)
     * `--bytes N` - the payload of the latency lab, in bytes (default: 65536)
     * `--iterations N` - its calls of each method (default: 100000)
 
@@ -40,7 +42,7 @@ defmodule Mix.Tasks.Tame.Report do
 
     # All that can be refused is refused before the labs run.
     with {:ok, options} <- Options.parse(argv, @switches),
-         path = options[:output] || "report/index.html",
+         {:ok, path} <- output(options[:output]),
          {:ok, term} <- Payload.bytes(options[:bytes] || 65_536),
          :ok <- Reductions.Input.fits(@reductions_bytes),
          {:ok, assets} <- Report.assets(),
@@ -60,6 +62,13 @@ defmodule Mix.Tasks.Tame.Report do
       {:error, message} -> Mix.raise(message)
     end
   end
+
+  # Its folder is ours to make; that of another path is not.
+  defp output(nil) do
+    with :ok <- Output.make_folder(Path.dirname(@default_output)), do: {:ok, @default_output}
+  end
+
+  defp output(path), do: {:ok, path}
 
   defp contention_plan(command) do
     Contention.prepare(which: :quick, command: command, progress: Progress.printer())

@@ -1,5 +1,5 @@
 defmodule Mix.Tasks.Tame.Watch do
-  use Mix.Task
+  use Tame.Task
 
   @shortdoc "Watches a running node: who holds its schedulers, and who waits for them"
 
@@ -66,7 +66,8 @@ defmodule Mix.Tasks.Tame.Watch do
 
     * `--node NAME` - the node, as `name@host`; a dot in the host part selects long names
     * `--cookie COOKIE` - its cookie (default: this user's)
-    * `--for TIME` - how long to watch, such as `60s`, at most `1000s` (default: 600s); Ctrl-C twice ends it sooner
+    * `--for TIME` - how long to watch, such as `60s`, at most `1000s` (default: 600s); Ctrl-C ends it sooner, without a
+      summary
     * `--slices FUNCTION` - trace calls of that function and read their slices
     * `--calls N` - how many calls to trace, at most 10000 (default: 100)
     * `--json FILE` - write all seconds and all traced calls as JSON at the end
@@ -124,10 +125,10 @@ defmodule Mix.Tasks.Tame.Watch do
   defp node_of(text), do: Connection.parse(text)
 
   defp duration(text) do
-    case Duration.parse(text) do
+    case Duration.parse(text, "--for") do
       {:ok, us} when us >= 1_000_000 -> {:ok, div(us, 1000)}
       {:ok, _} -> {:error, "--for #{text}: expected 1s or more"}
-      {:error, why} -> {:error, "--for: #{why}"}
+      {:error, why} -> {:error, why}
     end
   end
 

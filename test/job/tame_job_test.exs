@@ -140,7 +140,9 @@ defmodule Tame.JobTest do
 
     for placement <- @placements do
       assert {placement, run(peer, :refused, [placement])} ==
-               {placement, {{:tame, :init_failed}, :badarg, {:tame, :not_the_nif}}}
+               {placement,
+                {{:tame, :init_failed}, :badarg, {:tame, :input_outside_state},
+                 {:tame, :not_the_nif}}}
     end
   end
 

@@ -222,7 +222,8 @@ defmodule Tame.ReportTest do
     test "says what to run when they are not built", %{tmp_dir: folder} do
       assert {:error, message} = Report.assets(folder)
       assert message =~ folder
-      assert message =~ "make assets"
+      assert [_, tree] = Regex.run(~r/run: make -C (\S+) assets$/, message)
+      assert File.read!(Path.join(tree, "Makefile")) =~ ~r/^assets:/m
     end
   end
 end

@@ -271,6 +271,7 @@ defmodule Tame.JobScenarios do
   def refused(placement) do
     {catch_error(fn -> apply(JobProbe, placement, [1, "failed"]) end),
      catch_error(fn -> apply(JobProbe, placement, [1, "raised"]) end),
+     catch_error(fn -> apply(JobProbe, placement, [1, "outside"]) end),
      catch_error(fn -> JobProbe.mistaken(50_000, "s") end)}
   end
 

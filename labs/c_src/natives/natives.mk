@@ -63,3 +63,10 @@ TESTS += $(TEST_BUILD)/spin_test
 $(TEST_BUILD)/spin_test: $(TAME)/test/c/spin_test.c $(TAME)/test/c/check.h $(NATIVES)spin/spin.h $(TAME_H)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(SANITIZE) -I$(NATIVES)spin -I$(TAME)/c_include -o $@ $<
+
+# SIGINT in tasks.
+TARGETS += $(OUT)/tame_sigint.so
+
+$(OUT)/tame_sigint.so: $(NATIVES)signal/sigint_nif.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<

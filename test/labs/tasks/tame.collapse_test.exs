@@ -1,7 +1,22 @@
 defmodule Mix.Tasks.Tame.CollapseTest do
   use ExUnit.Case, async: true
+  import Tame.Test.Schema
 
   alias Mix.Tasks.Tame.Collapse
+
+  @tag :tmp_dir
+  @tag timeout: 120_000
+  test "measures with and without the flag that wakes schedulers, and writes JSON", %{
+    tmp_dir: folder
+  } do
+    path = Path.join(folder, "out.json")
+    assert {:ok, rows} = Tame.Collapse.measure([], 1)
+    system = Tame.SystemInfo.collect("mix tame.collapse")
+    :ok = Tame.Output.write(path, Tame.Collapse.json(rows, system))
+
+    assert [%{"flags" => [], "status" => "ok"}, %{"flags" => ["+sfwi", "100"]}] =
+             assert_schema(path)["collapse"]
+  end
 
   for {argv, expected} <- [
         {["--erl", "+S x"],

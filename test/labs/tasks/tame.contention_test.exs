@@ -2,6 +2,7 @@ defmodule Mix.Tasks.Tame.ContentionTest do
   # Not async: the real run compares what two floods do to their neighbours.
   use ExUnit.Case
   import ExUnit.CaptureIO
+  import Tame.Test.Schema
   import Tame.Test.OsProcess
 
   alias Mix.Tasks.Tame.Contention
@@ -15,17 +16,13 @@ defmodule Mix.Tasks.Tame.ContentionTest do
   end
 
   defp json(path) do
-    script = """
-    const r = JSON.parse(require("fs").readFileSync(#{inspect(path)}, "utf8"));
-    for (const c of r.cells) console.log([c.placement, c.status, c.neighbour_p99_us, c.neighbour_max_us, c.missed_seconds,
-      c.longest_slice_us, c.charge_ratio, c.samples.length].join(" "));
-    """
+    for cell <- assert_schema(path)["cells"], into: %{} do
+      figures =
+        for key <-
+              ~w(neighbour_p99_us neighbour_max_us missed_seconds longest_slice_us charge_ratio),
+            do: cell[key]
 
-    {lines, 0} = System.cmd("node", ["-e", script])
-
-    for line <- String.split(lines, "\n", trim: true), into: %{} do
-      [placement, status | figures] = String.split(line)
-      {placement, [status | Enum.map(figures, &elem(Float.parse(&1), 0))]}
+      {cell["placement"], [cell["status"] | figures] ++ [length(cell["samples"])]}
     end
   end
 

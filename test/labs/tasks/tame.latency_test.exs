@@ -1,6 +1,7 @@
 defmodule Mix.Tasks.Tame.LatencyTest do
   use ExUnit.Case, async: true
   import ExUnit.CaptureIO
+  import Tame.Test.Schema
 
   alias Mix.Tasks.Tame.Latency
 
@@ -24,16 +25,10 @@ defmodule Mix.Tasks.Tame.LatencyTest do
     path = Path.join(folder, "out.json")
     capture_io(fn -> Latency.run(@quick ++ ["--json", path]) end)
 
-    script = """
-    const r = JSON.parse(require("fs").readFileSync(#{inspect(path)}, "utf8"));
-    const m = r.methods[1];
-    console.log([r.tool, r.format, r.payload_bytes, r.iterations, r.methods.length, typeof r.system.otp,
-      m.id, m.status, m.reason, m.isolation, m.count, typeof m.p50_us, typeof m.p90_us, typeof m.p99_us,
-      typeof m.p999_us, typeof m.max_us, typeof m.mean_us, typeof m.gc_runs].join(" "));
-    """
-
-    assert {"tame.latency 1 16 100 2 string nif_normal ok  shared 100 number number number number " <>
-              "number number number\n", 0} = System.cmd("node", ["-e", script])
+    json = assert_schema(path)
+    assert %{"payload_bytes" => 16, "iterations" => 100, "methods" => [_, method]} = json
+    assert %{"id" => "nif_normal", "status" => "ok", "reason" => :null, "count" => 100} = method
+    assert is_number(method["p50_us"]) and is_number(method["max_us"])
   end
 
   test "writes a percentile distribution for each method", %{folder: folder} do
@@ -53,7 +48,7 @@ defmodule Mix.Tasks.Tame.LatencyTest do
           {["--term", "{:a"], "--term \"{:a\": expected an Elixir expression"},
           {~w(--term 1 --bytes 1), "--bytes and --term are two payloads"},
           {~w(--json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
-          {~w(--hgrm /proc/none), ~s(cannot write "/proc/none/)},
+          {~w(--hgrm /proc/none), ~s(cannot write "/proc/none": )},
           {~w(more), ~s(unexpected word "more")}
         ] do
       test Enum.join(argv, " ") do

@@ -2,6 +2,7 @@ defmodule Mix.Tasks.Tame.WatchTest do
   # Not async: nodes are watched whose schedulers are held.
   use ExUnit.Case
   import ExUnit.CaptureIO
+  import Tame.Test.Schema
   import Tame.Test.OsProcess
 
   alias Mix.Tasks.Tame.Watch
@@ -18,9 +19,10 @@ defmodule Mix.Tasks.Tame.WatchTest do
   end
 
   # {standard output, standard error, exit status, JSON}
-  defp watch(watched, more) do
+  defp watch(watched, more, schema? \\ false) do
     folder = Path.join(System.tmp_dir!(), "tame_watch_#{System.unique_integer([:positive])}")
     path = Path.join(folder, "watch.json")
+    File.mkdir_p!(folder)
 
     argv = ["--node", "#{watched.node}", "--cookie", WatchNode.cookie(), "--json", path] ++ more
 
@@ -33,7 +35,7 @@ defmodule Mix.Tasks.Tame.WatchTest do
 
     assert_received {:status, status}
     assert_received {:out, out}
-    {:ok, json} = path |> File.read!() |> :tame_json.decode()
+    json = if schema?, do: assert_schema(path), else: elem(:tame_json.decode(File.read!(path)), 1)
     File.rm_rf!(folder)
     {out, err, status, json}
   end
@@ -51,16 +53,11 @@ defmodule Mix.Tasks.Tame.WatchTest do
 
   test "an idle node: nobody holds anything, and nothing is left there" do
     watched = WatchNode.start()
-    {out, "", 0, json} = watch(watched, ~w(--for 2s))
+    {out, "", 0, json} = watch(watched, ~w(--for 2s), true)
     clean!(watched)
 
-    assert Enum.sort(Map.keys(json)) == ~w(calls ended format node seconds silent_ms system tool)
     assert %{"tool" => "tame.watch", "format" => 1, "ended" => :null} = json
     assert [second | _] = json["seconds"]
-
-    assert Enum.sort(Map.keys(second)) ==
-             ~w(at_ms cost_percent dirty held holders long_left_out long_schedules looked_at monitor neighbour processes
-                utilisation)
 
     assert second["holders"] == []
     assert second["neighbour"]["wakes"] > 0
@@ -283,7 +280,7 @@ defmodule Mix.Tasks.Tame.WatchTest do
     for {argv, expected} <- [
           {[], "no node to watch, expected: mix tame.watch --node name@host"},
           {~w(--node app), "--node app: expected a node's name, as name@host"},
-          {~w(--node a@b --for 3), "--for: duration 3: expected a whole number"},
+          {~w(--node a@b --for 3), "--for 3: expected a whole number"},
           {~w(--node a@b --for 10ms), "--for 10ms: expected 1s or more"},
           {~w(--node a@b --calls 3), "--calls goes with --slices"},
           {~w(--node a@b --slices lists), "--slices lists: expected a function as module"},

@@ -71,6 +71,12 @@ static enum tame_init_status probe_init(struct tame_call *call, void *state)
         (void)enif_make_badarg(call->env);
         return TAME_INIT_FAILED;
     }
+    if (is_word(call->env, call->argv[1], "outside")) {
+        struct tame_input outside;
+
+        if (!tame_input_binary(call, 1, &outside))
+            return tame_badarg(call, 2, "is what init says after it was refused");
+    }
     if (!enif_get_uint64(call->env, call->argv[0], &us))
         return tame_badarg(call, 1, "must be microseconds");
     if (!tame_input_binary(call, 1, &probe->input))

@@ -1,0 +1,82 @@
+defmodule Tame.Task do
+  @moduledoc """
+  What all `mix tame.*` tasks have in common; `use Tame.Task` stands in the place of `use Mix.Task`.
+
+    * `--help` and `-h` print what `mix help` prints of the task, `--version` prints that of tame. Nothing runs.
+    * SIGTERM ends the task with exit status 143, SIGINT (Ctrl-C) with 130: no file is left half-written, and processes
+      that the task started end with it. A second SIGINT ends it even when native code holds all schedulers.
+    * Nothing is printed in colours or rewritten where `TERM` is `dumb` or `NO_COLOR` is set.
+    * Where an output is `-`, it has standard output to itself (`Tame.Output`).
+  """
+
+  alias Tame.Output
+
+  @sigterm_status 143
+  @sigint_status 130
+
+  defmacro __using__(_) do
+    quote do
+      use Mix.Task
+      @before_compile Tame.Task
+    end
+  end
+
+  defmacro __before_compile__(_env) do
+    quote do
+      defoverridable run: 1
+
+      @impl Mix.Task
+      def run(argv), do: Tame.Task.run(__MODULE__, argv, fn argv -> super(argv) end)
+    end
+  end
+
+  @doc "Runs a task, unless the command line asks for its help or the version."
+  @spec run(module(), [String.t()], ([String.t()] -> value)) :: value | :ok when value: term()
+  def run(task, argv, body) do
+    plain()
+
+    case asked(Enum.take_while(argv, &(&1 != "--"))) do
+      :help -> Mix.Tasks.Help.run([Mix.Task.task_name(task)])
+      :version -> Mix.shell().info("tame #{:tame.version()}")
+      nil -> ended_by_signals(fn -> Output.around(fn -> body.(argv) end) end)
+    end
+  end
+
+  defp asked(words) do
+    cond do
+      "--help" in words or "-h" in words -> :help
+      "--version" in words -> :version
+      true -> nil
+    end
+  end
+
+  # Elixir looks only whether standard output is a terminal.
+  defp plain do
+    if System.get_env("TERM") == "dumb" or System.get_env("NO_COLOR", "") != "",
+      do: Application.put_env(:elixir, :ansi_enabled, false)
+  end
+
+  # ---- signals --------------------------------------------------------------------------------------
+
+  defp ended_by_signals(fun) do
+    task = self()
+    id = {__MODULE__, make_ref()}
+
+    {:ok, ^id} =
+      System.trap_signal(:sigterm, id, fn ->
+        Output.abandon(task)
+        status = if :tame_sigint.came(), do: @sigint_status, else: @sigterm_status
+        # What is not written yet may never be read: nobody has to.
+        :erlang.halt(status, flush: false)
+      end)
+
+    :ok = :tame_sigint.trap()
+
+    try do
+      fun.()
+    after
+      :ok = :tame_sigint.restore()
+      System.untrap_signal(:sigterm, id)
+    end
+  end
+end
