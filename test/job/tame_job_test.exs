@@ -141,7 +141,8 @@ defmodule Tame.JobTest do
     for placement <- @placements do
       assert {placement, run(peer, :refused, [placement])} ==
                {placement,
-                {{:tame, :init_failed}, :badarg, {:tame, :input_outside_state}, {:tame, :not_the_nif}}}
+                {{:tame, :init_failed}, :badarg, {:tame, :input_outside_state},
+                 {:tame, :not_the_nif}}}
     end
   end
 
