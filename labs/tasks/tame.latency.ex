@@ -20,7 +20,7 @@ defmodule Mix.Tasks.Tame.Latency do
     * `--iterations N` - calls of each method (default: 100000)
     * `--rounds N` - turns into which they are split; one more turn warms up, uncounted (default: 10)
     * `--only ID,ID` - measure these methods only (default: all, see below)
-    * `--json FILE` - write the result as JSON too
+    * `--json FILE` - write the result as JSON too (`-`: standard output)
     * `--hgrm FOLDER` - write a percentile distribution for each method as `FOLDER/ID.hgrm`, in HdrHistogram's classic
       text form and in µs, as its public plotter reads it
 

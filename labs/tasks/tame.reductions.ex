@@ -20,7 +20,7 @@ defmodule Mix.Tasks.Tame.Reductions do
       fit in free memory five times over
     * `--rounds N` - runs of each variant, in turns (default: 3)
     * `--only ID,ID` - measure these variants only (default: all, see below)
-    * `--json FILE` - write the result as JSON too
+    * `--json FILE` - write the result as JSON too (`-`: standard output)
 
   Variants: #{Enum.map_join(Tame.Reductions.Variants.builtin(), ", ", &"`#{&1.id}`")}, and those that the
   project adds by `config :tame_labs, reductions_variants: [...]`.
