@@ -34,7 +34,7 @@ defmodule Tame.TaskTest do
     @describetag timeout: 120_000
 
     # All is compiled already, by this very project.
-    defp mix(argv), do: ["do", "app.config", "--no-compile", "--no-deps-check,"] ++ argv
+    defp mix(argv), do: ["do", "app.config", "--no-compile", "--no-deps-check", "+"] ++ argv
 
     defp start(argv) do
       port =
