@@ -70,6 +70,8 @@
  *                         scheduler; other calls wait in a queue    schedulers
  *
  * One job may stand in several rows, each with a placement of its own.
+ * A job that runs in one go on the caller's scheduler is not stopped before its end: a deadline or
+ * a cancel (tame:async, tame:with) takes effect when the NIF returns.
  *
  *
  * 3  WHAT YOU WRITE: struct tame_job

@@ -3,13 +3,14 @@
   main: "readme",
   source_url: nil,
   extras:
-    ~w(README.md docs/guide/well_behaved_nif.md docs/guide/isolate.md docs/guide/hosts.md
+    ~w(README.md docs/guide/well_behaved_nif.md docs/guide/async.md docs/guide/isolate.md
+       docs/guide/operate.md docs/guide/hosts.md
        docs/reference/tame_h.md docs/reference/threads.md docs/reference/host_api.md docs/audited.md
        docs/architecture.md CONTRIBUTING.md CHANGELOG.md),
   groups_for_extras: [Guides: ~r"docs/guide", Reference: ~r"docs/reference"],
   groups_for_modules: [
     "Write once, choose where it runs": [:tame, :tame_exor, :tame_spin, :tame_echo],
-    "Isolate what you do not trust": [
+    "Contain faults": [
       Tame,
       :tame_isolate_options,
       :tame_isolation,
@@ -21,5 +22,5 @@
     "Measure in Erlang": ~r"^:?tame_(histogram|hgrm|meter|slices|neighbour|calibration)",
     "The labs": ~r"^Tame\."
   ],
-  skip_undefined_reference_warnings_on: ["CHANGELOG.md", "docs/audited.md", "docs/guide/isolate.md"]
+  skip_undefined_reference_warnings_on: ["CHANGELOG.md", "docs/audited.md", "docs/guide/isolate.md", "docs/guide/operate.md"]
 ]

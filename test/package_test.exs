@@ -42,6 +42,21 @@ defmodule Tame.PackageTest do
     ])
   end
 
+  test "what Mix has built starts in plain erl, without Elixir" do
+    ebin = :tame |> :code.which() |> Path.dirname()
+
+    code = """
+    {ok, Started} = application:ensure_all_started(tame),
+    non_existing = code:which('Elixir.Kernel'),
+    io:format("~w ~w", [Started, tame:info()]), halt().
+    """
+
+    args = ["-noinput", "-pa", ebin, "-eval", code]
+    env = [{"ERL_LIBS", nil}, {"ERL_FLAGS", nil}, {"ERL_AFLAGS", nil}, {"ERL_ZFLAGS", nil}]
+    assert {out, 0} = System.cmd("erl", args, env: env, stderr_to_stdout: true)
+    assert out == "[tame] \#{}"
+  end
+
   defp build(package, env \\ []) do
     otp = [
       {"ERLANG_ROOT_DIR", to_string(:code.root_dir())},

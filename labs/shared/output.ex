@@ -62,6 +62,18 @@ defmodule Tame.Output do
     end
   end
 
+  @doc "As `write/2` of what is not complete yet, where a later `write/2` will replace it; elsewhere nothing is written."
+  @spec write_early(nil | Path.t(), iodata() | (() -> iodata())) :: :ok | {:error, String.t()}
+  def write_early(nil, _data), do: :ok
+
+  def write_early(path, data) do
+    case target(path) do
+      {:ok, {:replace, _}} -> write(path, data)
+      {:ok, _} -> :ok
+      {:error, reason} -> refused(path, reason)
+    end
+  end
+
   @doc "As `check/1`, of a folder that files are to be written into. It may be missing, its parent may not."
   @spec check_folder(nil | Path.t()) :: :ok | {:error, String.t()}
   def check_folder(nil), do: :ok

@@ -36,7 +36,7 @@ defmodule Mix.Tasks.Tame.Audit do
     * `--limit TIME` - a size that would take longer is not tried, and a call that takes longer is ended (default:
       10s)
     * `--up-to BYTES` - the largest size (default: 256 MiB of a binary, 16 MiB of a term)
-    * `--json FILE` - write what was found as JSON too
+    * `--json FILE` - write what was found as JSON too (`-`: standard output)
     * `--diff FILE` - show what has changed in the same libraries since that JSON was written
     * `--ci FILE` - check what the file lists, see `Tame.Audit.Policy`
     * `--junit FILE` - write the outcome of `--ci` as JUnit's XML too

@@ -24,7 +24,7 @@ defmodule Mix.Tasks.Tame.Calibrate do
 
   ## Command line options
 
-    * `--json FILE` - write the result as JSON too
+    * `--json FILE` - write the result as JSON too (`-`: standard output)
 
   ## Exit status
 

@@ -16,7 +16,7 @@ defmodule Mix.Tasks.Tame.Collapse do
   ## Command line options
 
     * `--erl FLAGS` - emulator flags of that VM, such as `"+S 4:4"`
-    * `--json FILE` - write the result as JSON too
+    * `--json FILE` - write the result as JSON too (`-`: standard output)
 
   ## Exit status
 

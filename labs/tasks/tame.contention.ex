@@ -39,7 +39,7 @@ defmodule Mix.Tasks.Tame.Contention do
     * `--rounds N` - how often each cell is measured (default: 1); from 2 on the noise is stated
     * `--seed N` - of the order of the cells, which the output names (default: a new one)
     * `--erl FLAGS` - emulator flags of the VM that is flooded, such as `"+S 4:4"`
-    * `--json FILE` - write the result as JSON too, anew after each cell
+    * `--json FILE` - write the result as JSON too (`-`: standard output); a file anew after each cell
 
   Placements: #{Enum.map_join(Tame.Contention.Plan.placements(), "; ", &"`#{&1.id}`, #{&1.about}")}.
 
@@ -89,7 +89,7 @@ defmodule Mix.Tasks.Tame.Contention do
              flags: options[:erl] || [],
              command: Enum.join(["mix tame.contention" | argv], " "),
              progress: Progress.printer(),
-             finished: &write(options[:json], &1)
+             finished: &write_early(options[:json], &1)
            ) do
       result = Contention.run(plan)
       Progress.clear()
@@ -114,8 +114,12 @@ defmodule Mix.Tasks.Tame.Contention do
   defp optional(words, parse), do: parse.(words)
 
   # After each cell, so that what is done is kept whatever happens next.
-  defp write(path, result) do
-    with {:error, message} <- Output.write(path, fn -> Contention.Format.json(result) end),
-         do: Mix.raise(message)
-  end
+  defp write_early(path, result), do: path |> Output.write_early(json(result)) |> done()
+
+  defp write(path, result), do: path |> Output.write(json(result)) |> done()
+
+  defp json(result), do: fn -> Contention.Format.json(result) end
+
+  defp done(:ok), do: :ok
+  defp done({:error, message}), do: Mix.raise(message)
 end

@@ -18,7 +18,7 @@ defmodule Mix.Tasks.Tame.Doctor do
 
   ## Command line options
 
-    * `--json FILE` - write the result as JSON too
+    * `--json FILE` - write the result as JSON too (`-`: standard output)
 
   ## Exit status
 

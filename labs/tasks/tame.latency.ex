@@ -21,7 +21,7 @@ defmodule Mix.Tasks.Tame.Latency do
     * `--rounds N` - turns into which they are split; one more turn warms up, uncounted (default: 10)
     * `--seed N` - of the order of methods in each round, which the output names (default: a new one)
     * `--only ID,ID` - measure these methods only (default: all, see below)
-    * `--json FILE` - write the result as JSON too
+    * `--json FILE` - write the result as JSON too (`-`: standard output)
     * `--hgrm FOLDER` - write a percentile distribution for each method as `FOLDER/ID.hgrm`, in HdrHistogram's classic
       text form and in µs, as its public plotter reads it
 

@@ -21,7 +21,7 @@ defmodule Mix.Tasks.Tame.Reductions do
     * `--rounds N` - turns of each variant (default: 5)
     * `--seed N` - of the order in each round, which the output names (default: a new one)
     * `--only ID,ID` - measure these variants only (default: all, see below)
-    * `--json FILE` - write the result as JSON too
+    * `--json FILE` - write the result as JSON too (`-`: standard output)
 
   Variants: #{Enum.map_join(Tame.Reductions.Variants.builtin(), ", ", &"`#{&1.id}`")}, and those that the
   project adds by `config :tame_labs, reductions_variants: [...]`.

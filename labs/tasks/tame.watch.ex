@@ -70,7 +70,7 @@ defmodule Mix.Tasks.Tame.Watch do
       summary
     * `--slices FUNCTION` - trace calls of that function and read their slices
     * `--calls N` - how many calls to trace, at most 10000 (default: 100)
-    * `--json FILE` - write all seconds and all traced calls as JSON at the end
+    * `--json FILE` - write all seconds and all traced calls as JSON (`-`: standard output) at the end
 
   ## Exit status
 

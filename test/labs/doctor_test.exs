@@ -83,7 +83,7 @@ defmodule Tame.DoctorTest do
          "mix deps.compile tame_labs --force"},
         {[assets: {:error, "no page.js; run: make -C /tree assets"}], :report, true, "no page.js",
          "make -C /tree assets"},
-        {[start: {:error, {{:not_isolated, 'jiffy is not isolated: why'}, :start}}, info: %{}],
+        {[start: {:error, {{:not_isolated, ~c"jiffy is not isolated: why"}, :start}}, info: %{}],
          :application, false, "tame does not start: jiffy is not isolated: why", "config :tame"},
         {[start: {:error, :else}], :application, false, "tame does not start: :else", "the log"},
         {[configured: [], info: %{}], :isolation, true, "no module is isolated",

@@ -22,6 +22,24 @@ defmodule Tame.OutputTest do
       assert File.ls!(folder) == []
     end
 
+    test "that is written early is replaced later; what cannot be replaced is written once", %{
+      tmp_dir: folder
+    } do
+      path = Path.join(folder, "file")
+      assert Output.write_early(nil, "half") == :ok
+      assert Output.write_early(path, "half") == :ok
+      assert File.read!(path) == "half"
+      assert Output.write(path, "whole") == :ok
+      assert File.read!(path) == "whole"
+
+      out =
+        capture_io(fn ->
+          for path <- ["-", "/dev/full"], do: assert(Output.write_early(path, "half") == :ok)
+        end)
+
+      assert out == ""
+    end
+
     test "takes the place of an older one, with its permissions", %{tmp_dir: folder} do
       path = Path.join(folder, "file")
       File.write!(path, "old")

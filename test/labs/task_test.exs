@@ -34,9 +34,9 @@ defmodule Tame.TaskTest do
     @describetag timeout: 120_000
 
     # All is compiled already, by this very project.
-    defp mix(argv), do: ["do", "app.config", "--no-compile", "--no-deps-check,"] ++ argv
+    defp mix(argv), do: ["do", "app.config", "--no-compile", "--no-deps-check", "+"] ++ argv
 
-    defp start(argv, folder) do
+    defp start(argv) do
       port =
         Port.open({:spawn_executable, System.find_executable("mix")}, [
           :binary,
@@ -44,7 +44,7 @@ defmodule Tame.TaskTest do
           :stderr_to_stdout,
           args: mix(argv),
           cd: "../labs",
-          env: [{'MIX_ENV', 'test'}, {'TMPDIR', String.to_charlist(folder)}]
+          env: [{~c"MIX_ENV", ~c"test"}]
         ])
 
       {:os_pid, os_pid} = Port.info(port, :os_pid)
@@ -89,8 +89,7 @@ defmodule Tame.TaskTest do
 
         {port, os_pid} =
           start(
-            ~w(tame.contention --placements inline --durations 100ms --multipliers 1000 --json #{path}),
-            folder
+            ~w(tame.contention --placements inline --durations 100ms --multipliers 1000 --json #{path})
           )
 
         # The flood has begun: there is a VM below it.
