@@ -18,15 +18,15 @@ defmodule Tame.AuditNatives do
     Path.join(folder, "#{module}.so")
   end
 
+  @functions ~w(forever crash stubborn leaky leaky_malloc thrifty chatty picky)
+
   defp erlang(module) do
     """
     -module(#{module}).
-    -export([forever/1, crash/1, stubborn/1]).
+    -export([#{Enum.map_join(@functions, ", ", &"#{&1}/1")}]).
     -on_load(load/0).
     load() -> erlang:load_nif(filename:rootname(code:which(?MODULE)), 0).
-    forever(_) -> erlang:nif_error(not_loaded).
-    crash(_) -> erlang:nif_error(not_loaded).
-    stubborn(_) -> erlang:nif_error(not_loaded).
+    #{Enum.map_join(@functions, "\n", &"#{&1}(_) -> erlang:nif_error(not_loaded).")}
     """
   end
 end
