@@ -19,7 +19,7 @@ defmodule Tame.Audit.Leak do
   @again 4
 
   # A round takes about this long, and has no more calls than this.
-  @round_us 60_000
+  @round_us 40_000
   @most_calls 20_000
   @least_calls 10
 
@@ -46,7 +46,7 @@ defmodule Tame.Audit.Leak do
   How many calls a round has, of a call that takes that long.
 
       iex> Enum.map([0.4, 30.0, 90_000.0], &Tame.Audit.Leak.calls/1)
-      [20000, 2000, 10]
+      [20000, 1333, 10]
   """
   @spec calls(number()) :: pos_integer()
   def calls(elapsed_us) do
