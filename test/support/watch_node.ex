@@ -67,6 +67,13 @@ defmodule Tame.WatchNode do
     end
   end
 
+  # A slice of 60 ms in a NIF on a normal scheduler, which ends where a dirty one is called.
+  def before_dirty do
+    :tame_thousand_cuts.cuts(60_000)
+    :tame_spin.spin_dirty(60_000)
+    before_dirty()
+  end
+
   # A slice of a second.
   def long_cuts do
     receive do
