@@ -62,7 +62,7 @@ File.cd!(work)
 
         why =
           for why <- found.failures,
-              do: {package.name, String.replace(why, scratch <> "/root/", "")}
+              do: {package.name, String.replace(why, package.folder <> "/", "")}
 
         {libraries ++ named, unread ++ why}
     end
@@ -91,8 +91,7 @@ rows =
         {:error, why} -> Index.not_called(Tame.FunctionName.text(function), kinds, package, why)
       end
 
-    outcome = row.why || "#{row.input}: #{row.words}"
-    IO.puts("#{row.function}  #{outcome}")
+    IO.puts("#{row.function}  #{row.why || Enum.join(row.verdicts, ", ")}")
     row
   end
 

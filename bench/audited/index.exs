@@ -15,8 +15,8 @@ defmodule Audited.Index do
     {"charged÷used", :number},
     {"leaks, bytes a call", :number},
     {"verdict", :kind},
-    {"in words", :text},
-    {"package", :kind}
+    {"package", :kind},
+    {"note", :text}
   ]
 
   @doc "A row of a function that was called; `why` of one that was not."
@@ -35,7 +35,7 @@ defmodule Audited.Index do
       charged: last && last.charge_ratio,
       leaks: List.first(leak),
       verdicts: Enum.map(target.verdicts, &Verdict.name/1),
-      words: Enum.map_join(target.verdicts ++ refusal(target), "; ", &words/1),
+      note: Enum.join(told(target.verdicts) ++ refusal(target.notes), "; "),
       package: package,
       why: nil
     }
@@ -50,10 +50,14 @@ defmodule Audited.Index do
     }
   end
 
-  defp refusal(target), do: Enum.filter(target.notes, &(&1 =~ ~r/^answers /))
+  # What the figures do not show.
+  defp told(verdicts) do
+    for verdict <- verdicts,
+        Verdict.name(verdict) in [:inconclusive, :hangs, :crashes],
+        do: Verdict.text(verdict)
+  end
 
-  defp words(text) when is_binary(text), do: text
-  defp words(verdict), do: Verdict.text(verdict)
+  defp refusal(notes), do: Enum.filter(notes, &(&1 =~ ~r/^answers /))
 
   @doc "Those that were called, what blocks from the smallest size on first; then the others by name."
   def sort(rows) do
@@ -124,9 +128,9 @@ defmodule Audited.Index do
       row.from && "#{row.from}",
       row.charged && :erlang.float_to_binary(row.charged / 1, decimals: 2),
       row.leaks && "#{round(row.leaks)}",
-      Enum.map_join(row.verdicts, ", ", &String.replace("#{&1}", "_", "-")),
-      row.words,
-      row.package
+      row.verdicts |> Enum.uniq() |> Enum.map_join(", ", &String.replace("#{&1}", "_", "-")),
+      row.package,
+      row.note
     ]
   end
 

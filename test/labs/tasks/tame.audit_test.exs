@@ -218,21 +218,21 @@ defmodule Mix.Tasks.Tame.AuditTest do
     end
 
     test "exor_inline blocks from some size on", %{folder: folder} do
-      {target, 0} = target(folder, "tame_exor:exor_inline/2", ~w(--input binary))
+      {target, 0} = target(folder, "tame_exor:exor_inline/2", ~w(--input binary --budget 100us))
 
       assert Enum.sort(Map.keys(target)) ==
                ~w(advice crosses_budget_at_bytes growth_exponent points target verdicts)
 
       assert ["blocks above " <> _ | _] = target["verdicts"]
       assert target["growth_exponent"] > 0.5
-      assert target["crosses_budget_at_bytes"] > 100_000
+      assert target["crosses_budget_at_bytes"] > 10_000
 
       assert Enum.sort(Map.keys(hd(target["points"]))) ==
                ~w(bytes charge_ratio dirty_wait_max_us elapsed_us longest_slice_us neighbour_max_us slice_kind)
     end
 
     test "exor_yielding is well-behaved", %{folder: folder} do
-      {target, 0} = target(folder, "tame_exor:exor_yielding/2", ~w(--input binary))
+      {target, 0} = target(folder, "tame_exor:exor_yielding/2", ~w(--input binary --budget 5ms))
       assert ["well-behaved: " <> _] = target["verdicts"]
       assert target["crosses_budget_at_bytes"] == :null
     end
@@ -251,10 +251,11 @@ defmodule Mix.Tasks.Tame.AuditTest do
     test "a thousand cuts under-charge", %{folder: folder} do
       path = script(folder, "cut.exs", "fn size -> [min(div(size, 1024), 900)] end")
       {target, 0} = target(folder, "tame_thousand_cuts:cut/1", ["--input-file", path])
-      assert ["under-charges: " <> _] = target["verdicts"]
+      # On a busy machine one slice may be long as well.
+      assert Enum.any?(target["verdicts"], &(&1 =~ ~r/^under-charges: /))
       path = script(folder, "cuts.exs", "fn size -> [min(div(size, 256), 50_000)] end")
       {target, 0} = target(folder, "tame_thousand_cuts:cuts/1", ["--input-file", path])
-      assert ["under-charges: " <> _ | _] = target["verdicts"]
+      assert Enum.any?(target["verdicts"], &(&1 =~ ~r/^under-charges: /))
     end
 
     test "a NIF that never returns is ended and named", %{folder: folder} do
@@ -297,9 +298,9 @@ defmodule Mix.Tasks.Tame.AuditTest do
     test "an input that does not end is not the NIF's", %{folder: folder} do
       path = script(folder, "endless.exs", "fn _ -> Process.sleep(:infinity) end")
 
-      {_, err, 1} = audit(["audit_bad_nif:picky/1", "--input-file", path, "--limit", "300ms"])
+      {_, err, 1} = audit(["audit_bad_nif:picky/1", "--input-file", path, "--limit", "2s"])
 
-      assert err =~ "audit_bad_nif:picky/1: the input is not made within 300 ms"
+      assert err =~ "audit_bad_nif:picky/1: the input is not made within 2000 ms"
       refute err =~ "does not return"
     end
 
