@@ -47,6 +47,16 @@ defmodule Tame.Audit.Advice do
       "or yield, because the VM frees a call that waits for its turn."
   end
 
+  defp one({:leaks, bytes_per_call, _, _}, target, _points, _budget_us) do
+    "#{target} keeps about #{round(bytes_per_call)} bytes of each call: look for what is not freed on every way out (enif_free, " <>
+      "enif_free_env, enif_release_binary, enif_release_resource after enif_make_resource, free)."
+  end
+
+  defp one({:inconclusive, up_to, _}, target, _points, _budget_us) do
+    "What is said of #{target} holds up to #{up_to} bytes: expected an input that it takes at every size (--input-file), " <>
+      "or a smaller --up-to."
+  end
+
   defp one({:hangs, _, _}, target, _points, _budget_us) do
     "#{target} does not come back. Nothing ends it but the end of its VM: run it isolated (tame's isolate) with a deadline."
   end

@@ -75,15 +75,16 @@ defmodule Tame.Audit do
         }
 
   @typedoc """
-  A target with how it is called, if it is a function: `:input`, `:budget_us`, `:limit_ms`, and the largest size as
-  `:up_to` bytes.
+  A target with how it is called, if it is a function: `:input`, `:budget_us`, `:limit_ms`, the largest size as
+  `:up_to` bytes, and the time for all sizes as `:total_ms`.
   """
   @type check :: %{
           required(:target) => Target.t(),
           optional(:input) => Input.t(),
           optional(:budget_us) => pos_integer(),
           optional(:limit_ms) => pos_integer(),
-          optional(:up_to) => pos_integer()
+          optional(:up_to) => pos_integer(),
+          optional(:total_ms) => pos_integer()
         }
 
   @budget_us 1000
@@ -115,6 +116,7 @@ defmodule Tame.Audit do
       budget_us: check[:budget_us] || @budget_us,
       limit_ms: check[:limit_ms] || @limit_ms,
       up_to: check[:up_to],
+      total_ms: check[:total_ms],
       dirty: dirty(mfa, result.libraries),
       progress: progress
     }

@@ -28,7 +28,7 @@ defmodule Tame.Audit.Bound do
   end
 
   defp ask([module | rest], paths, peer, answers) do
-    case Peer.call(peer, :tame_audit, :nifs, [module], @load_ms) do
+    case Peer.call(peer, :tame_audit_load, :nifs, [module], @load_ms) do
       {:ok, {:ok, nifs, _} = answer} ->
         ask(rest, paths, peer, Map.put(answers, module, built_in(peer, module, nifs) || answer))
 
@@ -48,7 +48,7 @@ defmodule Tame.Audit.Bound do
   defp built_in(_peer, _module, []), do: nil
 
   defp built_in(peer, module, nifs) do
-    case Peer.call(peer, :tame_audit, :built_in, [module], @load_ms) do
+    case Peer.call(peer, :tame_audit_load, :built_in, [module], @load_ms) do
       {:ok, [_ | _] = table} -> {:built_in, nifs, table}
       _ -> nil
     end

@@ -3,10 +3,11 @@ defmodule Tame.Audit.Dynamic do
   Calls a function in a VM of its own on inputs of growing size, and says what it saw.
 
   A size is not tried when, judging by the sizes before it, it would take longer than the limit, or when the audit's
-  total time budget has run out. A call that hangs is ended with its VM.
+  total time budget has run out. A call that hangs is ended with its VM. After the sizes come calls whose caller is
+  killed, and calls in a row whose memory is looked at (`Tame.Audit.Leak`).
   """
 
-  alias Tame.Audit.{Advice, Growth, Peer, Point, Verdict}
+  alias Tame.Audit.{Advice, Growth, Leak, Peer, Point, Verdict}
   alias Tame.{Duration, FunctionName}
 
   @typedoc "What was seen of one function. `:about` is its input in words, `:notes` what was not tried and why."
@@ -23,14 +24,16 @@ defmodule Tame.Audit.Dynamic do
         }
 
   @typedoc """
-  `:input` is `{about, generators}` or `{about, {:file, path}}`; `:up_to` the largest size in bytes; `:dirty` the kind of dirty scheduler that is looked at, and
-  `:progress` is told before each size.
+  `:input` is `{about, generators}` or `{about, {:file, path}}`; `:up_to` the largest size in bytes, which then has to be
+  reached; `:total_ms` the time for all sizes, `:dirty` the kind of dirty scheduler that is looked at, and `:progress` is
+  told before each size.
   """
   @type options :: %{
           input: {String.t(), [atom() | {:literal, term()}] | {:file, Path.t()}},
           budget_us: pos_integer(),
           limit_ms: pos_integer(),
           up_to: nil | pos_integer(),
+          total_ms: nil | pos_integer(),
           dirty: :dirty_cpu | :dirty_io,
           progress: (map() -> any())
         }
@@ -38,8 +41,9 @@ defmodule Tame.Audit.Dynamic do
   @first_bytes 1024
   @factor 4
 
-  # For all sizes together, so that a function takes less than half a minute by default.
+  # For all sizes together, so that a function takes less than half a minute by default. Who names a size waits for it.
   @total_ms 15_000
+  @named_total_ms 60_000
 
   # Calls of a size, those that are killed among them.
   @calls 6
@@ -66,15 +70,18 @@ defmodule Tame.Audit.Dynamic do
         started: now_ms(),
         points: [],
         notes: [],
-        end: nil
+        end: nil,
+        application: nil,
+        killed: nil,
+        leak: nil
       }
 
       try do
-        with :ok <- prepare(run),
+        with {:ok, run} <- prepare(run),
              {:ok, sensible} <- load(run),
              most = min(sensible, options.up_to || sensible),
              {:ok, run} <- sizes(run, min(@first_bytes, most), most) do
-          {:ok, run |> kill() |> conclude()}
+          {:ok, run |> leak() |> kill() |> conclude()}
         end
       after
         Peer.stop(peer)
@@ -83,9 +90,9 @@ defmodule Tame.Audit.Dynamic do
   end
 
   defp prepare(%{text: text} = run) do
-    case ask(run, :prepare, [run.mfa]) do
-      {:ok, :ok} ->
-        :ok
+    case Peer.call(run.peer, :tame_audit_load, :prepare, [run.mfa], run.options.limit_ms) do
+      {:ok, {:ok, application}} ->
+        {:ok, application(run, application)}
 
       {:ok, {:error, :no_module}} ->
         {:error, "#{text}: there is no module #{inspect(elem(run.mfa, 0))}"}
@@ -100,6 +107,19 @@ defmodule Tame.Audit.Dynamic do
         {:error, "#{text}: loading its module #{why}"}
     end
   end
+
+  defp application(run, {:started, name}),
+    do: note(run, "the application #{name} was started: it may load the library")
+
+  defp application(run, {:not_started, name, why}),
+    do:
+      note(
+        run,
+        "the application #{name}, which may load the library, does not start: #{one_line(why)}"
+      )
+
+  defp application(run, {:idle, name}), do: %{run | application: name}
+  defp application(run, :none), do: run
 
   defp load(%{options: %{input: {_, {:file, path}}}} = run) do
     case Peer.call(run.peer, Tame.Audit.InputFile, :load, [path], run.options.limit_ms) do
@@ -125,15 +145,44 @@ defmodule Tame.Audit.Dynamic do
         })
 
         case size(run, bytes) do
-          {:ok, point} -> sizes(%{run | points: run.points ++ [point]}, bytes * @factor, most)
-          {:end, verdict} -> {:ok, %{run | end: verdict}}
-          {:error, why} when run.points == [] -> {:error, "#{run.text}: #{why}"}
-          {:error, why} -> {:ok, note(run, "#{bytes} bytes: #{why}")}
+          {:ok, point, refused} ->
+            run = refused(%{run | points: run.points ++ [point]}, bytes, refused)
+            sizes(run, bytes * @factor, most)
+
+          {:end, verdict} ->
+            {:ok, %{run | end: verdict}}
+
+          {:error, why} when run.points == [] ->
+            {:error, failed(run, why)}
+
+          {:error, why} ->
+            {:ok, inconclusive(run, why)}
         end
+
+      why when run.options.up_to != nil ->
+        {:ok, inconclusive(run, "#{bytes} bytes and more not tried: #{why}")}
 
       why ->
         {:ok, note(run, "#{bytes} bytes and more not tried: #{why}")}
     end
+  end
+
+  defp inconclusive(run, why), do: %{run | end: {:inconclusive, List.last(run.points).bytes, why}}
+
+  # What is known of a function that could not be called at all, in one line.
+  defp failed(run, why) do
+    hints =
+      [
+        match?({_, {:file, _}}, run.options.input) ||
+          "arguments of another kind, a handle for example, come from --input-file FILE",
+        run.application == nil ||
+          "the application #{run.application} is not started, which that file may do"
+      ]
+      |> Enum.filter(&is_binary/1)
+
+    if why =~ ~r/^raised/,
+      do: Enum.join(["#{run.text}: #{why}" | run.notes ++ hints], "; "),
+      else: "#{run.text}: #{why}"
   end
 
   defp not_tried(%{points: []}, _bytes), do: nil
@@ -146,13 +195,17 @@ defmodule Tame.Audit.Dynamic do
       next_us > limit_us ->
         "a call would take about #{Duration.measured(next_us)}, and the limit is #{Duration.measured(limit_us)}"
 
-      now_ms() - run.started + @calls * next_us / 1000 > @total_ms ->
+      now_ms() - run.started + @calls * next_us / 1000 > total_ms(run.options) ->
         "it would take too long"
 
       true ->
         nil
     end
   end
+
+  defp total_ms(%{total_ms: ms}) when ms != nil, do: ms
+  defp total_ms(%{up_to: nil}), do: @total_ms
+  defp total_ms(_options), do: @named_total_ms
 
   # As much more as the last size took than the one before it, and no less than in proportion.
   defp expected_us([us]), do: @factor * us
@@ -169,7 +222,7 @@ defmodule Tame.Audit.Dynamic do
          {:ok, {:ok, more, shares}} <- ask(run, :again, [spec, times(first)]),
          calls = [first | more],
          {:ok, {loop, wait_ns}} <- loop(run, spec, first, shares) do
-      {:ok, Point.new(bytes, calls, loop, shares, wait_ns)}
+      {:ok, Point.new(bytes, calls, loop, shares, wait_ns), first.refused}
     else
       {:ok, {:error, :hangs}} ->
         {:end, {:hangs, bytes, 1000 * run.options.limit_ms}}
@@ -178,7 +231,7 @@ defmodule Tame.Audit.Dynamic do
         {:error, "the input #{one_line(why)}"}
 
       {:ok, {:error, {:raised, why}}} ->
-        {:error, "raised #{one_line(why)} on #{bytes} bytes of #{elem(run.options.input, 0)}"}
+        {:error, raised(why, bytes, run)}
 
       {:ok, {:error, {:died, why}}} ->
         {:error, "the audit's own process died: #{one_line(why)}"}
@@ -192,6 +245,22 @@ defmodule Tame.Audit.Dynamic do
       {:error, why} ->
         {:error, why}
     end
+  end
+
+  defp raised(why, bytes, run),
+    do: "raised #{one_line(why)} on #{bytes} bytes of #{elem(run.options.input, 0)}"
+
+  # Said once: what an error takes says little of what the work takes.
+  defp refused(run, _bytes, :none), do: run
+
+  defp refused(run, bytes, what) do
+    if Enum.any?(run.notes, &(&1 =~ ~r/^answers /)),
+      do: run,
+      else:
+        note(
+          run,
+          "answers #{one_line(what)} from #{bytes} bytes on: are these the arguments that it expects?"
+        )
   end
 
   # The longer, the less does a disturbance matter.
@@ -219,6 +288,34 @@ defmodule Tame.Audit.Dynamic do
 
   defp callers(%{options: %{dirty: :dirty_io}}), do: :erlang.system_info(:dirty_io_schedulers)
 
+  # ---- its memory -----------------------------------------------------------------------------------
+
+  # On the smallest size, where there are the most calls in a given time.
+  defp leak(%{points: [%{elapsed_us: us, bytes: bytes} | _]} = run)
+       when run.end == nil or elem(run.end, 0) == :inconclusive do
+    spec = spec(run, bytes)
+
+    case Leak.look(us, &rounds(run, spec, &1)) do
+      {:ok, nil} -> run
+      {:ok, leak} -> %{run | leak: Map.put(leak, :bytes, bytes)}
+      {:error, why} -> note(run, "whether it leaks could not be measured: #{why}")
+    end
+  end
+
+  defp leak(run), do: run
+
+  defp rounds(run, spec, what) do
+    timeout_ms = what.rounds * run.options.limit_ms + @grace_ms
+
+    case Peer.call(run.peer, :tame_audit_memory, :rounds, [spec, what], timeout_ms) do
+      {:ok, {:error, {:raised, why}}} -> {:error, raised(why, spec.bytes, run)}
+      {:ok, {:error, :hangs}} -> {:error, "#{what.calls} calls took longer than the limit"}
+      {:ok, {:error, {:input, why}}} -> {:error, "the input #{one_line(why)}"}
+      {:ok, {:ok, readings}} -> {:ok, readings}
+      {:error, why} -> {:error, why}
+    end
+  end
+
   # ---- killing its caller ---------------------------------------------------------------------------
 
   # Several times; the earliest end counts, because others on the machine can only make it later.
@@ -227,7 +324,8 @@ defmodule Tame.Audit.Dynamic do
   # CPU time is counted in portions of some milliseconds.
   @cpu_ns 25_000_000
 
-  defp kill(%{points: [_ | _] = points, end: nil} = run) do
+  defp kill(%{points: [_ | _] = points} = run)
+       when run.end == nil or elem(run.end, 0) == :inconclusive do
     case List.last(points) do
       %{elapsed_us: us, bytes: bytes} = point when us >= @killable_us ->
         after_ms = us |> ms(4) |> max(1) |> min(100)
@@ -240,13 +338,15 @@ defmodule Tame.Audit.Dynamic do
               do: ended_us(seen, point.slice_kind)
 
         if length(seen) == @kills,
-          do:
-            Map.put(run, :killed, %{
-              call_us: us,
-              after_us: 1000 * after_ms,
-              stopped_us: Enum.min(seen),
-              bytes: bytes
-            }),
+          do: %{
+            run
+            | killed: %{
+                call_us: us,
+                after_us: 1000 * after_ms,
+                stopped_us: Enum.min(seen),
+                bytes: bytes
+              }
+          },
           else: note(run, "what happens when the caller is killed could not be measured")
 
       _ ->
@@ -271,7 +371,8 @@ defmodule Tame.Audit.Dynamic do
 
   defp conclude(%{points: points, options: options} = run) do
     ended = if run.end, do: [run.end], else: []
-    verdicts = ended ++ judged(points, run[:killed], options.budget_us, ended)
+    seen = %{killed: run.killed, leak: run.leak}
+    verdicts = ended ++ judged(points, seen, options.budget_us, ended)
 
     %{
       target: run.text,
@@ -286,9 +387,9 @@ defmodule Tame.Audit.Dynamic do
     }
   end
 
-  # One that hangs or crashes is not well-behaved where it did not.
-  defp judged(points, killed, budget_us, ended) do
-    for verdict <- Verdict.judge(points, killed, budget_us),
+  # One that hangs, crashes or could not be measured further is not well-behaved where it did not.
+  defp judged(points, seen, budget_us, ended) do
+    for verdict <- Verdict.judge(points, seen, budget_us),
         ended == [] or Verdict.name(verdict) != :well_behaved,
         do: verdict
   end
@@ -302,7 +403,7 @@ defmodule Tame.Audit.Dynamic do
 
   # The peer says itself when a call hangs; when native code has all its schedulers, we do.
   defp ask(run, function, args) do
-    parts = if function in [:call, :prepare], do: 1, else: 4
+    parts = if function == :call, do: 2, else: 6
     Peer.call(run.peer, :tame_audit, function, args, parts * run.options.limit_ms + @grace_ms)
   end
 

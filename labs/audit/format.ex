@@ -44,8 +44,11 @@ defmodule Tame.Audit.Format do
     ]
   end
 
-  defp about(%{nif_version: nil, functions: [%{kind: :unknown} | _]}),
-    do: ["the kind of its functions cannot be seen from outside"]
+  defp about(%{nif_version: nil, functions: [%{kind: :unknown} | _]} = library) do
+    if Library.built_in?(library),
+      do: ["the kind of its functions is unknown: this emulator does not show its tables"],
+      else: ["the kind of its functions cannot be seen from outside"]
+  end
 
   defp about(%{nif_version: nil}), do: ["from its own table; what else it can do cannot be seen"]
 

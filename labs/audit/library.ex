@@ -87,8 +87,11 @@ defmodule Tame.Audit.Library do
      }}
   end
 
-  @doc "A library that is part of the emulator, from its own table."
-  @spec built_in(module(), [{atom(), arity()}], [{atom(), arity(), non_neg_integer()}]) :: t()
+  @doc "A library that is part of the emulator, from its own table; `:hidden` where the emulator shows none."
+  @spec built_in(module(), [{atom(), arity()}], :hidden | [{atom(), arity(), non_neg_integer()}]) ::
+          t()
+  def built_in(module, nifs, :hidden), do: %{unseen(module, nifs) | path: @built_in}
+
   def built_in(module, nifs, table) do
     functions =
       for {name, arity, flags} <- table, do: %{name: "#{name}", arity: arity, kind: kind(flags)}
@@ -99,6 +102,10 @@ defmodule Tame.Audit.Library do
         functions: Enum.sort_by(functions, &{&1.name, &1.arity})
     }
   end
+
+  @doc "Whether the library is part of the emulator."
+  @spec built_in?(t()) :: boolean()
+  def built_in?(library), do: library.path == @built_in
 
   @doc "A library that was not found, so the kind of its functions is unknown."
   @spec unseen(module(), [{atom(), arity()}]) :: t()

@@ -160,7 +160,7 @@ defmodule Tame.Audit.Static do
 
     built_in =
       for module <- place.modules,
-          {:built_in, nifs, table} <- [bound[module]],
+          {nifs, table} <- [built_in(module, bound[module])],
           do: Library.built_in(module, nifs, table)
 
     found =
@@ -186,6 +186,11 @@ defmodule Tame.Audit.Static do
     end
   end
 
+  # An emulator may hide its tables, as Debian's OTP 29 does; what it is made of is known all the same.
+  defp built_in(_module, {:built_in, nifs, table}), do: {nifs, table}
+  defp built_in(module, {:ok, [_ | _] = nifs, _}) when module in @built_in, do: {nifs, :hidden}
+  defp built_in(_module, _answer), do: nil
+
   defp own(file, text),
     do:
       if(text =~ ~r/is no NIF library|is not a shared library/,
@@ -204,11 +209,12 @@ defmodule Tame.Audit.Static do
     }
   end
 
-  defp unbound(module, {:built_in, nifs, table}),
-    do: %{libraries: [Library.built_in(module, nifs, table)]}
-
-  defp unbound(module, {:ok, nifs, _}),
-    do: %{libraries: [Library.unseen(module, nifs)]}
+  defp unbound(module, {kind, nifs, _} = answer) when kind in [:ok, :built_in] do
+    case built_in(module, answer) do
+      {nifs, table} -> %{libraries: [Library.built_in(module, nifs, table)]}
+      nil -> %{libraries: [Library.unseen(module, nifs)]}
+    end
+  end
 
   defp unbound(module, :missing), do: %{failures: ["there is no module #{inspect(module)}"]}
   defp unbound(module, {:error, why}), do: %{failures: ["#{inspect(module)}: #{why}"]}

@@ -1,6 +1,5 @@
-%% What the audit runs in a VM of its own: it loads modules whose libraries nobody knows, and calls
-%% functions that may hold a scheduler, hang or end the VM. Tame.Audit judges what is seen
-%% here.
+%% What the audit runs in a VM of its own: it calls functions that may hold a scheduler, hang or end
+%% the VM, of modules that tame_audit_load has loaded. Tame.Audit judges what is seen here.
 %%
 %% Each call is made in a fresh process bound to one scheduler, beside a neighbour bound to the
 %% same. Its slices come from its `running' trace events (tame_slices); it runs on scheduler 1 and
@@ -12,14 +11,15 @@
 %% It stands alone with the Erlang modules that it names.
 -module(tame_audit).
 
--export([nifs/1]).
--export([built_in/1]).
--export([prepare/1]).
 -export([call/1]).
 -export([again/2]).
 -export([loop/2]).
 -export([kill/2]).
 
+%% Internal.
+-export([words/1]).
+
+-export_type([failure/0]).
 -export_type([reading/0]).
 -export_type([spec/0]).
 
@@ -32,6 +32,7 @@
 }.
 
 %% Of one process: longest_ns and median_ns are of its slices, reductions what it was charged.
+%% refused: the value of a single call, where it is an error.
 -type reading() :: #{
     elapsed_ns := non_neg_integer(),
     calls := pos_integer(),
@@ -39,7 +40,8 @@
     dirty := share(),
     reductions := non_neg_integer(),
     stolen_ns := #{normal | dirty => non_neg_integer()},
-    neighbour_ns := non_neg_integer()
+    neighbour_ns := non_neg_integer(),
+    refused := none | binary()
 }.
 
 -type share() :: #{
@@ -53,48 +55,6 @@
 %% Where the function is called, and where those who look on are.
 -define(WORK_SCHEDULER, 1).
 -define(WATCH_SCHEDULER, 2).
-
-%% ---- loading ---------------------------------------------------------------------------------
-
-%% The NIFs that a module has, once loaded, and whether it asks for a library at all.
--spec nifs(module()) -> {ok, [{atom(), arity()}], boolean()} | missing | {error, string()}.
-nifs(Module) ->
-    case code:ensure_loaded(Module) of
-        {module, Module} -> {ok, Module:module_info(nifs), asks(code:which(Module))};
-        {error, nofile} -> missing;
-        {error, Why} -> {error, lists:flatten(io_lib:format("it does not load: ~tp", [Why]))}
-    end.
-
-asks(File) when is_list(File), File =/= [] ->
-    case beam_lib:chunks(File, [imports]) of
-        {ok, {_, [{imports, Imports}]}} -> lists:member({erlang, load_nif, 2}, Imports);
-        _ -> false
-    end;
-asks(_Preloaded) ->
-    false.
-
-%% The NIFs of a module whose library is part of the emulator, with their flags.
--spec built_in(module()) -> [{atom(), arity(), non_neg_integer()}].
-built_in(Module) ->
-    case tame_builtin:table(Module) of
-        undefined -> [];
-        Table -> Table
-    end.
-
-%% Whether the function is there. No application is started; an input file may do that.
--spec prepare(mfa()) -> ok | {error, no_module | no_function | {load, string()}}.
-prepare({Module, Function, Arity}) ->
-    case code:ensure_loaded(Module) of
-        {module, Module} ->
-            case erlang:function_exported(Module, Function, Arity) of
-                true -> ok;
-                false -> {error, no_function}
-            end;
-        {error, nofile} ->
-            {error, no_module};
-        {error, Why} ->
-            {error, {load, lists:flatten(io_lib:format("~tp", [Why]))}}
-    end.
 
 %% ---- calling -----------------------------------------------------------------------------------
 
@@ -172,13 +132,13 @@ longest_wait(LongestNs, AskedNs) ->
 kill(#{limit_ms := LimitMs} = Spec, #{after_ms := AfterMs, callers := Callers}) ->
     observed(fun() ->
         Workers = [start(Spec, once, false, at(?WORK_SCHEDULER)) || _ <- lists:seq(1, Callers)],
-        case [ok || {Pid, _} <- Workers, receive {Pid, ready} -> true after LimitMs -> false end] of
-            Ready when length(Ready) =:= Callers ->
+        case [Why || {Pid, Ref} <- Workers, {failed, Why} <- [ready(Pid, Ref, LimitMs)]] of
+            [] ->
                 _ = [Pid ! go || {Pid, _} <- Workers],
                 receive after AfterMs -> ok end,
                 {ok, killed(Workers, LimitMs)};
-            _ ->
-                {error, hangs}
+            [Why | _] ->
+                {error, Why}
         end
     end).
 
@@ -226,7 +186,8 @@ idle(StartNs, LimitMs, BeforeMs, Idle) ->
 observed(Fun) ->
     Asker = self(),
     Options = [monitor, {priority, high} | at(?WATCH_SCHEDULER)],
-    {Pid, Ref} = spawn_opt(fun() -> Asker ! {self(), Fun()} end, Options),
+    Quietly = fun() -> Asker ! {self(), tame_audit_process:quietly(Fun)} end,
+    {Pid, Ref} = spawn_opt(Quietly, Options),
     receive
         {Pid, Answer} ->
             true = demonitor(Ref, [flush]),
@@ -258,18 +219,18 @@ work(Observer, #{target := Target, input := Input, bytes := Bytes}, How, Record)
 
 work(Module, Function, Args, How, true) ->
     {ok, Recording} = tame_slices:start(self(), #{keep => 2, scheduler => observer_scheduler()}),
-    {Calls, ElapsedNs} = run(Module, Function, Args, How),
-    {Calls, ElapsedNs, tame_slices:stop(Recording)};
+    {Calls, ElapsedNs, Refused} = run(Module, Function, Args, How),
+    {Calls, ElapsedNs, Refused, tame_slices:stop(Recording)};
 work(Module, Function, Args, How, false) ->
-    {Calls, ElapsedNs} = run(Module, Function, Args, How),
-    {Calls, ElapsedNs, none}.
+    {Calls, ElapsedNs, Refused} = run(Module, Function, Args, How),
+    {Calls, ElapsedNs, Refused, none}.
 
 observer_scheduler() -> min(?WATCH_SCHEDULER, erlang:system_info(schedulers)).
 
 run(Module, Function, Args, once) ->
     StartNs = erlang:monotonic_time(nanosecond),
-    _ = apply(Module, Function, Args),
-    {1, erlang:monotonic_time(nanosecond) - StartNs};
+    Value = apply(Module, Function, Args),
+    {1, erlang:monotonic_time(nanosecond) - StartNs, refused(Value)};
 run(Module, Function, Args, {loop, Ms}) ->
     StartNs = erlang:monotonic_time(nanosecond),
     repeat(Module, Function, Args, StartNs, StartNs + Ms * 1_000_000, 1).
@@ -277,30 +238,47 @@ run(Module, Function, Args, {loop, Ms}) ->
 repeat(Module, Function, Args, StartNs, EndNs, Calls) ->
     _ = apply(Module, Function, Args),
     case erlang:monotonic_time(nanosecond) of
-        NowNs when NowNs >= EndNs -> {Calls, NowNs - StartNs};
+        NowNs when NowNs >= EndNs -> {Calls, NowNs - StartNs, none};
         _ -> repeat(Module, Function, Args, StartNs, EndNs, Calls + 1)
     end.
 
+refused(error) -> <<"error">>;
+refused(Value) when tuple_size(Value) > 1, element(1, Value) =:= error -> words(Value);
+refused(_Value) -> none.
+
 watched(#{limit_ms := LimitMs} = Spec, How) ->
     {Pid, Ref} = start(Spec, How, true, at(?WORK_SCHEDULER)),
-    case next(Pid, Ref, LimitMs) of
+    case ready(Pid, Ref, LimitMs) of
         ready ->
             Threads = tame_stolen:threads(),
             {ok, Neighbour} = tame_neighbour:start(#{scheduler => ?WORK_SCHEDULER}),
             BeforeNs = tame_stolen:ns(Threads),
             Pid ! go,
             case next(Pid, Ref, LimitMs) of
-                {done, {Calls, ElapsedNs, Slices}} ->
+                {done, {Calls, ElapsedNs, Refused, Slices}} ->
                     Late = tame_neighbour:stop(Neighbour),
                     AfterNs = tame_stolen:ns(Threads),
                     Since = fun(Kind, Ns) -> Ns - maps:get(Kind, BeforeNs) end,
                     StolenNs = maps:map(Since, AfterNs),
-                    {ok, reading(Calls, ElapsedNs, Slices, StolenNs, tame_histogram:max(Late))};
+                    LateNs = tame_histogram:max(Late),
+                    Reading = reading(Calls, ElapsedNs, Slices, StolenNs, LateNs),
+                    {ok, Reading#{refused => Refused}};
                 {failed, Why} ->
                     {error, Why}
             end;
         {failed, Why} ->
             {error, Why}
+    end.
+
+%% A worker that has made its arguments. One that does not end with them has not called yet.
+ready(Pid, Ref, LimitMs) ->
+    case next(Pid, Ref, LimitMs) of
+        {failed, hangs} ->
+            true = exit(Pid, kill),
+            Why = io_lib:format("is not made within ~b ms", [LimitMs]),
+            {failed, {input, iolist_to_binary(Why)}};
+        Other ->
+            Other
     end.
 
 next(Pid, Ref, LimitMs) ->
@@ -326,6 +304,7 @@ share(#{longest_ns := LongestNs, total_ns := TotalNs, histogram := Histogram, co
     MedianNs = case Count of 0 -> 0; _ -> tame_histogram:percentile(Histogram, 50.0) end,
     #{longest_ns => LongestNs, median_ns => min(MedianNs, LongestNs), total_ns => TotalNs}.
 
+-spec words(term()) -> binary().
 words({Reason, [{_, _, _, _} | _]}) -> words(Reason);
 words(Reason) -> unicode:characters_to_binary(io_lib:format("~tP", [Reason, 8])).
 
@@ -338,14 +317,14 @@ with_shares(#{target := {Module, _, _}, limit_ms := LimitMs} = Spec, Readings) -
     Nifs = Module:module_info(nifs),
     _ = [erlang:trace_pattern({Module, F, A}, Match, [local]) || {F, A} <- Nifs],
     {Pid, Ref} = start(Spec, once, false, at(?WORK_SCHEDULER)),
-    case next(Pid, Ref, LimitMs) of
+    case ready(Pid, Ref, LimitMs) of
         ready ->
             Tracer = spawn_link(fun() -> shares(none, none, #{nif => 0, gc => 0}) end),
             Flags = [call, garbage_collection, monotonic_timestamp, {tracer, Tracer}],
             1 = erlang:trace(Pid, true, Flags),
             Pid ! go,
             case next(Pid, Ref, LimitMs) of
-                {done, {_, ElapsedNs, none}} ->
+                {done, {_, ElapsedNs, _, none}} ->
                     Delivered = erlang:trace_delivered(Pid),
                     receive {trace_delivered, Pid, Delivered} -> ok end,
                     Tracer ! {self(), stop},

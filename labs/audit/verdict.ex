@@ -15,6 +15,8 @@ defmodule Tame.Audit.Verdict do
              ratio :: number() | nil}
           | {:dirty, held_us :: number(), bytes :: pos_integer(), waited_us :: number() | nil}
           | {:ignores_kill, after_us :: number(), call_us :: number(), bytes :: pos_integer()}
+          | {:leaks, bytes_per_call :: number(), calls :: pos_integer(), bytes :: pos_integer()}
+          | {:inconclusive, up_to_bytes :: pos_integer(), why :: String.t()}
           | {:hangs, bytes :: pos_integer(), limit_us :: pos_integer()}
           | {:crashes, bytes :: pos_integer(), how :: String.t()}
 
@@ -32,6 +34,12 @@ defmodule Tame.Audit.Verdict do
        "normal schedulers go on, other dirty work waits"},
     ignores_kill:
       {:allowable, "ignores a killed caller", "the work went on when the caller was killed"},
+    leaks:
+      {:allowable, "leaks N bytes a call",
+       "memory grows with every call, and does not stop growing"},
+    inconclusive:
+      {:allowable, "inconclusive above N bytes",
+       "a larger size could not be measured, and what is said holds up to there"},
     hangs: {:failure, "does not return", "its VM was ended at the limit"},
     crashes: {:failure, "crashes", "it ended its VM"}
   ]
@@ -56,14 +64,16 @@ defmodule Tame.Audit.Verdict do
   @seen_us 2_000
 
   @doc """
-  The verdicts. `killed` is `%{call_us: .., after_us: .., stopped_us: .., bytes: ..}`: how long a call takes, when its caller was
-  killed, and how long after that its work went on; nil where no call took long enough to tell.
+  The verdicts. `:killed` is `%{call_us: .., after_us: .., stopped_us: .., bytes: ..}`: how long a call takes, when its caller was
+  killed, and how long after that its work went on; nil where no call took long enough to tell. `:leak` is a
+  `t:Tame.Audit.Leak.t/0` with `:bytes`, or nil.
   """
-  @spec judge([Point.t()], nil | map(), pos_integer()) :: [t()]
-  def judge(points, killed, budget_us) do
+  @spec judge([Point.t()], %{killed: nil | map(), leak: nil | map()}, pos_integer()) :: [t()]
+  def judge(points, seen, budget_us) do
     found =
       slices(points, budget_us) ++
-        dirty(points, budget_us) ++ charges(points, budget_us) ++ kill(killed)
+        dirty(points, budget_us) ++
+        charges(points, budget_us) ++ kill(seen.killed) ++ leak(seen.leak)
 
     case {found, points} do
       {[], []} -> []
@@ -166,6 +176,9 @@ defmodule Tame.Audit.Verdict do
       else: []
   end
 
+  defp leak(nil), do: []
+  defp leak(leak), do: [{:leaks, leak.bytes_per_call, leak.calls, leak.bytes}]
+
   @doc """
   A verdict in the words of the audit, with its numbers.
 
@@ -199,6 +212,13 @@ defmodule Tame.Audit.Verdict do
   def text({:ignores_kill, stopped_us, call_us, bytes}),
     do:
       "ignores a killed caller: work went on for #{Duration.measured(stopped_us)} of a call of #{Duration.measured(call_us)} (at #{bytes(bytes)})"
+
+  def text({:leaks, bytes_per_call, calls, bytes}),
+    do:
+      "leaks #{Number.grouped(round(bytes_per_call))} bytes a call: memory grew alike in every round of " <>
+        "#{Number.grouped(calls)} calls (at #{bytes(bytes)})"
+
+  def text({:inconclusive, up_to, why}), do: "inconclusive above #{bytes(up_to)}: #{why}"
 
   def text({:hangs, bytes, limit_us}),
     do: "does not return: ended with its VM after #{Duration.measured(limit_us)} at #{bytes(bytes)}"

@@ -12,7 +12,7 @@ defmodule Mix.Tasks.Tame.Audit do
       $ mix tame.audit jiffy:decode/1 --input json
       $ mix tame.audit crypto:hash/2 --input '=sha256,binary'
       $ mix tame.audit fxml_stream:parse_element/1 --input-file bench/audited/xml.exs
-      $ mix tame.audit --ci tame.audit.exs --junit audit.xml
+      $ mix tame.audit --ci tame.audit.exs --baseline tame.baseline.exs --junit audit.xml
 
   First it shows what each library can do: how its own table declares its functions (normal, dirty CPU, dirty I/O), and
   what it asks of the API. Then it calls the functions named on the command line on inputs of growing size, in a VM of
@@ -35,14 +35,18 @@ defmodule Mix.Tasks.Tame.Audit do
     * `--budget TIME` - the slice that is still good (default: 1ms)
     * `--limit TIME` - a size that would take longer is not tried, and a call that takes longer is ended (default:
       10s)
-    * `--up-to BYTES` - the largest size (default: 256 MiB of a binary, 16 MiB of a term)
+    * `--up-to BYTES` - the largest size (default: 256 MiB of a binary, 16 MiB of a term); where it is named and the time
+      does not suffice for it, the verdict is `inconclusive`
     * `--json FILE` - write what was found as JSON too (`-`: standard output)
     * `--diff FILE` - show what has changed in the same libraries since that JSON was written
     * `--ci FILE` - check what the file lists, see `Tame.Audit.Policy`
+    * `--baseline FILE` - findings of `--ci` that are accepted, with reason and date, see `Tame.Audit.Baseline`; those
+      that are not found any more are named
     * `--junit FILE` - write the outcome of `--ci` as JUnit's XML too
 
-  The function's application is not started; an input file may start it. All sizes of a function together take less
-  than half a minute.
+  Where a module calls `load_nif` and has no NIFs once it is loaded, its application is started, in the VM in which the
+  function is called, and named. Otherwise no application is started; an input file may do that. All sizes of a function
+  together take less than half a minute, or a minute where `--up-to` names a size. What a function prints is thrown away.
 
   ## Exit status
 
@@ -51,7 +55,7 @@ defmodule Mix.Tasks.Tame.Audit do
   """
 
   alias Tame.{Audit, Options, Output, Progress, SystemInfo}
-  alias Tame.Audit.{Diff, Format, JUnit, Policy}
+  alias Tame.Audit.{Baseline, Diff, Format, JUnit, Policy}
 
   @switches [
     all: :flag,
@@ -63,7 +67,8 @@ defmodule Mix.Tasks.Tame.Audit do
     diff: :string,
     json: :string,
     ci: :string,
-    junit: :string
+    junit: :string,
+    baseline: :string
   ]
 
   # What says how a function is called.
@@ -82,9 +87,10 @@ defmodule Mix.Tasks.Tame.Audit do
          :ok <- Output.check(options[:json]),
          :ok <- Output.check(options[:junit]),
          {:ok, checks} <- checks(words, options),
+         {:ok, baseline} <- Baseline.read(options[:baseline]),
          :ok <- :tame_labs_native.build(),
          system = SystemInfo.collect(Enum.join(["mix tame.audit" | argv], " ")),
-         {:ok, result} <- audit(checks, system, options) do
+         {:ok, result} <- audit(checks, baseline, system, options) do
       if old, do: result |> Format.diff(old) |> IO.write()
       write(options[:json], fn -> Format.json(result) end)
 
@@ -103,7 +109,10 @@ defmodule Mix.Tasks.Tame.Audit do
         {:error, @usage}
 
       {[], true, nil} ->
-        with :ok <- alone("--all", options, @calling), do: {:ok, [all()]}
+        with :ok <- alone("--all", options, @calling),
+             :ok <- with_ci(:junit, options),
+             :ok <- with_ci(:baseline, options),
+             do: {:ok, [all()]}
 
       {[], nil, path} ->
         with :ok <- alone("--ci", options, @calling ++ [:diff]), do: Policy.read(path)
@@ -125,13 +134,13 @@ defmodule Mix.Tasks.Tame.Audit do
   defp all, do: %{text: "--all", check: %{target: :all}, allow: []}
 
   defp named(words, options) do
-    with :ok <- junit(options) do
+    with :ok <- with_ci(:junit, options), :ok <- with_ci(:baseline, options) do
       Policy.each(words, &Policy.check(&1, Keyword.take(options, @calling)))
     end
   end
 
-  defp junit(options) do
-    if options[:junit], do: {:error, "--junit goes with --ci"}, else: :ok
+  defp with_ci(switch, options) do
+    if options[switch], do: {:error, "--#{switch} goes with --ci"}, else: :ok
   end
 
   defp alone(switch, options, others) do
@@ -146,9 +155,9 @@ defmodule Mix.Tasks.Tame.Audit do
 
   # ---- looking --------------------------------------------------------------------------------------
 
-  defp audit(checks, system, options) do
+  defp audit(checks, baseline, system, options) do
     if options[:ci],
-      do: judge(checks, system, options[:junit]),
+      do: judge(checks, baseline, system, options[:junit]),
       else: show(Enum.map(checks, & &1.check), system)
   end
 
@@ -160,12 +169,15 @@ defmodule Mix.Tasks.Tame.Audit do
     end
   end
 
-  defp judge(checks, system, junit) do
-    {outcomes, result} = Policy.judge(checks, system, Progress.printer(), &Progress.clear/0)
+  defp judge(checks, baseline, system, junit) do
+    {outcomes, stale, result} =
+      Policy.judge(checks, baseline, system, Progress.printer(), &Progress.clear/0)
 
     for {text, seconds, []} <- outcomes do
       IO.puts("holds  #{text}  #{:erlang.float_to_binary(seconds, decimals: 1)} s")
     end
+
+    for line <- stale, do: IO.puts("stale  #{line}")
 
     write(junit, fn -> JUnit.xml(outcomes) end)
     {:ok, result}

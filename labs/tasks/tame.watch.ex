@@ -43,8 +43,8 @@ defmodule Mix.Tasks.Tame.Watch do
 
   The VM reports slices of 10 ms and more, but not the NIF that they were spent in. The process of a NIF that hops
   names the NIF. The process of a plain NIF names only the function that called it, so the watch looks up which NIFs
-  that function calls: if there is one, it was that one; if there are several, it was one of them. A slice may hold
-  many short calls. Up to OTP 27 a node has one system monitor. If somebody else uses it, the watch leaves it to them
+  that function calls: if there is one, it was that one; if there are several, it was one of them. A NIF in which a
+  process goes on on a dirty thread is not blamed for the slice before. A slice may hold many short calls. Up to OTP 27 a node has one system monitor. If somebody else uses it, the watch leaves it to them
   and does not see long slices.
 
   With `--slices` the callers of one function are traced while they are in it, on OTP 27 and newer in a trace session

@@ -6,21 +6,26 @@ defmodule Tame.Watch.Blame do
   That names a NIF that hops, but not a plain NIF: by then its process is in the function that called it. So the code
   of that function, fetched from the node once, shows which NIFs it can have been: those that it calls, through
   functions of its own module or of the NIF's.
+
+  A slice that ends in a dirty NIF ends where that was called: what it was spent in is what the process did before. So
+  a NIF that was seen on a dirty thread is never the one. One that is declared normal and goes on as a dirty one under
+  the same name is taken for dirty as well.
   """
 
   alias Tame.FunctionName
 
   @enforce_keys [:nifs, :fetch]
-  defstruct [:nifs, :fetch, modules: MapSet.new(), calls: %{}]
+  defstruct [:nifs, :fetch, modules: MapSet.new(), dirty: MapSet.new(), calls: %{}]
 
   @typedoc "`:nifs` are what is meant: one when it is certain, several when it is one of them, none when none is known."
   @type verdict :: %{nifs: [String.t()], from: String.t() | nil}
 
-  @typedoc "`:calls` are the calls of each function of a module, as far as fetched."
+  @typedoc "`:calls` are the calls of each function of a module, as far as fetched; `:dirty` are NIFs that were seen on a dirty thread."
   @type t :: %__MODULE__{
           nifs: MapSet.t(mfa()),
           fetch: (module() -> binary() | nil),
           modules: MapSet.t(module()),
+          dirty: MapSet.t(mfa()),
           calls: %{module() => %{{atom(), arity()} => [mfa()]}}
         }
 
@@ -41,11 +46,18 @@ defmodule Tame.Watch.Blame do
 
   @doc "Replaces the list of NIFs, when modules were loaded."
   @spec refresh(t(), [mfa()]) :: t()
-  def refresh(blame, nifs), do: %{new(nifs, blame.fetch) | calls: blame.calls}
+  def refresh(blame, nifs),
+    do: %{new(nifs, blame.fetch) | calls: blame.calls, dirty: blame.dirty}
+
+  @doc "Remembers functions that were seen on a dirty thread."
+  @spec dirty(t(), [mfa()]) :: t()
+  def dirty(blame, functions),
+    do: %{blame | dirty: MapSet.union(blame.dirty, MapSet.new(functions))}
 
   @doc "The verdict on the functions in which a process was seen, the most telling first."
   @spec verdict(t(), [mfa()]) :: {verdict(), t()}
   def verdict(blame, functions) do
+    functions = Enum.reject(functions, &(&1 in blame.dirty))
     blame = Enum.reduce(functions, blame, fn {module, _, _}, blame -> fetch(blame, module) end)
 
     case Enum.find(functions, &native?(blame, &1)) do
@@ -96,7 +108,9 @@ defmodule Tame.Watch.Blame do
         {found, blame}
       end
     end)
-    |> then(fn {found, blame} -> {Enum.uniq(found), blame} end)
+    |> then(fn {found, blame} ->
+      {found |> Enum.uniq() |> Enum.reject(&(&1 in blame.dirty)), blame}
+    end)
   end
 
   # What a function calls, directly or through functions of its module; NIFs of its own module count.

@@ -52,7 +52,7 @@ defmodule Tame.Watch.Second do
   """
   @spec new(map(), %{last: map(), wall: map()}, Facts.t(), Blame.t()) :: {t(), Blame.t()}
   def new(reading, base, facts, blame) do
-    {long, blame} = long_schedules(reading.long, blame)
+    {long, blame} = long_schedules(reading.long, Blame.dirty(blame, reading.dirty))
     dirty = dirty(reading.wall)
 
     {%{
@@ -205,6 +205,15 @@ defmodule Tame.Watch.Second do
       end)
 
     {rows |> Enum.map(&Map.merge(&1, %{count: 1, longest_ms: &1.ms})) |> group(), blame}
+  end
+
+  @doc "Takes the blame from NIFs that were seen on a dirty thread since."
+  @spec acquit(t(), MapSet.t(String.t())) :: t()
+  def acquit(second, dirty) do
+    rows =
+      for row <- second.long_schedules, do: %{row | nifs: Enum.reject(row.nifs, &(&1 in dirty))}
+
+    %{second | long_schedules: group(rows)}
   end
 
   @doc "Rows of the same NIFs and caller as one, the longest slice's process its example."

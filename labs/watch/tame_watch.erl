@@ -32,7 +32,8 @@
 %% Times are of the node's monotonic clock. wall, queues, active: as erlang:statistics/1 says them;
 %% late: not all schedulers have answered. ticks: of each ticker how many wake-ups, the longest
 %% delay and its histogram since the last reading. looked_at: of how many processes the scanner
-%% asked some, when it does. held: who does not answer the scanner.
+%% asked some, when it does. held: who does not answer the scanner. dirty: NIFs that processes with
+%% long slices were then seen in on a dirty thread.
 -type reading() :: #{
     at_ns := integer(),
     wall := late | wall(),
@@ -42,11 +43,14 @@
     looked_at := none | {non_neg_integer(), non_neg_integer()},
     held := none | {pid(), SinceNs :: integer()},
     monitor := ok | {taken, pid() | port(), Name :: atom()},
-    long := [{pid() | port(), Name :: atom(), non_neg_integer(), [mfa()]}],
+    long := [long()],
+    dirty := [mfa()],
     long_left_out := non_neg_integer(),
     calls := none | {tame_watch_tracer:state(), Calls :: non_neg_integer(), Events :: [tuple()]},
     cost_ns := non_neg_integer()
 }.
+
+-type long() :: {pid() | port(), Name :: atom(), non_neg_integer(), [mfa()]}.
 
 -type wall() :: {
     AtNs :: integer(),
@@ -64,6 +68,9 @@
 %% processes are asked.
 -define(LONG, 100).
 -define(ASKED, 20).
+%% How often, and how far apart, a process that waits for its turn is asked whether it is dirty.
+-define(DIRTY_LOOKS, 25).
+-define(DIRTY_LOOK_MS, 20).
 -define(HEAP_WORDS, 100_000).
 -define(CALLBACKS, [
     {handle_call, 3}, {handle_cast, 2}, {handle_info, 2}, {handle_continue, 2}, {handle_event, 4}
@@ -202,7 +209,8 @@ wall() ->
     %% A reading that waits for the counters; whether the walls still owe an answer.
     waiting = none :: none | {pid(), reference(), reference()},
     owed = false :: boolean(),
-    long = [] :: [{reference(), pid() | port(), atom(), non_neg_integer(), [mfa()]}],
+    long = [] :: [{reference(), long()}],
+    dirty = #{} :: #{mfa() => []},
     long_len = 0 :: non_neg_integer(),
     left_out = 0 :: non_neg_integer(),
     cost_ns = 0 :: non_neg_integer()
@@ -276,15 +284,17 @@ serve({monitor, Who, long_schedule, Facts}, #agent{long_len = Len} = State) when
     Functions = [F || Key <- [out, in], {_, {_, _, _} = F} <- [lists:keyfind(Key, 1, Facts)]],
     Id = make_ref(),
     _ = is_pid(Who) andalso Len < ?ASKED andalso asked(self(), Id, Who),
-    Slice = {Id, Who, undefined, Ms, Functions},
-    State#agent{long = [Slice | State#agent.long], long_len = Len + 1};
+    Slice = {Who, undefined, Ms, Functions},
+    State#agent{long = [{Id, Slice} | State#agent.long], long_len = Len + 1};
 serve({monitor, _, long_schedule, _}, #agent{left_out = LeftOut} = State) ->
     State#agent{left_out = LeftOut + 1};
+serve({dirty, Function}, #agent{dirty = Dirty} = State) ->
+    State#agent{dirty = Dirty#{Function => []}};
 serve({asked, Id, Name, More}, #agent{long = Long} = State) ->
     case lists:keyfind(Id, 1, Long) of
-        {Id, Who, _, Ms, Functions} ->
-            Slice = {Id, Who, Name, Ms, Functions ++ More},
-            State#agent{long = lists:keyreplace(Id, 1, Long, Slice)};
+        {Id, {Who, _, Ms, Functions}} ->
+            Slice = {Who, Name, Ms, Functions ++ More},
+            State#agent{long = lists:keyreplace(Id, 1, Long, {Id, Slice})};
         false ->
             State
     end;
@@ -296,15 +306,46 @@ serve(_Late, State) ->
 %% its loop only its callbacks are left.
 asked(Agent, Id, Pid) ->
     spawn_link(fun() ->
-        case erlang:process_info(Pid, [current_stacktrace, registered_name, total_heap_size]) of
+        First = dirty(Agent, Pid),
+        _ = case erlang:process_info(Pid, [current_stacktrace, registered_name, total_heap_size]) of
             [{_, Stack}, {_, Name}, {_, Words}] ->
                 OnStack = [{M, F, A} || {M, F, A, _} <- Stack, is_integer(A)],
                 Known = case Name of [] -> undefined; _ -> Name end,
                 Agent ! {asked, Id, Known, OnStack ++ callbacks(Pid, Words)};
             _ ->
                 gone
-        end
+        end,
+        dirty_soon(First, Agent, Pid, ?DIRTY_LOOKS)
     end).
+
+%% A slice ends where a dirty NIF is called, which then has no part in it, as it does where a NIF
+%% hops. What tells them apart is where the process goes on; it may have to wait for a dirty thread.
+dirty_soon(true, _Agent, _Pid, _Looks) ->
+    ok;
+dirty_soon(false, _Agent, _Pid, 0) ->
+    ok;
+dirty_soon(false, Agent, Pid, Looks) ->
+    case erlang:process_info(Pid, status) of
+        {status, runnable} ->
+            receive after ?DIRTY_LOOK_MS -> ok end,
+            dirty_soon(dirty(Agent, Pid), Agent, Pid, Looks - 1);
+        _ ->
+            ok
+    end.
+
+%% The BIF, which is not documented, reads a flag and waits for nobody. A process that is in native
+%% code on a dirty thread answers at once; one whose heap is collected there is in none.
+dirty(Agent, Pid) ->
+    case
+        erts_internal:is_process_executing_dirty(Pid) andalso
+            erlang:process_info(Pid, [status, current_function])
+    of
+        [{status, running}, {current_function, {_, _, _} = Function}] ->
+            Agent ! {dirty, Function},
+            true;
+        _ ->
+            false
+    end.
 
 %% To read the dictionary copies all of it, so only of a small process.
 callbacks(Pid, Words) when Words < ?HEAP_WORDS ->
@@ -335,7 +376,8 @@ answer(From, Ref, Wall, #agent{ticks = Ticks, scanner = Scanner} = State) ->
             looked_at => LookedAt,
             held => Held,
             monitor => monitor_state(State),
-            long => [{Who, Name, Ms, Functions} || {_, Who, Name, Ms, Functions} <- Long],
+            long => [Slice || {_, Slice} <- Long],
+            dirty => maps:keys(State#agent.dirty),
             long_left_out => State#agent.left_out,
             calls => calls(State#agent.tracer),
             cost_ns => lists:sum([

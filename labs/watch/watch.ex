@@ -274,10 +274,19 @@ defmodule Tame.Watch do
   defp second(reading, state) do
     state = refreshed(reading, state)
     {second, blame} = Second.new(reading, state.base, state.facts, state.blame)
+    state = acquitted(state, blame)
     wall = if reading.wall == :late, do: state.base.wall, else: reading
     state = calls(reading, %{state | blame: blame, base: %{last: reading, wall: wall}})
     state.options.each.(state.facts, second, state.result.calls)
     update_in(state.result.seconds, &Enum.take([second | &1], @most_seconds))
+  end
+
+  # What was said before more was known.
+  defp acquitted(%{blame: %{dirty: dirty}} = state, %{dirty: dirty}), do: state
+
+  defp acquitted(state, %{dirty: dirty}) do
+    dirty = MapSet.new(dirty, &FunctionName.text/1)
+    update_in(state.result.seconds, fn all -> Enum.map(all, &Second.acquit(&1, dirty)) end)
   end
 
   defp calls(%{calls: :none}, state), do: state

@@ -64,7 +64,7 @@ defmodule Tame.AuditFixture do
         }
       end
 
-    verdicts = Verdict.judge(points, nil, @budget_us)
+    verdicts = Verdict.judge(points, %{killed: nil, leak: nil}, @budget_us)
 
     %{
       target: name,

@@ -18,15 +18,40 @@ defmodule Tame.AuditNatives do
     Path.join(folder, "#{module}.so")
   end
 
-  defp erlang(module) do
+  @doc "Builds an application `lazy` in `folder`, whose start loads the NIFs of `lazy_nif`, and puts it on the code path."
+  def build_lazy!(folder, needs) do
+    ebin = Path.join(folder, "lazy/ebin")
+    File.mkdir_p!(ebin)
+    build!(ebin, :lazy_nif)
+    needs = inspect([:kernel, :stdlib | needs]) |> String.replace(":", "")
+
+    File.write!(Path.join(ebin, "lazy.app"), """
+    {application, lazy, [{vsn, "1"}, {modules, [lazy_nif]}, {applications, #{needs}}, {mod, {lazy_nif, []}}]}.
+    """)
+
+    File.write!(Path.join(ebin, "lazy_nif.erl"), """
+    -module(lazy_nif).
+    -behaviour(application).
+    -export([start/2, stop/1]).
+    #{functions()}
+    start(_, _) ->
+        ok = load(),
+        {ok, spawn_link(fun() -> receive stop -> ok end end)}.
+    stop(_) -> ok.
+    """)
+
+    {_, 0} = CLibrary.erlc(ebin, "lazy_nif.erl")
+  end
+
+  @functions ~w(forever crash stubborn leaky leaky_malloc thrifty chatty picky)
+
+  defp erlang(module), do: "-module(#{module}).\n-on_load(load/0).\n#{functions()}"
+
+  defp functions do
     """
-    -module(#{module}).
-    -export([forever/1, crash/1, stubborn/1]).
-    -on_load(load/0).
+    -export([#{Enum.map_join(@functions, ", ", &"#{&1}/1")}]).
     load() -> erlang:load_nif(filename:rootname(code:which(?MODULE)), 0).
-    forever(_) -> erlang:nif_error(not_loaded).
-    crash(_) -> erlang:nif_error(not_loaded).
-    stubborn(_) -> erlang:nif_error(not_loaded).
+    #{Enum.map_join(@functions, "\n", &"#{&1}(_) -> erlang:nif_error(not_loaded).")}
     """
   end
 end

@@ -51,8 +51,12 @@ $(OUT)/tame_spin.so: $(NATIVES)spin/spin_nif.c $(NATIVES)spin/spin.h $(TAME_H)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -I$(TAME)/c_include -o $@ $<
 
-# Looks into the emulator, for the audit.
-TARGETS += $(OUT)/tame_builtin.so
+# For the audit: looks into the emulator, and at the process that it runs in.
+TARGETS += $(OUT)/tame_builtin.so $(OUT)/tame_audit_process.so
+
+$(OUT)/tame_audit_process.so: $(NATIVES)audit/process_nif.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<
 
 $(OUT)/tame_builtin.so: $(NATIVES)audit/builtin_nif.c
 	$(Q)mkdir -p $(@D)

@@ -2,11 +2,13 @@ defmodule Tame.Audit.PureTest do
   # Names, inputs, fits, differences: what needs no peer.
   use ExUnit.Case, async: true
 
-  alias Tame.Audit.{Diff, Growth, Input, Library, Target}
+  alias Tame.Audit.{Diff, Growth, Input, Leak, Library, Target}
 
+  doctest Tame.Audit.Baseline
   doctest Tame.Audit.Diff
   doctest Tame.Audit.Growth
   doctest Tame.Audit.Input
+  doctest Tame.Audit.Leak
   doctest Tame.Audit.Library
   doctest Tame.Audit.Peer
   doctest Tame.Audit.Target
@@ -64,6 +66,48 @@ defmodule Tame.Audit.PureTest do
 
   test "only the last crossing counts" do
     assert Growth.crosses([{1, 900}, {10, 5}, {100, 50}, {1000, 5000}], 500) in 101..999
+  end
+
+  defp in_use(growth, who \\ :erlang),
+    do: growth |> Enum.scan(1_000_000, &(&1 + &2)) |> Enum.map(&%{who => &1})
+
+  test "a leak grows alike in every round; a cache, a carrier and a doubling table do not" do
+    leak = [900_000, 90_000, 80_000, 80_000, 80_000, 80_000]
+    assert %{bytes_per_call: 80.0, calls: 4000} = Leak.judge(in_use(leak), 1000)
+    assert %{bytes_per_call: 80.0} = Leak.judge(in_use(leak, :malloc), 1000)
+    # Those who count pages have their own noise.
+    assert Leak.judge(in_use(leak, :process), 1000) == nil
+
+    for growth <- [
+          [80_000, 80_000, 80_000, 80_000, 80_000, 0],
+          [0, 0, 0, 8_000_000, 0, 0],
+          [0, 0, 80_000, 160_000, 320_000, 640_000],
+          [100, 100, 100, 100, 100, 100],
+          [80_000, 80_000, 80_000, -80_000, 80_000, 80_000]
+        ],
+        do: assert(Leak.judge(in_use(growth), 1000) == nil, inspect(growth))
+
+    assert Leak.judge(List.duplicate(%{erlang: 1, malloc: :undefined, process: :undefined}, 6), 9) ==
+             nil
+  end
+
+  test "what looks like a leak is looked at again, and only then one" do
+    leak = in_use(List.duplicate(80_000, 6))
+    full = in_use(List.duplicate(0, 6))
+
+    rounds = fn answers ->
+      {:ok, agent} = Agent.start_link(fn -> answers end)
+      fn what -> Agent.get_and_update(agent, fn [now | later] -> {now.(what), later} end) end
+    end
+
+    first = fn %{calls: 1000} -> {:ok, leak} end
+    assert Leak.look(40.0, rounds.([first, fn %{calls: 4000} -> {:ok, full} end])) == {:ok, nil}
+
+    assert {:ok, %{bytes_per_call: 20.0, calls: 16_000}} =
+             Leak.look(40.0, rounds.([first, fn _ -> {:ok, leak} end]))
+
+    assert Leak.look(40.0, rounds.([fn _ -> {:ok, full} end])) == {:ok, nil}
+    assert Leak.look(40.0, rounds.([first, fn _ -> {:error, "raised"} end])) == {:error, "raised"}
   end
 
   test "a change of any part of a library is a line" do

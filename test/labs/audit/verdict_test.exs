@@ -37,7 +37,8 @@ defmodule Tame.Audit.VerdictTest do
     end
   end
 
-  defp judge(points, killed \\ nil), do: Verdict.judge(points, killed, @budget_us)
+  defp judge(points, seen \\ []),
+    do: Verdict.judge(points, Enum.into(seen, %{killed: nil, leak: nil}), @budget_us)
 
   test "short slices at every size are well-behaved" do
     points = for n <- 5..11, do: point(Integer.pow(4, n), elapsed_us: Integer.pow(4, n) / 100.0)
@@ -100,9 +101,16 @@ defmodule Tame.Audit.VerdictTest do
     killed = %{call_us: 100_000.0, after_us: 25_000, stopped_us: 75_000.0, bytes: 4096}
 
     assert [{:dirty, _, _, _}, {:ignores_kill, 75_000.0, 100_000.0, 4096}] =
-             judge(whole(:dirty), killed)
+             judge(whole(:dirty), killed: killed)
 
-    assert [{:dirty, _, _, _}] = judge(whole(:dirty), %{killed | stopped_us: 5000.0})
+    assert [{:dirty, _, _, _}] = judge(whole(:dirty), killed: %{killed | stopped_us: 5000.0})
+  end
+
+  test "memory that calls keep is a verdict beside the others" do
+    leak = %{bytes_per_call: 80.2, calls: 80_000, bytes: 1024}
+    assert [{:leaks, 80.2, 80_000, 1024} = verdict] = judge([point(1024, [])], leak: leak)
+    assert Verdict.text(verdict) =~ ~r/^leaks 80 bytes a call: .* 80,000 calls/
+    assert [{:blocks, _, _, _}, {:leaks, _, _, _}] = judge(whole(:normal), leak: leak)
   end
 
   test "nothing measured has no verdict" do

@@ -72,22 +72,47 @@ defmodule Mix.Tasks.Tame.AuditTest do
              } = library["can"]
     end
 
-    test "everything on the code path, OTP's own among it", %{folder: folder} do
-      # Those that crash would be named, and rightly so.
-      true = :code.del_path(String.to_charlist(folder))
-      on_exit(fn -> :code.add_pathz(String.to_charlist(folder)) end)
+    # OTP's and ours: what else is installed may be named as one that crashes or does not load, and rightly so.
+    @known ~w(kernel stdlib compiler crypto asn1 elixir mix logger tame tame_labs)a
+
+    test "everything on the code path, OTP's own among it" do
+      path = :code.get_path()
+      on_exit(fn -> true = :code.set_path(path) end)
+      true = :code.set_path(for name <- @known, do: :code.lib_dir(name) ++ ~c"/ebin")
       # What it says is what is looked for when it fails.
       assert {out, "", 0} = audit(["--all"])
       for name <- ~w(crypto asn1rt_nif prim_file tame_exor), do: assert(out =~ ~r/^#{name}  /m)
       assert out =~ ~r/^\d+ libraries; functions: \d+ normal/m
     end
 
-    test "a library of the emulator itself, and a folder of a release", %{folder: folder} do
+    test "a library of the emulator itself", %{folder: folder} do
       {%{"libraries" => [library]}, 0} = json(folder, ["prim_file"])
       assert_schema(Path.join(folder, "out.json"))
-      assert %{"name" => "read_nif", "arity" => 2, "kind" => "dirty_io"} in library["functions"]
+      {out, _, 0} = audit(["prim_file"])
+      assert out =~ ~r/^prim_file  built into the emulator$/m
 
-      {out, _, 0} = audit(["#{:code.root_dir()}/"])
+      # Debian's OTP 29 hides the emulator's tables; up to 27 they are there.
+      kind =
+        if :tame_builtin.table(:prim_file) == :undefined do
+          assert List.to_integer(:erlang.system_info(:otp_release)) > 27
+
+          assert out =~
+                   "the kind of its functions is unknown: this emulator does not show its tables"
+
+          "unknown"
+        else
+          "dirty_io"
+        end
+
+      assert %{"name" => "read_nif", "arity" => 2, "kind" => kind} in library["functions"]
+    end
+
+    test "a folder of a release", %{folder: folder} do
+      # As it lies in one: lib/NAME-VERSION.
+      crypto = to_string(:code.lib_dir(:crypto))
+      File.mkdir_p!(Path.join(folder, "release/lib"))
+      File.ln_s!(crypto, Path.join([folder, "release/lib", Path.basename(crypto)]))
+      {out, _, 0} = audit([Path.join(folder, "release/")])
       assert out =~ ~r/^crypto  /m
     end
 
@@ -194,15 +219,15 @@ defmodule Mix.Tasks.Tame.AuditTest do
     end
 
     test "exor_inline blocks from some size on", %{folder: folder} do
-      {target, 0} = target(folder, "tame_exor:exor_inline/2", ~w(--input binary))
+      {target, 0} = target(folder, "tame_exor:exor_inline/2", ~w(--input binary --budget 100us))
       assert_schema(Path.join(folder, "out.json"))
       assert ["blocks above " <> _ | _] = target["verdicts"]
       assert target["growth_exponent"] > 0.5
-      assert target["crosses_budget_at_bytes"] > 100_000
+      assert target["crosses_budget_at_bytes"] > 10_000
     end
 
     test "exor_yielding is well-behaved", %{folder: folder} do
-      {target, 0} = target(folder, "tame_exor:exor_yielding/2", ~w(--input binary))
+      {target, 0} = target(folder, "tame_exor:exor_yielding/2", ~w(--input binary --budget 5ms))
       assert ["well-behaved: " <> _] = target["verdicts"]
       assert target["crosses_budget_at_bytes"] == :null
     end
@@ -221,10 +246,11 @@ defmodule Mix.Tasks.Tame.AuditTest do
     test "a thousand cuts under-charge", %{folder: folder} do
       path = script(folder, "cut.exs", "fn size -> [min(div(size, 1024), 900)] end")
       {target, 0} = target(folder, "tame_thousand_cuts:cut/1", ["--input-file", path])
-      assert ["under-charges: " <> _] = target["verdicts"]
+      # On a busy machine one slice may be long as well.
+      assert Enum.any?(target["verdicts"], &(&1 =~ ~r/^under-charges: /))
       path = script(folder, "cuts.exs", "fn size -> [min(div(size, 256), 50_000)] end")
       {target, 0} = target(folder, "tame_thousand_cuts:cuts/1", ["--input-file", path])
-      assert ["under-charges: " <> _ | _] = target["verdicts"]
+      assert Enum.any?(target["verdicts"], &(&1 =~ ~r/^under-charges: /))
     end
 
     test "a NIF that never returns is ended and named", %{folder: folder} do
@@ -259,8 +285,58 @@ defmodule Mix.Tasks.Tame.AuditTest do
 
       {_, err, 1} = audit(~w(tame_thousand_cuts:cut/1 --input binary))
       assert err =~ "tame_thousand_cuts:cut/1: raised badarg on 1024 bytes of binary"
+      assert err =~ "a handle for example, come from --input-file FILE"
       {_, err, 1} = audit(~w(tame_thousand_cuts:nope/1 --input binary))
       assert err =~ "tame_thousand_cuts:nope/1: the module exports no such function"
+    end
+
+    test "an input that does not end is not the NIF's", %{folder: folder} do
+      path = script(folder, "endless.exs", "fn _ -> Process.sleep(:infinity) end")
+
+      {_, err, 1} = audit(["audit_bad_nif:picky/1", "--input-file", path, "--limit", "2s"])
+
+      assert err =~ "audit_bad_nif:picky/1: the input is not made within 2000 ms"
+      refute err =~ "does not return"
+    end
+
+    test "memory that is kept is a leak, a cache that fills and a carrier are none", %{
+      folder: folder
+    } do
+      for leaky <- ~w(leaky leaky_malloc) do
+        {target, 0} = target(folder, "audit_bad_nif:#{leaky}/1", ~w(--input binary --up-to 1024))
+        # 64 bytes, and what the allocator needs for a block.
+        assert ["leaks " <> text] = Enum.filter(target["verdicts"], &(&1 =~ "leaks"))
+        assert {bytes, " bytes a call: " <> _} = Integer.parse(text)
+        assert bytes in 64..128
+      end
+
+      {target, 0} = target(folder, "audit_bad_nif:thrifty/1", ~w(--input binary --up-to 1024))
+      refute Enum.any?(target["verdicts"], &(&1 =~ "leaks"))
+    end
+
+    test "what a NIF prints is not in the audit's way, and not in its output" do
+      {out, "", 0} = audit(~w(audit_bad_nif:chatty/1 --input binary --up-to 4096))
+      assert out =~ ~r/^audit_bad_nif:chatty\/1  on binary/m
+      refute out =~ "chatty says"
+      refute out =~ "chatty\n"
+    end
+
+    test "one that takes no larger input is inconclusive from there on", %{folder: folder} do
+      {target, 0} = target(folder, "audit_bad_nif:picky/1", ~w(--input binary))
+      verdicts = Enum.filter(target["verdicts"], &(&1 =~ ~r/^(well|inc)/))
+      assert ["inconclusive above 4,096 bytes: raised badarg on 16384 bytes of binary"] = verdicts
+    end
+
+    test "an application that loads its module's NIFs is started, and named", %{folder: folder} do
+      AuditNatives.build_lazy!(folder, [])
+      {out, "", 0} = audit(~w(lazy_nif:picky/1 --input binary --up-to 1024))
+      assert out =~ "the application lazy was started: it may load the library"
+
+      AuditNatives.build_lazy!(folder, [:no_such_application])
+      {_, err, 1} = audit(~w(lazy_nif:picky/1 --input binary --up-to 1024))
+      assert err =~ "raised not_loaded on 1024 bytes"
+      assert err =~ "the application lazy, which may load the library, does not start"
+      assert length(String.split(err, "\n", trim: true)) == 1
     end
   end
 
@@ -312,6 +388,61 @@ defmodule Mix.Tasks.Tame.AuditTest do
       assert Enum.map(points, & &1["bytes"]) == [1024, 4096]
     end
 
+    test "accepted findings hold, and those that are gone are stale", %{folder: folder} do
+      ci = script(folder, "accepting.exs", ~S([{"audit_bad_nif:picky/1", input: "binary"}]))
+
+      entry = fn text, verdict ->
+        ~s({"#{text}", #{inspect(verdict)}, date: "2026-11-22", reason: "small inputs"})
+      end
+
+      accept = fn entries -> script(folder, "baseline.exs", "[#{Enum.join(entries, ", ")}]") end
+
+      {_, err, 1} = audit(["--ci", ci])
+      assert err =~ "audit_bad_nif:picky/1: inconclusive above 4,096 bytes"
+
+      # What a busy machine may make of so short a function is accepted too.
+      all = ~w(inconclusive blocks under_charges dirty leaks ignores_kill)a
+
+      path =
+        accept.([entry.("m:f/1", :blocks) | Enum.map(all, &entry.("audit_bad_nif:picky/1", &1))])
+
+      {out, "", 0} = audit(["--ci", ci, "--baseline", path])
+      assert out =~ ~r/^holds  audit_bad_nif:picky\/1/m
+      assert out =~ "stale  m:f/1: blocks, accepted on 2026-11-22 (small inputs), is of no check\n"
+
+      assert out =~
+               "stale  audit_bad_nif:picky/1: dirty, accepted on 2026-11-22 (small inputs), was not found\n"
+
+      refute out =~ "stale  audit_bad_nif:picky/1: inconclusive"
+    end
+
+    test "a baseline that is none is one line", %{folder: folder} do
+      ci = script(folder, "ci.exs", ~S(["crypto"]))
+
+      for {text, expected} <- [
+            {"[]", "expected a list of accepted findings, got: []"},
+            {"[:x]", "expected {target, verdict, date: ..., reason: ...}, got: :x"},
+            {~S([{"m:f/1", :nope, []}]), "m:f/1: unknown verdict :nope, expected one of: blocks, "},
+            {~S([{"m:f/1", :crashes, []}]), "m:f/1: unknown verdict :crashes"},
+            {~S([{"m:f/1", :blocks, :x}]), "m:f/1: expected date: and reason:, got: :x"},
+            {~S([{"m:f/1", :blocks, why: "x"}]), "m:f/1: unknown option why"},
+            {~S([{"m:f/1", :blocks, reason: "x"}]), "m:f/1: date: expected a day"},
+            {~S([{"m:f/1", :blocks, date: "yesterday", reason: "x"}]), ~S(got: "yesterday")},
+            {~S([{"m:f/1", :blocks, date: ~D[2026-11-22], reason: " "}]),
+             "m:f/1: reason: expected why it is accepted"},
+            {"[", "baseline.exs: "}
+          ] do
+        path = script(folder, "baseline.exs", text)
+        error = assert_raise Mix.Error, fn -> Audit.run(["--ci", ci, "--baseline", path]) end
+        assert error.message =~ expected
+        refute error.message =~ "\n"
+      end
+
+      argv = ["--ci", ci, "--baseline", "/no/file.exs"]
+      error = assert_raise Mix.Error, fn -> Audit.run(argv) end
+      assert error.message == "--baseline /no/file.exs: there is no such file"
+    end
+
     test "a file that is none is one line", %{folder: folder} do
       path = Path.join(folder, "bad.exs")
 
@@ -355,6 +486,8 @@ defmodule Mix.Tasks.Tame.AuditTest do
           {~w(crypto --diff /no/old.json), "cannot read /no/old.json: no such file"},
           {~w(crypto --diff mix.exs), "mix.exs: no JSON at byte 0"},
           {~w(crypto --junit x.xml), "--junit goes with --ci"},
+          {~w(--all --junit x.xml), "--junit goes with --ci"},
+          {~w(crypto --baseline x.exs), "--baseline goes with --ci"},
           {~w(crypto --json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
           {~w(--ci /no/file.exs), "--ci /no/file.exs: there is no such file"},
           {~w(--nope), "unknown switch --nope, expected one of: --all"}

@@ -98,6 +98,18 @@ defmodule Mix.Tasks.Tame.WatchTest do
     WatchNode.stop(watched)
   end
 
+  test "the slice before a dirty NIF is not that one's" do
+    watched = WatchNode.start()
+    WatchNode.work(watched, :before_dirty, 1)
+    {_, "", 0, json} = watch(watched, ~w(--for 4s))
+    clean!(watched)
+
+    nifs = for second <- json["seconds"], row <- second["long_schedules"], do: row["nifs"]
+    assert ["tame_thousand_cuts:cut/1"] in nifs
+    refute Enum.any?(nifs, &Enum.any?(&1, fn nif -> nif =~ "spin_dirty" end))
+    WatchNode.stop(watched)
+  end
+
   test "who holds a scheduler while it lasts" do
     watched = WatchNode.start()
     [pid] = WatchNode.work(watched, :long_cuts, 1)

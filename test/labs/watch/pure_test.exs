@@ -31,6 +31,33 @@ defmodule Tame.Watch.PureTest do
       assert verdict == %{nifs: ["tame_thousand_cuts:cut/1"], from: "Tame.WatchNode.cuts/0"}
     end
 
+    test "nobody's dirty NIF, which begins where the slice ends" do
+      cut = {:tame_thousand_cuts, :cut, 1}
+      dirty = {:tame_spin, :spin_dirty_nif, 1}
+      seen = [dirty, {Tame.WatchNode, :before_dirty, 0}]
+      {verdict, blame} = [cut, dirty] |> blame() |> Blame.verdict(seen)
+      assert verdict.nifs == ["tame_spin:spin_dirty_nif/1"]
+
+      # Once it was seen on a dirty thread.
+      blame = Blame.dirty(blame, [dirty])
+      {verdict, _} = Blame.verdict(blame, seen)
+      assert %{nifs: ["tame_thousand_cuts:cut/1"], from: "Tame.WatchNode.before_dirty/0"} = verdict
+      assert {%{nifs: []}, _} = Blame.verdict(blame, [dirty, {:lists, :seq, 2}])
+
+      # And what was said before that is taken back.
+      assert %{long_schedules: [%{nifs: [], count: 3}]} =
+               Second.acquit(
+                 %{
+                   second([])
+                   | long_schedules: [
+                       %{nifs: ["m:f/1"], from: nil, count: 1, longest_ms: 12, process: "x"},
+                       %{nifs: [], from: nil, count: 2, longest_ms: 31, process: "y"}
+                     ]
+                 },
+                 MapSet.new(["m:f/1"])
+               )
+    end
+
     test "nobody, where no NIF is called or there is no code" do
       blame = blame([{:tame_thousand_cuts, :cut, 1}])
       {verdict, _} = Blame.verdict(blame, [{:lists, :seq, 2}])

@@ -1,7 +1,11 @@
 /* NIFs that do not behave, for the audit. */
 #include <erl_nif.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static ERL_NIF_TERM forever_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -40,9 +44,76 @@ static ERL_NIF_TERM stubborn_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
     return enif_make_atom(env, "ok");
 }
 
+/* Keeps 64 bytes of each call, of the VM's or of malloc's. Nobody owns them. */
+static void *volatile lost;
+
+static ERL_NIF_TERM leaky_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    (void)argv;
+    lost = memset(enif_alloc(64), 1, 64);
+    return enif_make_atom(env, "ok");
+}
+
+static ERL_NIF_TERM leaky_malloc_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    void *block = malloc(64);
+
+    (void)argc;
+    (void)argv;
+    if (block != NULL)
+        lost = memset(block, 1, 64);
+    return enif_make_atom(env, "ok");
+}
+
+/* Fills a cache of 64 bytes a call until it is full, and frees what it takes besides, for which the
+ * VM takes a carrier. The library owns the cache for as long as it is loaded. */
+static ERL_NIF_TERM thrifty_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    static void *cache[25000];
+    static size_t cached;
+    void *work = enif_alloc(1 << 20);
+
+    (void)argc;
+    (void)argv;
+    if (work != NULL)
+        memset(work, 1, 4096);
+    enif_free(work);
+    if (cached < sizeof cache / sizeof *cache)
+        cache[cached++] = enif_alloc(64);
+    return enif_make_atom(env, "ok");
+}
+
+/* Prints in two ways, one past C's buffers, with bytes that no text has. */
+static ERL_NIF_TERM chatty_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    (void)argv;
+    printf("chatty says\303\377 this a thousand times\n");
+    if (write(STDOUT_FILENO, "chatty\303\303\n", 9) < 0)
+        return enif_make_badarg(env);
+    return enif_make_atom(env, "ok");
+}
+
+/* Takes binaries below 16 KiB. */
+static ERL_NIF_TERM picky_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ErlNifBinary data;
+
+    (void)argc;
+    if (!enif_inspect_binary(env, argv[0], &data) || data.size >= 16384)
+        return enif_make_badarg(env);
+    return enif_make_atom(env, "ok");
+}
+
 static ErlNifFunc functions[] = {{"forever", 1, forever_nif, 0},
                                  {"crash", 1, crash_nif, 0},
-                                 {"stubborn", 1, stubborn_nif, ERL_NIF_DIRTY_JOB_CPU_BOUND}};
+                                 {"stubborn", 1, stubborn_nif, ERL_NIF_DIRTY_JOB_CPU_BOUND},
+                                 {"leaky", 1, leaky_nif, 0},
+                                 {"leaky_malloc", 1, leaky_malloc_nif, 0},
+                                 {"thrifty", 1, thrifty_nif, 0},
+                                 {"chatty", 1, chatty_nif, 0},
+                                 {"picky", 1, picky_nif, 0}};
 
 #ifdef CRASH_ON_LOAD
 static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)
