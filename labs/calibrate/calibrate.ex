@@ -1,26 +1,39 @@
 defmodule Tame.Calibrate do
   @moduledoc """
-  Runs jobs until their rates are known, then measures what this machine's placements cost (`Tame.Calibrate.Costs`) and
-  reads the rates (`:tame.calibration/0`). `mix tame.calibrate` is its door.
+  Runs jobs until their rates are known (`:tame.calibration/0`) and measures what this machine's placements cost
+  (`Tame.Calibrate.Costs`), in rounds: each figure is the median of the rounds, and its spread the least and the greatest
+  of them. The order in each round is drawn from a seed. `mix tame.calibrate` is its door.
   """
 
   alias Tame.Calibrate.Costs
-  alias Tame.{Number, SystemInfo, TextTable}
+  alias Tame.{Number, OtherLoad, Stats, SystemInfo, TextTable, Turns, Warning}
 
   @typedoc "A call of a job: module, function, arguments."
   @type target :: {module(), atom(), [term()]}
 
-  @typedoc "The costs of the ways out of a scheduler, their break-even points, and each job's rates by its NIF."
+  @typedoc """
+  The costs of the ways out of a scheduler, their break-even points, and each job's rates by its NIF, all with their
+  spreads.
+  """
   @type calibration :: %{
           costs_ns: Costs.t(),
+          costs_spread_ns: %{atom() => {non_neg_integer(), non_neg_integer()}},
           break_even_us: %{atom() => non_neg_integer()},
           jobs: %{{module(), atom(), arity()} => map()}
         }
 
-  @type result :: %{system: keyword(), calibration: calibration()}
+  @type result :: %{
+          system: keyword(),
+          warnings: [Warning.t()],
+          rounds: pos_integer(),
+          seed: Turns.seed(),
+          calibration: calibration()
+        }
 
-  # A job tells its rate every 100 ms; the second rate is a warm one.
-  @target_ms 300
+  @rounds 5
+
+  # A job tells its rate every 100 ms, so there is one of this round.
+  @target_ms 120
 
   @exor_bytes 1024 * 1024
 
@@ -33,26 +46,67 @@ defmodule Tame.Calibrate do
       Application.get_env(:tame_labs, :calibrate, [])
   end
 
-  @doc "Calls each target for 0.3 s, in turn, then measures. A target that raises is an error, named."
-  @spec measure([target()], String.t()) :: {:ok, result()} | {:error, String.t()}
-  def measure(targets, command) do
-    with :ok <- call_all(targets) do
-      {:ok, %{system: SystemInfo.collect(command), calibration: calibration()}}
+  @doc "Calls each target in each round, and measures. A target that raises is an error, named."
+  @spec measure([target()], String.t(), Turns.seed()) :: {:ok, result()} | {:error, String.t()}
+  def measure(targets, command, seed \\ Turns.seed()) do
+    system = SystemInfo.collect(command)
+    load = OtherLoad.start()
+
+    with {:ok, rounds} <- rounds(targets, seed) do
+      system = SystemInfo.ended(system, load)
+
+      {:ok,
+       %{
+         system: system,
+         warnings: SystemInfo.warnings(system),
+         rounds: @rounds,
+         seed: seed,
+         calibration: calibration(rounds)
+       }}
     end
   end
 
-  @doc "The costs, and the rates of the jobs that have run. Takes 0.2 s and needs the application tame."
-  @spec calibration() :: calibration()
-  def calibration do
-    costs = Costs.measure()
+  defp rounds(targets, seed) do
+    targets
+    |> Turns.rounds(@rounds, seed)
+    |> Enum.reduce_while({:ok, []}, fn order, {:ok, rounds} ->
+      case call_all(order) do
+        :ok -> {:cont, {:ok, [one_round(seed + length(rounds)) | rounds]}}
+        error -> {:halt, error}
+      end
+    end)
+  end
+
+  defp one_round(seed) do
     %{jobs: jobs} = :tame.calibration()
+    # tame_echo is called to measure something else.
+    jobs = :maps.filter(fn {module, _, _}, _ -> module != :tame_echo end, jobs)
+    %{jobs: jobs, costs: Costs.measure(seed)}
+  end
+
+  defp calibration(rounds) do
+    costs = for round <- rounds, pair <- round.costs, do: pair
+    jobs = for round <- rounds, pair <- round.jobs, do: pair
+    costs_ns = Map.new(by_key(costs), fn {way, ns} -> {way, Stats.median(ns)} end)
 
     %{
-      costs_ns: costs,
-      break_even_us: Costs.break_even_us(costs),
-      # tame_echo is called to measure something else.
-      jobs: :maps.filter(fn {module, _, _}, _ -> module != :tame_echo end, jobs)
+      costs_ns: costs_ns,
+      costs_spread_ns: Map.new(by_key(costs), fn {way, ns} -> {way, Stats.spread(ns)} end),
+      break_even_us: Costs.break_even_us(costs_ns),
+      jobs: Map.new(by_key(jobs), fn {row, rates} -> {row, job(rates)} end)
     }
+  end
+
+  defp by_key(pairs), do: Enum.group_by(pairs, &elem(&1, 0), &elem(&1, 1))
+
+  # What was told in the round of the median.
+  defp job(rates) do
+    units = Enum.map(rates, & &1.units_per_ms)
+    middle = Stats.median(units)
+
+    rates
+    |> Enum.find(&(&1.units_per_ms == middle))
+    |> Map.put(:units_per_ms_spread, Stats.spread(units))
   end
 
   defp call_all(targets) do
@@ -76,19 +130,29 @@ defmodule Tame.Calibrate do
 
   @doc "The result as a page of text."
   @spec text(result()) :: iodata()
-  def text(%{system: system, calibration: calibration}) do
+  def text(%{system: system, calibration: calibration} = result) do
     [
       SystemInfo.text(system),
       "\nWhat a way out costs, and from what length of work on it is cheaper than the hops of yielding\n\n",
-      TextTable.format(["way", "costs µs", "break-even µs"], ways(calibration)),
+      TextTable.format(["way", "costs µs", "spread %", "break-even µs"], ways(calibration)),
       "\nWhat fits, in each job's own unit: a slice (#{:tame_job_rates.slice_us()} µs), an inline call (1 ms), before auto moves (100 ms)\n\n",
-      TextTable.format(["job", "units/ms", "slice", "inline", "auto"], jobs(calibration))
+      TextTable.format(
+        ["job", "units/ms", "spread %", "slice", "inline", "auto"],
+        jobs(calibration)
+      ),
+      "\nMedians of #{result.rounds} rounds, seed #{result.seed}; spread: from the least round to the greatest, as a share of the median.\n",
+      Warning.text(result.warnings)
     ]
   end
 
-  defp ways(%{costs_ns: costs, break_even_us: break_even}) do
+  defp ways(%{costs_ns: costs, costs_spread_ns: spreads, break_even_us: break_even}) do
     for way <- [:hop, :dirty_hop, :pool, :thread] do
-      [to_string(way), Number.short(costs[way] / 1000), to_string(break_even[way] || "-")]
+      [
+        to_string(way),
+        Number.short(costs[way] / 1000),
+        spread(spreads[way], costs[way]),
+        to_string(break_even[way] || "-")
+      ]
     end
   end
 
@@ -98,24 +162,34 @@ defmodule Tame.Calibrate do
 
       [
         "#{module}:#{nif}/#{arity}",
-        Number.short(job.units_per_ms) | Enum.map(units, &Number.grouped/1)
+        Number.short(job.units_per_ms),
+        spread(job.units_per_ms_spread, job.units_per_ms)
+        | Enum.map(units, &Number.grouped/1)
       ]
     end
   end
 
+  defp spread(spread, median), do: spread |> Stats.spread_percent(median) |> Number.short() || "-"
+
   @doc "The result as JSON; format 1."
   @spec json(result()) :: iodata()
-  def json(%{system: system, calibration: calibration}) do
+  def json(%{system: system, calibration: calibration} = result) do
     jobs =
       for {{module, nif, arity}, job} <- Enum.sort(calibration.jobs) do
-        Map.merge(job, %{module: module, nif: nif, arity: arity})
+        job
+        |> Map.update!(:units_per_ms_spread, &Tuple.to_list/1)
+        |> Map.merge(%{module: module, nif: nif, arity: arity})
       end
 
     Tame.JSON.encode(
       tool: "tame.calibrate",
       format: 1,
       system: system,
+      warnings: Warning.json(result.warnings),
+      rounds: result.rounds,
+      seed: result.seed,
       costs_ns: calibration.costs_ns,
+      costs_spread_ns: Map.new(calibration.costs_spread_ns, fn {k, v} -> {k, Tuple.to_list(v)} end),
       break_even_us: calibration.break_even_us,
       jobs: jobs
     )

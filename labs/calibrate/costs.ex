@@ -1,9 +1,9 @@
 defmodule Tame.Calibrate.Costs do
   @moduledoc """
-  What this machine's ways out of a scheduler cost, measured in 0.2 s.
+  What this machine's ways out of a scheduler cost, measured in some 50 ms.
   """
 
-  alias Tame.Stats
+  alias Tame.{Stats, Turns}
 
   @typedoc "What a call costs more than the same in one go on the caller's scheduler, in ns."
   @type t :: %{
@@ -15,14 +15,14 @@ defmodule Tame.Calibrate.Costs do
 
   # Calls of each kind in a turn, and turns.
   @turn_calls 20
-  @turns 101
+  @turns 21
 
   # Each way with the way that it is compared with.
   @ways [hop: :inline, dirty_hop: :inline, pool: :inline_job, thread: :inline_job]
 
   @doc "The cost of one hop, and of the way to a dirty CPU scheduler, the pool or a thread and back."
-  @spec measure() :: t()
-  def measure do
+  @spec measure(Turns.seed()) :: t()
+  def measure(seed) do
     kinds = [
       inline: &:tame_echo_nif.echo/1,
       hop: &:tame_echo_nif.echo_yielding/1,
@@ -33,7 +33,11 @@ defmodule Tame.Calibrate.Costs do
     ]
 
     # The kinds take turns, so that what disturbs the machine hits all alike.
-    turns = for _ <- 1..@turns, do: for({kind, echo} <- kinds, do: {kind, turn_ns(echo)})
+    turns =
+      for order <- Turns.rounds(kinds, @turns, seed) do
+        for {kind, echo} <- order, do: {kind, turn_ns(echo)}
+      end
+
     medians = for {kind, _} <- kinds, do: {kind, turns |> Enum.map(& &1[kind]) |> Stats.median()}
 
     # On a disturbed machine the difference may come out below nothing.

@@ -8,7 +8,7 @@ defmodule Tame.Collapse do
   once more with `+sfwi 100` added, which makes the VM wake its schedulers every 100 ms whatever their load.
   """
 
-  alias Tame.{Duration, JSON, Peer, SystemInfo, TextTable}
+  alias Tame.{Duration, JSON, Peer, Proc, SystemInfo, TextTable}
 
   @type measured :: %{
           flags: [String.t()],
@@ -29,9 +29,6 @@ defmodule Tame.Collapse do
   # To wake a thread and let it steal takes some microseconds, and another process may have its core; a
   # scheduler that still sleeps after so long was not woken.
   @collapse_ms 50
-
-  # The names of the threads of normal schedulers, up to OTP 25 and after.
-  @thread_name ~r/^(\d+_scheduler|erts_sched_\d+)$/
 
   @doc "Measures with `flags`, then with `+sfwi 100` added. The error says why a peer does not start with `flags`."
   @spec measure([String.t()]) :: {:ok, [measured()]} | {:error, String.t()}
@@ -213,20 +210,10 @@ defmodule Tame.Collapse do
 
   # ---- the peer's threads --------------------------------------------------------------------------
 
-  defp threads(os_pid) do
-    for folder <- Path.wildcard("/proc/#{os_pid}/task/*"),
-        {:ok, name} <- [File.read(Path.join(folder, "comm"))],
-        String.trim(name) =~ @thread_name,
-        do: Path.join(folder, "stat")
-  end
+  defp threads(os_pid), do: os_pid |> Proc.schedulers() |> Map.values()
 
-  # The letter after the name, which stands in brackets: S for one that waits to be woken.
-  defp asleep?(stat) do
-    case File.read(stat) do
-      {:ok, text} -> text |> String.split(") ") |> List.last() |> String.starts_with?("S")
-      {:error, _} -> false
-    end
-  end
+  # S is a thread that waits to be woken.
+  defp asleep?(thread), do: match?(%{state: "S"}, Proc.stat(thread))
 
   defp now_ms, do: System.monotonic_time(:millisecond)
 end

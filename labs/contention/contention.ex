@@ -21,6 +21,10 @@ defmodule Tame.Contention do
       of 50 MB took, which the VM does on a dirty CPU scheduler
     * *slice*, *charged ÷ used* - as in `Tame.Reductions`, of two jobs of the flood
 
+  Cells are measured in an order that is drawn from a seed, round by round. With more than one round a figure is the
+  median of the rounds, and its *spread* their least and their greatest: that is the noise, and medians that lie further
+  apart than that are different (`Tame.Stats.agree?/2`). Pictures are of the round whose longest delay is the median.
+
   ## Who watches
 
   Neighbours, and the askers that ask for dirty work, run at normal priority, like the processes they stand for. The
@@ -37,7 +41,7 @@ defmodule Tame.Contention do
   """
 
   alias Tame.Contention.{Cell, Figures, Plan}
-  alias Tame.{Duration, Payload, Peer, SystemInfo, Warning}
+  alias Tame.{Duration, OtherLoad, Payload, Peer, Stats, SystemInfo, Turns, Warning}
 
   @typedoc "A cell's figures; `nil` where it was not measured. Times of waits and delays in µs."
   @type cell :: map()
@@ -49,6 +53,8 @@ defmodule Tame.Contention do
           warnings: [Warning.t()],
           command: String.t(),
           flags: [String.t()],
+          rounds: pos_integer(),
+          seed: Turns.seed(),
           facts: map(),
           empty: cell(),
           cells: [cell()],
@@ -61,6 +67,7 @@ defmodule Tame.Contention do
     * `:placements` - ids (default: all)
     * `:durations` - in µs, `:multipliers` - (default: those of the tables, see `Tame.Contention.Plan`)
     * `:which` - `:quick`, `:default` or `:full`: what the defaults are, and how long a cell may last
+    * `:rounds` - how often each cell is measured (default: 1); `:seed` - of the order (default: a new one)
     * `:flags` - emulator flags of the peer, as words
     * `:command` - the command line, for the record
     * `:progress` - called before each cell with `%{what: text, done: n, total: m}`
@@ -108,6 +115,8 @@ defmodule Tame.Contention do
         :placements,
         :durations,
         :multipliers,
+        :seed,
+        rounds: 1,
         which: :default,
         flags: [],
         command: "Tame.Contention.measure",
@@ -128,7 +137,7 @@ defmodule Tame.Contention do
          durations: options[:durations] || Plan.durations(which),
          multipliers: multipliers,
          facts: facts,
-         options: Map.new(options)
+         options: options |> Map.new() |> Map.put(:seed, options[:seed] || Turns.seed())
        }}
     end
   end
@@ -137,8 +146,9 @@ defmodule Tame.Contention do
   @spec run(map()) :: result()
   def run(%{options: %{command: command, flags: flags} = options, facts: facts} = plan) do
     system = SystemInfo.collect(command)
-    cells = cells(plan)
-    total = length(cells) + 2
+    load = OtherLoad.start()
+    turns = turns(plan)
+    total = length(turns) + 2
     options.progress.(%{what: "no flood", done: 0, total: total})
     empty = empty(plan)
 
@@ -149,22 +159,29 @@ defmodule Tame.Contention do
       warnings: [],
       command: command,
       flags: flags,
+      rounds: options.rounds,
+      seed: options.seed,
       facts: facts,
       empty: empty,
       cells: [],
       calm: nil
     }
 
-    cells
-    |> Enum.with_index(1)
-    |> Enum.reduce(result, fn {cell, done}, result ->
-      options.progress.(%{what: cell_text(cell), done: done, total: total})
-      result = %{result | cells: result.cells ++ [measure_cell(cell, plan)]}
-      options.finished.(result)
-      result
-    end)
-    |> then(&%{&1 | calm: calm(&1, plan)})
-    |> then(&%{&1 | warnings: SystemInfo.warnings(system) ++ warnings(&1)})
+    {result, _} =
+      turns
+      |> Enum.with_index(1)
+      |> Enum.reduce({result, %{}}, fn {{cell, index}, done}, {result, measured} ->
+        options.progress.(%{what: cell_text(cell), done: done, total: total})
+        row = measure_cell(cell, plan)
+        measured = Map.update(measured, index, [row], &[row | &1])
+        result = %{result | cells: for({_, rounds} <- Enum.sort(measured), do: together(rounds))}
+        options.finished.(result)
+        {result, measured}
+      end)
+
+    result = %{result | calm: calm(result, plan, total - 1)}
+    system = SystemInfo.ended(result.system, load)
+    %{result | system: system, warnings: SystemInfo.warnings(system) ++ warnings(result)}
   end
 
   @doc "Whether every cell that was tried ended, or was stopped at its limit."
@@ -173,7 +190,25 @@ defmodule Tame.Contention do
 
   # ---- cells -------------------------------------------------------------------------------------
 
-  # By placement within a duration, so that rows of a table are measured close to one another.
+  # Each with its place in the tables, round by round.
+  defp turns(%{options: %{rounds: rounds, seed: seed}} = plan) do
+    plan |> cells() |> Enum.with_index() |> Turns.rounds(rounds, seed) |> Enum.concat()
+  end
+
+  # A cell of several rounds. What is no figure is that of the round in the middle, or of one that failed.
+  defp together(rounds) do
+    failed = Enum.find(rounds, &(&1.status == "failed"))
+    by_delay = Enum.sort_by(rounds, & &1.neighbour_max_us)
+    middle = failed || Enum.at(by_delay, div(length(rounds) - 1, 2))
+
+    figures = for {key, value} <- middle, is_number(value), do: key
+    values = fn key -> rounds |> Enum.map(& &1[key]) |> Enum.filter(&is_number/1) end
+
+    middle
+    |> Map.merge(Map.new(figures, &{&1, Stats.median(values.(&1))}))
+    |> Map.put(:spread, Map.new(figures, &{&1, Stats.spread(values.(&1))}))
+  end
+
   defp cells(plan) do
     for duration_us <- plan.durations,
         placement <- plan.placements,
@@ -243,7 +278,7 @@ defmodule Tame.Contention do
 
   # Threads that wait busily are the default, and take cores from those that have work. So the cell off the
   # schedulers whose neighbours fared worst is measured once more, without them.
-  defp calm(result, %{options: options} = plan) do
+  defp calm(result, %{options: options} = plan, done) do
     cell =
       for(
         c <- result.cells,
@@ -255,8 +290,7 @@ defmodule Tame.Contention do
       |> Enum.max_by(& &1.neighbour_p99_us, fn -> nil end)
 
     if cell && not Enum.member?(options.flags, "+sbwt") do
-      total = length(result.cells) + 2
-      options.progress.(%{what: "without busy waiting", done: total - 1, total: total})
+      options.progress.(%{what: "without busy waiting", done: done, total: done + 1})
       {:ok, [placement]} = Plan.fetch([cell.placement])
       plan = put_in(plan.options.flags, options.flags ++ Peer.no_busy_wait())
 

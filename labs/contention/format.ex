@@ -3,7 +3,7 @@ defmodule Tame.Contention.Format do
   A contention result as text for a terminal and as JSON. All pure.
   """
 
-  alias Tame.{Duration, JSON, Number, SystemInfo, TextTable, Warning}
+  alias Tame.{Duration, JSON, Number, Stats, SystemInfo, TextTable, Warning}
   alias Tame.Contention.{Advice, Verdict}
 
   # A cell's figures, the one list of them: title, key, and how it is written. The tables of the terminal and of the report
@@ -12,6 +12,7 @@ defmodule Tame.Contention.Format do
     {"neighbour p50 ms", :neighbour_p50_us, :ms},
     {"p99 ms", :neighbour_p99_us, :ms},
     {"max ms", :neighbour_max_us, :ms},
+    {"spread %", :neighbour_max_us, :spread},
     {"missed s", :missed_seconds, :count},
     {"dirty CPU p99 ms", :dirty_cpu_wait_p99_us, :ms},
     {"dirty CPU max ms", :dirty_cpu_wait_max_us, :ms},
@@ -31,8 +32,8 @@ defmodule Tame.Contention.Format do
 
   @not_json ~w(p999_slice_us finished memory_mb)a
 
-  @json_keys ~w(placement duration_us multiplier jobs status)a ++
-               (for({_, key, _} <- @figures, do: key) -- @not_json) ++ [:samples]
+  @json_figures for({_, key, kind} <- @figures, kind != :spread, do: key) -- @not_json
+  @json_keys ~w(placement duration_us multiplier jobs status)a ++ @json_figures ++ [:samples]
 
   @ansi %{green: :green, yellow: :yellow, red: :red, none: :normal}
 
@@ -47,6 +48,7 @@ defmodule Tame.Contention.Format do
       ?\n,
       cells(result),
       unmeasured(result),
+      rounds(result),
       observers(result),
       advice(result),
       Warning.text(result.warnings)
@@ -59,13 +61,28 @@ defmodule Tame.Contention.Format do
     cells =
       for cell <- result.cells do
         reason = if cell.reason, do: [reason: cell.reason], else: []
-        for(key <- @json_keys, do: {key, cell[key]}) ++ reason
+        for(key <- @json_keys, do: {key, cell[key]}) ++ [spread: spreads(cell)] ++ reason
       end
 
     [
-      JSON.encode(tool: result.tool, format: result.format, system: result.system, cells: cells),
+      JSON.encode(
+        tool: result.tool,
+        format: result.format,
+        system: result.system,
+        rounds: result.rounds,
+        seed: result.seed,
+        warnings: Warning.json(result.warnings),
+        cells: cells
+      ),
       ?\n
     ]
+  end
+
+  defp spreads(cell) do
+    for {key, {low, high}} <- cell[:spread] || %{},
+        key in @json_figures,
+        into: %{},
+        do: {key, [low, high]}
   end
 
   @doc "Titles of a cell's figures."
@@ -74,7 +91,11 @@ defmodule Tame.Contention.Format do
 
   @doc "A cell's figures as texts, in the order of `figure_titles/0`."
   @spec figures(map()) :: [String.t() | nil]
-  def figures(cell), do: for({_, key, kind} <- @figures, do: figure(cell[key], kind))
+  def figures(cell) do
+    for {_, key, kind} <- @figures do
+      if kind == :spread, do: spread(cell[:spread][key], cell[key]), else: figure(cell[key], kind)
+    end
+  end
 
   @doc "The cells of one duration by placement: `{duration_us, multipliers, [{placement, [cell | nil]}]}`."
   @spec grid([map()]) :: [{pos_integer(), [pos_integer()], [{String.t(), [map() | nil]}]}]
@@ -96,6 +117,10 @@ defmodule Tame.Contention.Format do
       {duration_us, multipliers, rows}
     end
   end
+
+  # Of one round there is none.
+  defp spread({value, value}, _median), do: nil
+  defp spread(spread, median), do: spread |> Stats.spread_percent(median) |> Number.short()
 
   defp figure(nil, _kind), do: nil
   defp figure(us, :ms), do: Number.short(us / 1000)
@@ -185,6 +210,15 @@ defmodule Tame.Contention.Format do
       end
 
     failed ++ refused
+  end
+
+  defp rounds(%{rounds: 1, seed: seed}) do
+    "\nEach cell was measured once, in an order drawn from seed #{seed}: how much a figure varies is not known (--rounds 3).\n"
+  end
+
+  defp rounds(%{rounds: rounds, seed: seed}) do
+    "\nMedians of #{rounds} rounds, in an order drawn from seed #{seed}; spread: from the least to the greatest of the longest\n" <>
+      "delays, as a share of their median.\n"
   end
 
   @doc "A cell in words."

@@ -3,7 +3,7 @@ defmodule Tame.Latency.Format do
   A latency result as text for a terminal, as JSON and as HdrHistogram's text. All pure.
   """
 
-  alias Tame.{JSON, Number, SystemInfo, TextTable, Warning}
+  alias Tame.{JSON, Number, Stats, SystemInfo, TextTable, Warning}
 
   # The 2017 post's four types of interoperation, each by the method that stands for it.
   @types [
@@ -13,8 +13,8 @@ defmodule Tame.Latency.Format do
     {"NIF", "shared", "nif_normal"}
   ]
 
-  @columns ["method", "isolation", "data type", "context switch"] ++
-             ~w(p50 p90 p99 p99.9 max mean ×nif_normal GCs)
+  @columns ["method", "isolation", "data type", "context switch", "p50", "spread %"] ++
+             ~w(p90 p99 p99.9 max mean ×nif_normal GCs)
 
   @doc "The machine block, the table of methods fastest first, the order-of-magnitude table, the warnings."
   @spec text(Tame.Latency.result()) :: iodata()
@@ -23,7 +23,7 @@ defmodule Tame.Latency.Format do
       SystemInfo.text(result.system),
       ?\n,
       "Latency in µs of #{result.iterations} echoes of a term of #{result.payload_bytes} bytes, " <>
-        "in #{result.rounds} rounds, fastest first\n\n",
+        "in #{result.rounds} rounds, seed #{result.seed}, fastest first\n\n",
       methods(result),
       unmeasured(result),
       orders(result),
@@ -36,24 +36,26 @@ defmodule Tame.Latency.Format do
   def json(result) do
     methods =
       for row <- result.methods do
-        for key <- [
-              :id,
-              :status,
-              :reason,
-              :isolation,
-              :data_type,
-              :context_switch,
-              :count,
-              :p50_us,
-              :p90_us,
-              :p99_us,
-              :p999_us,
-              :max_us,
-              :mean_us,
-              :gc_runs,
-              :out_of_range
-            ],
-            do: {key, Map.fetch!(row, key)}
+        for(
+          key <- [
+            :id,
+            :status,
+            :reason,
+            :isolation,
+            :data_type,
+            :context_switch,
+            :count,
+            :p50_us,
+            :p90_us,
+            :p99_us,
+            :p999_us,
+            :max_us,
+            :mean_us,
+            :gc_runs,
+            :out_of_range
+          ],
+          do: {key, Map.fetch!(row, key)}
+        ) ++ [p50_spread_us: row.p50_spread_us && Tuple.to_list(row.p50_spread_us)]
       end
 
     [
@@ -64,7 +66,8 @@ defmodule Tame.Latency.Format do
         payload_bytes: result.payload_bytes,
         iterations: result.iterations,
         rounds: result.rounds,
-        warnings: Enum.map(result.warnings, &[id: &1.id, text: &1.text]),
+        seed: result.seed,
+        warnings: Warning.json(result.warnings),
         methods: methods
       ),
       ?\n
@@ -85,9 +88,11 @@ defmodule Tame.Latency.Format do
 
     rows =
       for row <- Enum.sort_by(measured, & &1.p50_us) do
-        times = [row.p50_us, row.p90_us, row.p99_us, row.p999_us, row.max_us, row.mean_us]
+        times = [row.p90_us, row.p99_us, row.p999_us, row.max_us, row.mean_us]
+        spread = Stats.spread_percent(row.p50_spread_us, row.p50_us)
 
         [row.id, isolation(row), row.data_type, row.context_switch] ++
+          [Number.short(row.p50_us), Number.short(spread) || "-"] ++
           Enum.map(times, &Number.short/1) ++
           [times_base(row, base), Integer.to_string(row.gc_runs)]
       end

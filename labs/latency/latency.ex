@@ -7,6 +7,9 @@ defmodule Tame.Latency do
   prints a table, fastest first. `measure/3` returns the same as data, from which the table, the JSON and the report
   are made. The ways are `Tame.Latency.Methods`.
 
+  Methods take turns, in each round in another order. The *spread* of a p50 is that of the quickest and of the slowest
+  round: that is the noise, and medians that lie further apart than that are different (`Tame.Stats.agree?/2`).
+
   Every call is timed by itself, from just before it to just after it, and every sample is kept in
   a histogram (`:tame_histogram`). What came back is compared with what was sent, outside the timed
   part. The row `beam_call` is what the meter itself costs; it is shown and never subtracted.
@@ -19,7 +22,7 @@ defmodule Tame.Latency do
   """
 
   alias Tame.Latency.{Format, Methods, Runner}
-  alias Tame.{SystemInfo, Warning}
+  alias Tame.{OtherLoad, Stats, SystemInfo, Turns, Warning}
 
   @typedoc "One method's row. Times in microseconds; `nil` where the method was not measured."
   @type row :: %{
@@ -31,6 +34,7 @@ defmodule Tame.Latency do
           context_switch: String.t(),
           count: non_neg_integer(),
           p50_us: nil | float(),
+          p50_spread_us: nil | {float(), float()},
           p90_us: nil | float(),
           p99_us: nil | float(),
           p999_us: nil | float(),
@@ -50,6 +54,7 @@ defmodule Tame.Latency do
           payload_bytes: non_neg_integer(),
           iterations: pos_integer(),
           rounds: pos_integer(),
+          seed: Turns.seed(),
           command: String.t(),
           methods: [row()]
         }
@@ -59,12 +64,14 @@ defmodule Tame.Latency do
 
     * `:methods` - modules to measure (default: all of `Tame.Latency.Methods.all/0`)
     * `:rounds` - turns that each method takes (default: 10)
+    * `:seed` - of the order in each round (default: a new one)
     * `:command` - the command line, for the record (default: `"Tame.Latency.measure"`)
     * `:progress` - called before each turn, see `t:Tame.Latency.Runner.progress/0`
   """
   @type option ::
           {:methods, [module()]}
           | {:rounds, pos_integer()}
+          | {:seed, Turns.seed()}
           | {:command, String.t()}
           | {:progress, Runner.progress()}
 
@@ -93,20 +100,25 @@ defmodule Tame.Latency do
     options =
       Keyword.validate!(options, [
         :methods,
+        :seed,
         rounds: @default_rounds,
         command: "Tame.Latency.measure",
         progress: fn _ -> :ok end
       ])
 
     modules = options[:methods] || Methods.all()
-    system = SystemInfo.collect(options[:command])
-
+    seed = options[:seed] || Turns.seed()
     with {:error, why} <- :tame_labs_native.build(), do: raise(why)
+
+    system = SystemInfo.collect(options[:command])
+    load = OtherLoad.start()
 
     rows =
       modules
-      |> Runner.run(term, iterations, options[:rounds], options[:progress])
+      |> Runner.run(term, iterations, options[:rounds], seed, options[:progress])
       |> Enum.map(&row/1)
+
+    system = SystemInfo.ended(system, load)
 
     %{
       tool: "tame.latency",
@@ -116,6 +128,7 @@ defmodule Tame.Latency do
       payload_bytes: payload_bytes(term),
       iterations: iterations,
       rounds: options[:rounds],
+      seed: seed,
       command: options[:command],
       methods: rows
     }
@@ -133,6 +146,7 @@ defmodule Tame.Latency do
     Map.merge(blank(outcome), %{
       count: :tame_histogram.count(histogram),
       p50_us: percentile_us(histogram, 50.0),
+      p50_spread_us: outcome.p50s_ns |> Enum.map(&us/1) |> Stats.spread(),
       p90_us: percentile_us(histogram, 90.0),
       p99_us: percentile_us(histogram, 99.0),
       p999_us: percentile_us(histogram, 99.9),
@@ -159,6 +173,7 @@ defmodule Tame.Latency do
       context_switch: description.context_switch,
       count: 0,
       p50_us: nil,
+      p50_spread_us: nil,
       p90_us: nil,
       p99_us: nil,
       p999_us: nil,

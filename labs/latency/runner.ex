@@ -2,22 +2,25 @@ defmodule Tame.Latency.Runner do
   @moduledoc """
   Runs methods in turns and collects their samples.
 
-  Each method lives in a process of its own with a grown heap. The methods take turns, round by round (A B C … A B C
-  …), so that drift of the machine affects all alike; never do two run at once. One round before the counted ones
-  warms up and is not counted. A method that fails is out; the others go on.
+  Each method lives in a process of its own with a grown heap. The methods take turns, round by round, so that drift of
+  the machine affects all alike, and each round has an order of its own, drawn from a seed, so that no method always
+  follows the same one; never do two run at once. One round before the counted ones warms up and is not counted. A
+  method that fails is out; the others go on.
   """
 
   alias Tame.Latency.Runner
+  alias Tame.Turns
 
-  defstruct [:module, :pid, :monitor, :histogram, :status, :reason, gc_runs: 0]
+  defstruct [:module, :pid, :monitor, :histogram, :status, :reason, gc_runs: 0, p50s_ns: []]
 
-  @typedoc "What became of one method."
+  @typedoc "What became of one method. `:p50s_ns` has the median of each counted turn."
   @type outcome :: %Runner{
           module: module(),
           histogram: :tame_histogram.histogram(),
           status: :ok | :skipped | :failed,
           reason: nil | String.t(),
-          gc_runs: non_neg_integer()
+          gc_runs: non_neg_integer(),
+          p50s_ns: [non_neg_integer()]
         }
 
   @typedoc "Told before each turn; for progress shown to people."
@@ -38,35 +41,39 @@ defmodule Tame.Latency.Runner do
   Measures `iterations` calls of each method in `rounds` turns. Blocks until all are done and every
   method is closed.
   """
-  @spec run([module()], term(), pos_integer(), pos_integer(), progress()) :: [outcome()]
-  def run(modules, term, iterations, rounds, progress \\ fn _ -> :ok end) do
-    methods = Enum.map(modules, &open(&1, term))
+  @spec run([module()], term(), pos_integer(), pos_integer(), Turns.seed(), progress()) ::
+          [outcome()]
+  def run(modules, term, iterations, rounds, seed, progress \\ fn _ -> :ok end) do
+    methods =
+      modules |> Enum.map(&open(&1, term)) |> Enum.with_index() |> Map.new(fn {m, i} -> {i, m} end)
 
     try do
-      sizes = [{:warm_up, div(iterations, rounds) |> max(1)} | turns(iterations, rounds)]
-      total = length(sizes) * Enum.count(methods, &(&1.status == :ok))
+      sizes = [{:warm_up, div(iterations, rounds) |> max(1)} | counted(iterations, rounds)]
+      started = for {index, %{status: :ok}} <- Enum.sort(methods), do: index
 
-      {methods, _} =
-        sizes
-        |> Enum.with_index()
-        |> Enum.reduce({methods, 0}, fn {{kind, count}, round}, state ->
-          Enum.map_reduce(elem(state, 0), elem(state, 1), fn method, done ->
-            turn(method, kind, count, round, done, total, progress)
-          end)
-        end)
+      turns =
+        for {order, size} <- started |> Turns.rounds(length(sizes), seed) |> Enum.zip(sizes),
+            index <- order,
+            do: {index, size}
 
-      methods
+      turns
+      |> Enum.with_index()
+      |> Enum.reduce(methods, fn {{index, size}, done}, methods ->
+        Map.update!(methods, index, &turn(&1, size, done, length(turns), progress))
+      end)
+      |> Enum.sort()
+      |> Enum.map(fn {_, method} -> %{method | p50s_ns: Enum.reverse(method.p50s_ns)} end)
     after
-      Enum.each(methods, &close/1)
+      methods |> Map.values() |> Enum.each(&close/1)
     end
   end
 
   # The counted turns: as even as whole numbers allow, none of them empty.
-  defp turns(iterations, rounds) do
+  defp counted(iterations, rounds) do
     rounds = min(rounds, iterations)
 
     for round <- 1..rounds do
-      {:counted, div(iterations * round, rounds) - div(iterations * (round - 1), rounds)}
+      {round, div(iterations * round, rounds) - div(iterations * (round - 1), rounds)}
     end
   end
 
@@ -97,27 +104,31 @@ defmodule Tame.Latency.Runner do
     end
   end
 
-  defp turn(%Runner{status: :ok} = method, kind, count, round, done, total, progress) do
-    {part, histogram} =
-      case kind do
-        :warm_up -> {"warm-up", :tame_histogram.new()}
-        :counted -> {"round #{round}", method.histogram}
-      end
-
+  defp turn(%Runner{status: :ok} = method, {round, count}, done, total, progress) do
+    histogram = :tame_histogram.new()
+    part = if round == :warm_up, do: "warm-up", else: "round #{round}"
     progress.(%{what: "#{method.module.describe().id}, #{part}", done: done, total: total})
     send(method.pid, {:turn, count, histogram})
-    {await(method, kind, histogram, -1), done + 1}
+
+    case await(method, histogram, -1) do
+      {:ok, gc_runs} when round != :warm_up -> add(method, histogram, gc_runs)
+      {:ok, _} -> method
+      ended -> ended
+    end
   end
 
-  defp turn(method, _kind, _count, _round, done, _total, _progress), do: {method, done}
+  defp turn(method, _size, _done, _total, _progress), do: method
 
-  defp await(%Runner{pid: pid, monitor: monitor} = method, kind, histogram, seen) do
+  defp add(method, histogram, gc_runs) do
+    :ok = :tame_histogram.merge(method.histogram, histogram)
+    p50_ns = :tame_histogram.percentile(histogram, 50.0)
+    %{method | gc_runs: method.gc_runs + gc_runs, p50s_ns: [p50_ns | method.p50s_ns]}
+  end
+
+  defp await(%Runner{pid: pid, monitor: monitor} = method, histogram, seen) do
     receive do
-      {^pid, {:ok, %{gc_runs: gc_runs}}} when kind == :counted ->
-        %{method | gc_runs: method.gc_runs + gc_runs}
-
-      {^pid, {:ok, _}} ->
-        method
+      {^pid, {:ok, %{gc_runs: gc_runs}}} ->
+        {:ok, gc_runs}
 
       {^pid, {:error, {:different, back}}} ->
         close(method)
@@ -134,7 +145,7 @@ defmodule Tame.Latency.Runner do
       @stall_ms ->
         case :tame_histogram.count(histogram) do
           ^seen -> fail(method, "no call ended within #{div(@stall_ms, 1000)} s")
-          count -> await(method, kind, histogram, count)
+          count -> await(method, histogram, count)
         end
     end
   end
@@ -152,7 +163,9 @@ defmodule Tame.Latency.Runner do
 
   defp close(%Runner{pid: nil}), do: :ok
 
-  defp close(%Runner{pid: pid, monitor: monitor}) do
+  # It may have ended, and its monitor with it.
+  defp close(%Runner{pid: pid}) do
+    monitor = Process.monitor(pid)
     send(pid, :close)
 
     receive do

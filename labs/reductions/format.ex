@@ -3,40 +3,27 @@ defmodule Tame.Reductions.Format do
   A reductions result as text for a terminal and as JSON. All pure.
   """
 
-  alias Tame.{JSON, Number, SystemInfo, TextTable, Warning}
+  alias Tame.{JSON, Number, Stats, SystemInfo, TextTable, Warning}
 
-  @columns [
-    "variant",
-    "elapsed ms",
-    "GB/s",
-    "slices",
-    "longest µs",
-    "p99.9 µs",
-    "dirty slices",
-    "dirty longest µs",
-    "reductions",
-    "charged÷used",
-    "neighbour p99 µs",
-    "neighbour max µs"
+  # The figures of a row, the one list of them: title, key, and how it is written.
+  @figures [
+    {"elapsed ms", :elapsed_us, :ms},
+    {"spread %", :spread, :spread},
+    {"GB/s", :gb_per_s, :number},
+    {"page faults", :page_faults, :count},
+    {"in its thread", :scheduler_page_faults, :count},
+    {"slices", :slices, :count},
+    {"longest µs", :longest_slice_us, :number},
+    {"p99.9 µs", :p999_slice_us, :number},
+    {"dirty slices", :dirty_slices, :count},
+    {"dirty longest µs", :longest_dirty_slice_us, :above_zero},
+    {"reductions", :reductions, :count},
+    {"charged÷used", :charge_ratio, :ratio},
+    {"neighbour p99 µs", :neighbour_p99_us, :number},
+    {"neighbour max µs", :neighbour_max_us, :number}
   ]
 
-  @keys [
-    :id,
-    :status,
-    :reason,
-    :elapsed_us,
-    :gb_per_s,
-    :slices,
-    :longest_slice_us,
-    :p999_slice_us,
-    :dirty_slices,
-    :longest_dirty_slice_us,
-    :reductions,
-    :charge_ratio,
-    :neighbour_wake_ups,
-    :neighbour_p99_us,
-    :neighbour_max_us
-  ]
+  @json_keys (for({_, key, _} <- @figures, do: key) -- [:spread]) ++ [:neighbour_wake_ups]
 
   @doc "The machine block, the table of variants in the order in which they ran, the floor, the warnings."
   @spec text(Tame.Reductions.result()) :: iodata()
@@ -44,9 +31,10 @@ defmodule Tame.Reductions.Format do
     [
       SystemInfo.text(result.system),
       ?\n,
-      "Exclusive or of two binaries of #{Number.bytes(result.bytes)}, #{result.rounds} rounds\n\n",
+      "Exclusive or of two binaries of #{Number.bytes(result.bytes)}, #{result.rounds} rounds, seed #{result.seed}\n\n",
       variants(result),
       unmeasured(result),
+      legend(),
       instruments(result.floor),
       Warning.text(result.warnings)
     ]
@@ -62,39 +50,64 @@ defmodule Tame.Reductions.Format do
         system: result.system,
         bytes: result.bytes,
         rounds: result.rounds,
+        seed: result.seed,
         floor: result.floor,
-        warnings: Enum.map(result.warnings, &[id: &1.id, text: &1.text]),
-        variants: for(row <- result.variants, do: for(key <- @keys, do: {key, row[key]}))
+        warnings: Warning.json(result.warnings),
+        variants: for(row <- result.variants, do: row_json(row))
       ),
       ?\n
     ]
   end
 
-  @doc "The figures of a measured row as texts, in the order of the table's columns after the first."
-  @spec figures(Tame.Reductions.row()) :: [String.t() | nil]
-  def figures(row) do
-    [
-      Number.short(row.elapsed_us / 1000),
-      Number.short(row.gb_per_s),
-      Integer.to_string(row.slices),
-      Number.short(row.longest_slice_us),
-      Number.short(row.p999_slice_us),
-      Integer.to_string(row.dirty_slices),
-      if(row.longest_dirty_slice_us > 0, do: Number.short(row.longest_dirty_slice_us)),
-      Integer.to_string(row.reductions),
-      row.charge_ratio && ratio(row.charge_ratio),
-      Number.short(row.neighbour_p99_us),
-      Number.short(row.neighbour_max_us)
-    ]
+  defp row_json(row) do
+    [id: row.id, status: row.status, reason: row.reason] ++
+      figures_json(row) ++ [fresh: figures_json(row.fresh)]
   end
+
+  defp figures_json(figures) do
+    for(key <- @json_keys, do: {key, figures[key]}) ++
+      [
+        spread:
+          for({key, {low, high}} <- Enum.sort(figures.spread), into: %{}, do: {key, [low, high]})
+      ]
+  end
+
+  @doc "Titles of the columns after the variant: the state of its pages, then its figures."
+  @spec titles() :: [String.t()]
+  def titles, do: ["pages" | for({title, _, _} <- @figures, do: title)]
+
+  @doc "The two lines of a measured row as texts: with pages at hand, and on fresh pages."
+  @spec lines(Tame.Reductions.row()) :: [[String.t() | nil]]
+  def lines(row), do: [["at hand" | figures(row)], ["fresh" | figures(row.fresh)]]
+
+  defp figures(figures), do: for({_, key, kind} <- @figures, do: figure(figures, key, kind))
+
+  defp figure(figures, :spread, :spread) do
+    figures.spread.elapsed_us |> Stats.spread_percent(figures.elapsed_us) |> Number.short()
+  end
+
+  defp figure(figures, key, kind), do: text(figures[key], kind)
+
+  defp text(nil, _kind), do: nil
+  defp text(us, :ms), do: Number.short(us / 1000)
+  defp text(value, :number), do: Number.short(value)
+  defp text(value, :above_zero), do: if(value > 0, do: Number.short(value))
+  defp text(value, :count), do: Integer.to_string(value)
+  # Two decimals, because 0.95 of 1 is what it is read for.
+  defp text(value, :ratio), do: :erlang.float_to_binary(value / 1, decimals: 2)
 
   defp variants(result) do
     rows =
-      for %{status: "ok"} = row <- result.variants do
-        [row.id | Enum.map(figures(row), &(&1 || "-"))]
+      for %{status: "ok"} = row <- result.variants, line <- lines(row) do
+        [row.id | Enum.map(line, &(&1 || "-"))]
       end
 
-    TextTable.format(@columns, rows)
+    TextTable.format(["variant" | titles()], rows)
+  end
+
+  defp legend do
+    "\nEach turn is a VM of its own: its first call, on fresh pages, and its second, with those at hand that the first has\n" <>
+      "left. Times and counts are medians; spread: from the quickest round to the slowest, as a share of the median.\n"
   end
 
   defp unmeasured(result) do
@@ -107,7 +120,4 @@ defmodule Tame.Reductions.Format do
     "\nWith nothing else to do, the neighbour woke #{Number.short(floor.neighbour_p99_us)} µs late (p99), " <>
       "#{Number.short(floor.neighbour_max_us)} µs at most. Tracing costs #{floor.slice_cost_ns} ns a slice.\n"
   end
-
-  # Two decimals, because 0.95 of 1 is what it is read for.
-  defp ratio(value), do: :erlang.float_to_binary(value / 1, decimals: 2)
 end

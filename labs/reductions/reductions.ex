@@ -20,8 +20,14 @@ defmodule Tame.Reductions do
     * *neighbour* - how late a process on the same scheduler woke that wanted to wake every
       millisecond, counted from the planned moment (`:tame_neighbour`)
 
-  Times and counts are the median of the rounds; what is called longest, p99.9, p99 or max is that of
-  all rounds together, the first one included, in which memory may still be cold.
+    * *fresh pages*, *pages at hand* - the first and the second call in a VM: the memory of the first one's output comes
+      from the operating system, page by page, and the VM may have kept it for the second one. *Page faults* say how many
+      pages had to be found during the call, in the whole VM and in the thread of the call's scheduler
+
+  Each turn of a variant is a VM of its own, and each round has an order of its own, drawn from a seed: so neither the
+  order nor who else is measured has a part in the figures. Times and counts are the median of the rounds; what is
+  called longest, p99.9, p99 or max is that of all rounds together. The *spread* of a figure is its least and its greatest
+  round: that is the noise, and medians that lie further apart than that are different (`Tame.Stats.agree?/2`).
 
   ## What it cannot see
 
@@ -31,16 +37,27 @@ defmodule Tame.Reductions do
 
   import Tame.Stats, only: [median: 1]
 
-  alias Tame.Reductions.{Format, Input, Runner, Variants}
-  alias Tame.{Charge, SystemInfo, Warning}
+  alias Tame.Reductions.{Format, Input, Runner, Turn, Variants}
+  alias Tame.{Charge, OtherLoad, Stats, SystemInfo, Turns, Warning}
 
-  @typedoc "One variant's row; `nil` where it was not measured."
+  @typedoc """
+  One variant's row: its figures with pages at hand, and as `:fresh` those on fresh pages; `nil` where it was not
+  measured, and the `:id`, `:about`, `:status` and `:reason` of it.
+  """
   @type row :: %{
-          id: String.t(),
-          about: String.t(),
-          status: String.t(),
-          reason: nil | String.t(),
+          required(:id) => String.t(),
+          required(:about) => String.t(),
+          required(:status) => String.t(),
+          required(:reason) => nil | String.t(),
+          required(:fresh) => figures(),
+          optional(atom()) => term()
+        }
+
+  @typedoc "The figures of one state of the memory. `:spread` has the least and the greatest round of each."
+  @type figures :: %{
           elapsed_us: nil | float(),
+          page_faults: nil | non_neg_integer(),
+          scheduler_page_faults: nil | non_neg_integer(),
           gb_per_s: nil | float(),
           slices: nil | non_neg_integer(),
           longest_slice_us: nil | float(),
@@ -53,7 +70,8 @@ defmodule Tame.Reductions do
           neighbour_p99_us: nil | float(),
           neighbour_max_us: nil | float(),
           picture: [slice()],
-          left_out: non_neg_integer()
+          left_out: non_neg_integer(),
+          spread: %{atom() => nil | {number(), number()}}
         }
 
   @typedoc "A slice of the run that had the longest one, in order of time."
@@ -66,8 +84,9 @@ defmodule Tame.Reductions do
           warnings: [Warning.t()],
           bytes: pos_integer(),
           rounds: pos_integer(),
+          seed: Turns.seed(),
           command: String.t(),
-          floor: Runner.floor(),
+          floor: Turn.floor(),
           variants: [row()]
         }
 
@@ -75,18 +94,21 @@ defmodule Tame.Reductions do
   How to measure:
 
     * `:variants` - what to measure (default: all of `Tame.Reductions.Variants.all/0`)
-    * `:rounds` - runs of each variant (default: 3)
+    * `:rounds` - turns of each variant (default: 5)
+    * `:seed` - of the order in each round (default: a new one)
     * `:command` - the command line, for the record (default: `"Tame.Reductions.measure"`)
     * `:progress` - called before each run, see `t:Tame.Reductions.Runner.progress/0`
   """
   @type option ::
           {:variants, [Variants.variant()]}
           | {:rounds, pos_integer()}
+          | {:seed, Turns.seed()}
           | {:command, String.t()}
           | {:progress, Runner.progress()}
 
   @default_bytes 256 * 1024 * 1024
-  @default_rounds 3
+  # With fewer, two spreads of the same figure often lie beside each other.
+  @default_rounds 5
 
   # Below this the lab's own microsecond around the call is a visible part of what was used.
   @least_used_ns 100_000
@@ -96,6 +118,17 @@ defmodule Tame.Reductions do
 
   # The share of the elapsed time above which the cost of tracing is worth a warning.
   @visible_share 0.05
+
+  # Figures that are the median of the rounds; the others are of all rounds together.
+  @medians ~w(elapsed_us gb_per_s page_faults scheduler_page_faults slices dirty_slices reductions)a
+
+  @keys @medians ++
+          ~w(longest_slice_us p999_slice_us longest_dirty_slice_us charge_ratio)a ++
+          ~w(neighbour_wake_ups neighbour_p99_us neighbour_max_us)a
+
+  @doc "The figures that are medians of the rounds: those that two runs are compared by."
+  @spec medians() :: [atom()]
+  def medians, do: @medians
 
   @doc "The size of an input when none is asked for."
   @spec default_bytes() :: pos_integer()
@@ -121,22 +154,27 @@ defmodule Tame.Reductions do
     options =
       Keyword.validate!(options, [
         :variants,
+        :seed,
         rounds: @default_rounds,
         command: "Tame.Reductions.measure",
         progress: fn _ -> :ok end
       ])
 
     variants = options[:variants] || Variants.all()
+    seed = options[:seed] || Turns.seed()
     with {:error, why} <- Input.fits(bytes), do: raise(ArgumentError, why)
     with {:error, why} <- :tame_labs_native.build(), do: raise(why)
 
     system = SystemInfo.collect(options[:command])
-    floor = Runner.floor()
+    load = OtherLoad.start()
+    floor = floor!()
 
     rows =
       variants
-      |> Runner.run(Input.new(bytes), options[:rounds], options[:progress])
+      |> Runner.run(bytes, options[:rounds], seed, options[:progress])
       |> Enum.map(&row(&1, bytes))
+
+    system = SystemInfo.ended(system, load)
 
     %{
       tool: "tame.reductions",
@@ -145,68 +183,89 @@ defmodule Tame.Reductions do
       warnings: SystemInfo.warnings(system) ++ warnings(rows, floor, system),
       bytes: bytes,
       rounds: options[:rounds],
+      seed: seed,
       command: options[:command],
       floor: floor,
       variants: rows
     }
   end
 
+  defp floor! do
+    case Runner.floor() do
+      {:ok, floor} -> floor
+      {:error, why} -> raise why
+    end
+  end
+
   @doc "Whether every variant that is there ended well."
   @spec ok?(result()) :: boolean()
   def ok?(result), do: Enum.all?(result.variants, &(&1.status != "failed"))
 
-  defp row(%Runner{status: :ok, runs: runs} = outcome, bytes) do
-    normal = Enum.map(runs, & &1.reading.normal)
-    dirty = Enum.map(runs, & &1.reading.dirty)
-    slices = merged(Enum.map(normal, & &1.histogram))
-    neighbour = merged(Enum.map(runs, & &1.neighbour))
-    elapsed_ns = runs |> Enum.map(& &1.elapsed_ns) |> median()
-    wake_ups = :tame_histogram.count(neighbour)
-    longest_ns = normal |> Enum.map(& &1.longest_ns) |> Enum.max()
-    worst = Enum.max_by(runs, &max(&1.reading.normal.longest_ns, &1.reading.dirty.longest_ns))
-
-    Map.merge(blank(outcome), %{
-      elapsed_us: us(elapsed_ns),
-      # Bytes a nanosecond.
-      gb_per_s: bytes / max(elapsed_ns, 1),
-      slices: normal |> Enum.map(& &1.count) |> median(),
-      longest_slice_us: us(longest_ns),
-      # The histogram answers with the upper end of a bucket, which may lie above the longest.
-      p999_slice_us: us(min(longest_ns, :tame_histogram.percentile(slices, 99.9))),
-      dirty_slices: dirty |> Enum.map(& &1.count) |> median(),
-      longest_dirty_slice_us: dirty |> Enum.map(& &1.longest_ns) |> Enum.max() |> us(),
-      reductions: runs |> Enum.map(& &1.reading.reductions) |> median(),
-      charge_ratio: charge_ratio(runs),
-      neighbour_wake_ups: wake_ups,
-      neighbour_p99_us: if(wake_ups > 0, do: us(:tame_histogram.percentile(neighbour, 99.0))),
-      neighbour_max_us: if(wake_ups > 0, do: us(:tame_histogram.max(neighbour))),
-      picture: Enum.map(worst.reading.slices, &slice/1),
-      left_out: worst.reading.left_out
-    })
+  defp row(%Runner{status: :ok, turns: [_ | _] = turns} = outcome, bytes) do
+    outcome
+    |> blank()
+    |> Map.merge(turns |> Enum.map(& &1.at_hand) |> figures(bytes))
+    |> Map.put(:fresh, turns |> Enum.map(& &1.fresh) |> figures(bytes))
   end
 
   defp row(outcome, _bytes), do: blank(outcome)
 
   defp blank(%Runner{variant: variant, status: status, reason: reason}) do
-    %{
+    none = Map.new(@keys, &{&1, nil})
+    none = Map.merge(none, %{neighbour_wake_ups: 0, picture: [], left_out: 0, spread: %{}})
+
+    Map.merge(none, %{
       id: variant.id,
       about: Map.get(variant, :about, ""),
       status: Atom.to_string(status),
       reason: reason,
-      elapsed_us: nil,
-      gb_per_s: nil,
-      slices: nil,
-      longest_slice_us: nil,
-      p999_slice_us: nil,
-      dirty_slices: nil,
-      longest_dirty_slice_us: nil,
-      reductions: nil,
-      charge_ratio: nil,
-      neighbour_wake_ups: 0,
-      neighbour_p99_us: nil,
-      neighbour_max_us: nil,
-      picture: [],
-      left_out: 0
+      fresh: none
+    })
+  end
+
+  defp figures(runs, bytes) do
+    rounds = for run <- runs, do: Map.merge(of_one(run, bytes), of_all([run]))
+    values = fn key -> rounds |> Enum.map(& &1[key]) |> Enum.reject(&is_nil/1) end
+    worst = Enum.max_by(runs, &max(&1.reading.normal.longest_ns, &1.reading.dirty.longest_ns))
+
+    @medians
+    |> Map.new(&{&1, median(values.(&1))})
+    |> Map.merge(of_all(runs))
+    |> Map.merge(%{
+      spread: Map.new(@keys, &{&1, Stats.spread(values.(&1))}),
+      picture: Enum.map(worst.reading.slices, &slice/1),
+      left_out: worst.reading.left_out
+    })
+  end
+
+  defp of_one(run, bytes) do
+    %{
+      elapsed_us: us(run.elapsed_ns),
+      # Bytes a nanosecond.
+      gb_per_s: bytes / max(run.elapsed_ns, 1),
+      page_faults: run.faults && run.faults.vm,
+      scheduler_page_faults: run.faults && run.faults.scheduler,
+      slices: run.reading.normal.count,
+      dirty_slices: run.reading.dirty.count,
+      reductions: run.reading.reductions
+    }
+  end
+
+  defp of_all(runs) do
+    longest_ns = runs |> Enum.map(& &1.reading.normal.longest_ns) |> Enum.max()
+    slices = histogram(Enum.map(runs, & &1.reading.normal.histogram))
+    neighbour = histogram(Enum.map(runs, & &1.neighbour))
+    wake_ups = :tame_histogram.count(neighbour)
+
+    %{
+      longest_slice_us: us(longest_ns),
+      # The histogram answers with the upper end of a bucket, which may lie above the longest.
+      p999_slice_us: us(min(longest_ns, :tame_histogram.percentile(slices, 99.9))),
+      longest_dirty_slice_us: runs |> Enum.map(& &1.reading.dirty.longest_ns) |> Enum.max() |> us(),
+      charge_ratio: charge_ratio(runs),
+      neighbour_wake_ups: wake_ups,
+      neighbour_p99_us: if(wake_ups > 0, do: us(:tame_histogram.percentile(neighbour, 99.0))),
+      neighbour_max_us: if(wake_ups > 0, do: us(:tame_histogram.max(neighbour)))
     }
   end
 
@@ -222,16 +281,16 @@ defmodule Tame.Reductions do
     Charge.ratio(charged, used_ns, dirty_ns, @least_used_ns * length(runs))
   end
 
-  defp merged(histograms) do
+  defp histogram(lists) do
     all = :tame_histogram.new()
-    Enum.each(histograms, &:tame_histogram.merge(all, &1))
+    for list <- lists, {ns, count} <- list, do: :tame_histogram.record(all, ns, count)
     all
   end
 
   defp us(ns), do: ns / 1000
 
   @doc "What a reader must know about these rows."
-  @spec warnings([row()], Runner.floor(), SystemInfo.t()) :: [Warning.t()]
+  @spec warnings([row()], Turn.floor(), SystemInfo.t()) :: [Warning.t()]
   def warnings(rows, floor, system) do
     measured = Enum.filter(rows, &(&1.status == "ok"))
     unexplained = Enum.filter(measured, &unexplained?/1)

@@ -13,17 +13,7 @@ defmodule Tame.Reductions.Section do
   @columns [
     {"variant", :code},
     {"what it is", :text},
-    {"elapsed ms", :number},
-    {"GB/s", :number},
-    {"slices", :number},
-    {"longest µs", :number},
-    {"p99.9 µs", :number},
-    {"dirty slices", :number},
-    {"dirty longest µs", :number},
-    {"reductions", :number},
-    {"charged ÷ used", :number},
-    {"neighbour p99 µs", :number},
-    {"neighbour max µs", :number}
+    {"pages", :text} | for(title <- tl(Format.titles()), do: {title, :number})
   ]
 
   @doc "The section, from a result of the reductions lab (`format: 1`)."
@@ -38,7 +28,8 @@ defmodule Tame.Reductions.Section do
       intro: intro(result, measured),
       facts: [
         {"each of two inputs", Number.bytes(result.bytes)},
-        {"runs a variant", Integer.to_string(result.rounds)},
+        {"turns of a variant", Integer.to_string(result.rounds)},
+        {"order of turns", "shuffled, seed #{result.seed}"},
         {"neighbour at rest",
          "#{Number.short(result.floor.neighbour_p99_us)} µs late at p99, " <>
            "#{Number.short(result.floor.neighbour_max_us)} µs at most"},
@@ -51,7 +42,8 @@ defmodule Tame.Reductions.Section do
 
   defp intro(result, measured) do
     [
-      "Each variant computes the same exclusive or of two binaries, in a process of its own, and the answer is checked. " <>
+      "Each variant computes the same exclusive or of two binaries, twice in a VM of its own: on fresh pages, then with those " <>
+        "at hand that the first call has left. Pictures are of the second call. The answer is checked. " <>
         "A second process on the same scheduler, the neighbour, wants to wake every millisecond. Slices are read from " <>
         "outside, by trace, and the neighbour's delay is counted from the moment at which it wanted to wake. " <>
         "#{length(measured)} of #{length(result.variants)} variants were measured."
@@ -101,7 +93,10 @@ defmodule Tame.Reductions.Section do
   end
 
   defp rows(variants, measured) do
-    rows = for variant <- measured, do: [variant.id, variant.about | Format.figures(variant)]
+    rows =
+      for variant <- measured,
+          line <- Format.lines(variant),
+          do: [variant.id, variant.about | line]
 
     rows ++
       for variant <- variants, not ok?(variant) do

@@ -24,6 +24,26 @@ defmodule Tame.Peer do
   @spec no_busy_wait() :: [String.t()]
   def no_busy_wait, do: ~w(+sbwt none +sbwtdcpu none +sbwtdio none)
 
+  @doc "Flags by which a peer finds the code that this VM finds; without them it has tame's and the labs' alone."
+  @spec code_path([Path.t()]) :: [String.t()]
+  def code_path(more \\ []), do: Enum.flat_map(more ++ :code.get_path(), &["-pa", to_string(&1)])
+
+  @doc """
+  This VM's own emulator flags, from its command line (proc(5)): a peer with these is like it.
+
+      iex> Tame.Peer.own_flags({:ok, Enum.join(~w(/usr/bin/beam.smp -sbwt none -S 2:2 -- -root /usr), <<0>>)})
+      ["+sbwt", "none", "+S", "2:2"]
+  """
+  @spec own_flags({:ok, String.t()} | {:error, term()}) :: [String.t()]
+  def own_flags(cmdline \\ File.read("/proc/self/cmdline"))
+
+  def own_flags({:ok, text}) do
+    for word <- text |> String.split(<<0>>) |> Enum.take_while(&(&1 != "--")) |> Enum.drop(1),
+        do: String.replace_prefix(word, "-", "+")
+  end
+
+  def own_flags({:error, _}), do: []
+
   @doc "Whether a VM starts with these flags; if not, a line that names them and says why."
   @spec check([String.t()]) :: :ok | {:error, String.t()}
   def check(flags) do
@@ -67,9 +87,9 @@ defmodule Tame.Peer do
   end
 
   @doc "Calls a function there and waits for its value."
-  @spec call(t(), module(), atom(), [term()]) :: term()
-  def call(%__MODULE__{pid: pid}, module, function, args) do
-    :peer.call(pid, module, function, args, @start_ms)
+  @spec call(t(), module(), atom(), [term()], pos_integer()) :: term()
+  def call(%__MODULE__{pid: pid}, module, function, args, timeout_ms \\ @start_ms) do
+    :peer.call(pid, module, function, args, timeout_ms)
   end
 
   @doc "Calls a function there without waiting."

@@ -30,6 +30,46 @@ defmodule Tame.Stats do
   def median(values), do: percentile(values, 50)
 
   @doc """
+  The least and the greatest of the values that are known: what a lab states as the noise of their median; nil of none.
+
+      iex> Enum.map([[3, nil, 2], [nil]], &Tame.Stats.spread/1)
+      [{2, 3}, nil]
+  """
+  @spec spread([nil | number()]) :: nil | {number(), number()}
+  def spread(values) do
+    case Enum.reject(values, &is_nil/1) do
+      [] -> nil
+      known -> Enum.min_max(known)
+    end
+  end
+
+  @doc """
+  A spread's width as a share of the median, in per cent; nil where there is none.
+
+      iex> Tame.Stats.spread_percent({9, 12}, 10)
+      30.0
+  """
+  @spec spread_percent(nil | {number(), number()}, nil | number()) :: nil | float()
+  def spread_percent({low, high}, median) when is_number(median) and median != 0,
+    do: 100 * (high - low) / median
+
+  def spread_percent(_spread, _median), do: nil
+
+  @doc """
+  Whether two medians, each with the spread of its rounds, are the same within the noise: they lie no further apart than
+  the wider of the two spreads reaches from end to end.
+
+      iex> Tame.Stats.agree?({10, {9, 12}}, {13, {13, 13}})
+      true
+      iex> Tame.Stats.agree?({10, {9, 12}}, {14, {13, 15}})
+      false
+  """
+  @spec agree?({number(), {number(), number()}}, {number(), {number(), number()}}) :: boolean()
+  def agree?({a, {a_low, a_high}}, {b, {b_low, b_high}}) do
+    abs(a - b) <= max(a_high - a_low, b_high - b_low)
+  end
+
+  @doc """
   The mean of the values that are known; nil of none.
 
       iex> Enum.map([[1, nil, 2], [nil]], &Tame.Stats.mean/1)

@@ -3,7 +3,7 @@ defmodule Tame.SystemInfo do
   What a report was measured on: the machine block that every report starts with.
   """
 
-  alias Tame.Warning
+  alias Tame.{OtherLoad, Warning}
 
   @typedoc "Facts in the order in which they are shown."
   @type t :: keyword()
@@ -29,8 +29,11 @@ defmodule Tame.SystemInfo do
     cores: "cores",
     cpu_quota: "CPU quota",
     memory_mb: "memory",
-    busy_percent: "CPU busy before the run"
+    others_percent: "CPU that others took"
   ]
+
+  # The share of all CPU time that a quiet machine's own services do not take.
+  @visible_percent 10
 
   # What erl(1) documents for +sbwt, +sbwtdcpu and +sbwtdio when none is given.
   @busy_wait_defaults [sbwt: "medium", sbwtdcpu: "short", sbwtdio: "short"]
@@ -60,10 +63,13 @@ defmodule Tame.SystemInfo do
       cpu: cpu(File.read("/proc/cpuinfo")),
       cores: :erlang.system_info(:logical_processors_available) |> known(),
       cpu_quota: cpu_quota(&File.read/1),
-      memory_mb: memory_mb(File.read("/proc/meminfo")),
-      busy_percent: busy_percent(&File.read/1)
+      memory_mb: memory_mb(File.read("/proc/meminfo"))
     ]
   end
+
+  @doc "The facts of a run that is over: with what others took of the machine since `load` was read."
+  @spec ended(t(), OtherLoad.reading()) :: t()
+  def ended(system, load), do: system ++ [others_percent: OtherLoad.percent(load)]
 
   @doc "The facts as `{label, text}`, for tables and the report's page."
   @spec lines(t()) :: [{String.t(), String.t()}]
@@ -82,15 +88,15 @@ defmodule Tame.SystemInfo do
   @doc "What a reader must know about this machine."
   @spec warnings(t()) :: [Warning.t()]
   def warnings(system) do
-    busy = system[:busy_percent]
+    others = system[:others_percent]
     quota = system[:cpu_quota]
     schedulers = system[:schedulers]
 
     Warning.select([
-      {is_number(busy) and busy > 10, :machine_busy,
+      {is_number(others) and others > @visible_percent, :machine_busy,
        fn ->
-         "Before the run, while we did nothing, the CPUs were #{busy} % busy: something else runs here, or beside this " <>
-           "virtual machine. Compare figures of this one run with each other, not with other runs."
+         "While this ran, others took #{others} % of all CPU time: processes that are not of this run, or other virtual " <>
+           "machines. Compare its figures with each other, not with other runs."
        end},
       {system[:flavor] != "jit", :no_jit,
        fn ->
@@ -117,7 +123,7 @@ defmodule Tame.SystemInfo do
   defp show(_key, nil), do: "unknown"
   defp show(:cpu_quota, :none), do: "none"
   defp show(:cpu_quota, cpus), do: "#{cpus} CPUs"
-  defp show(:busy_percent, percent), do: "#{percent} %"
+  defp show(:others_percent, percent), do: "#{percent} %"
   defp show(:clock_step_ns, ns), do: "#{ns} ns"
   defp show(:memory_mb, mb), do: "#{mb} MB"
   defp show(_key, value), do: to_string(value)
@@ -245,28 +251,4 @@ defmodule Tame.SystemInfo do
   end
 
   defp memory_mb({:error, _}), do: nil
-
-  # The load average would still hold our own build, so we do nothing for a moment and look how
-  # busy all CPUs were meanwhile. What the hypervisor gave to others ("steal") counts as busy.
-  @watch_ms 300
-
-  @doc false
-  def busy_percent(read) do
-    with {:ok, before} <- read.("/proc/stat"),
-         :ok <- Process.sleep(@watch_ms),
-         {:ok, later} <- read.("/proc/stat") do
-      {idle, total} = cpu_ticks(later)
-      {idle_before, total_before} = cpu_ticks(before)
-      round(100 - 100 * (idle - idle_before) / max(total - total_before, 1))
-    else
-      {:error, _} -> nil
-    end
-  end
-
-  # proc(5): user nice system idle iowait irq softirq steal; guests are in user and nice already.
-  defp cpu_ticks(text) do
-    ["cpu" | ticks] = text |> String.split("\n") |> hd() |> String.split()
-    ticks = ticks |> Enum.take(8) |> Enum.map(&String.to_integer/1)
-    {Enum.at(ticks, 3) + Enum.at(ticks, 4), Enum.sum(ticks)}
-  end
 end

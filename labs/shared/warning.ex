@@ -22,4 +22,8 @@ defmodule Tame.Warning do
   @spec text([t()]) :: iodata()
   def text([]), do: []
   def text(warnings), do: [?\n | Enum.map(warnings, &["warning: ", &1.text, ?\n])]
+
+  @doc "The warnings as JSON has them."
+  @spec json([t()]) :: [keyword()]
+  def json(warnings), do: for(warning <- warnings, do: [id: warning.id, text: warning.text])
 end

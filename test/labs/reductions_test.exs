@@ -10,14 +10,14 @@ defmodule Tame.ReductionsTest do
   @bytes 300_001
 
   defp measure(variants, options \\ []) do
-    Reductions.measure(@bytes, [variants: variants, rounds: 2] ++ options)
+    Reductions.measure(@bytes, Keyword.merge([variants: variants, rounds: 1], options))
   end
 
   defp row(result, id), do: Enum.find(result.variants, &(&1.id == id))
 
   describe "measure/2" do
     test "reads the figures of a variant that works" do
-      result = measure(FakeExor.variants([:good, :slow]))
+      result = measure(FakeExor.variants([:good, :slow]), rounds: 2)
       assert %{tool: "tame.reductions", format: 1, bytes: @bytes, rounds: 2} = result
       assert Reductions.ok?(result)
 
@@ -35,11 +35,30 @@ defmodule Tame.ReductionsTest do
       assert [%{start_us: start, us: _, kind: _} | _] = slow.picture
       assert start >= 0.0 and start < slow.elapsed_us
       assert row(result, "good").reductions < slow.reductions
+      {quickest, slowest} = slow.spread.elapsed_us
+      assert slow.elapsed_us in [quickest, slowest]
+    end
+
+    test "tells fresh pages from pages at hand" do
+      # Large enough for memory of its own, of 4 KiB a page.
+      bytes = 16 * 1024 * 1024
+      result = Reductions.measure(bytes, variants: FakeExor.variants([:good]), rounds: 1)
+      good = row(result, "good")
+
+      assert good.fresh.page_faults >= div(bytes, 4096)
+      assert good.fresh.scheduler_page_faults >= div(bytes, 4096)
+      assert good.page_faults < div(bytes, 4096) / 2
+      assert good.fresh.spread.page_faults == {good.fresh.page_faults, good.fresh.page_faults}
+    end
+
+    test "a variant that ends its VM is failed, and the others go on" do
+      result = measure([FakeExor.variant(:halting), FakeExor.variant(:good)])
+      assert %{status: "failed", reason: "ended its VM"} = row(result, "halting")
+      assert row(result, "good").status == "ok"
     end
 
     test "says where the time of a dirty call goes" do
-      a_dirty = %{id: "dirty", mfa: {Tame.ReductionsTest, :dirty_exor}}
-      :tame_echo_nif.echo_dirty_cpu(:x)
+      a_dirty = %{id: "dirty", mfa: {FakeExor, :dirty}}
       dirty = measure([a_dirty]) |> row("dirty")
       # A garbage collection may be another one.
       assert dirty.dirty_slices >= 10
@@ -82,31 +101,25 @@ defmodule Tame.ReductionsTest do
       refute Reductions.ok?(result)
     end
 
-    test "the variants take turns, round by round, and a failed one is out" do
+    test "the variants take turns, in each round in another order, which the seed gives, and a failed one is out" do
       test = self()
 
-      measure(FakeExor.variants([:good, :raising, :other]),
-        progress: &send(test, {:progress, &1.what, &1.done})
-      )
+      result =
+        measure(FakeExor.variants([:good, :raising, :other]),
+          rounds: 2,
+          seed: 2,
+          progress: &send(test, {:progress, &1.what, &1.done})
+        )
 
-      assert for({:progress, what, done} <- messages(), do: {what, done}) == [
-               {"good, round 1", 0},
-               {"raising, round 1", 1},
-               {"other, round 1", 2},
-               {"good, round 2", 3},
-               {"other, round 2", 4}
-             ]
-    end
+      assert result.seed == 2
 
-    test "leaves no process behind" do
-      before = MapSet.new(Process.list())
-      measure(FakeExor.variants([:good, :raising, :killed]))
+      expected =
+        for {order, round} <- Tame.Turns.rounds(~w(good raising other), 2, 2) |> Enum.with_index(1),
+            id <- order,
+            round == 1 or id != "raising",
+            do: "#{id}, round #{round}"
 
-      # Neighbours and tracers end by themselves when they hear of it.
-      for pid <- Process.list(), pid not in before, ours?(pid) do
-        monitor = Process.monitor(pid)
-        assert_receive {:DOWN, ^monitor, :process, ^pid, _}, 5000
-      end
+      assert for({:progress, what, _} <- messages(), do: what) == expected
     end
 
     test "an unknown option is refused" do
@@ -116,19 +129,6 @@ defmodule Tame.ReductionsTest do
     test "inputs that do not fit are refused before anything is made" do
       assert_raise ArgumentError, ~r/does not fit in memory/, fn ->
         Reductions.measure(1_000_000_000_000_000)
-      end
-    end
-
-    # Answers after ten dirty calls.
-    def dirty_exor(a, b) do
-      for _ <- 1..10, do: :tame_echo_nif.echo_dirty_cpu(:x)
-      :tame_exor_classic.exor_loop(a, b)
-    end
-
-    defp ours?(pid) do
-      case Process.info(pid, :initial_call) do
-        {_, {module, _, _}} -> module in [:tame_neighbour, :tame_slices, Reductions.Runner]
-        nil -> false
       end
     end
 
@@ -230,10 +230,11 @@ defmodule Tame.ReductionsTest do
       end)
 
     assert text =~ ~r/^CPU +\S/m
-    assert text =~ ~r/^variant +elapsed ms +GB\/s/m
-    assert text =~ ~r/^good +[\d.]+ +[\d.]+ +\d+ /m
+    assert text =~ ~r/^variant +pages +elapsed ms +spread % +GB\/s/m
+    assert text =~ ~r/^good +at hand +[\d.]+ +[\d.]+ +[\d.]+ +\d+ /m
+    assert text =~ ~r/^good +fresh +[\d.]+ /m
     assert text =~ ~r/^raising  failed: no memory$/m
-    assert text =~ ~r/^Exclusive or of two binaries of 293 KiB \(300,001 B\), 1 rounds$/m
+    assert text =~ ~r/^Exclusive or of two binaries of 293 KiB \(300,001 B\), 1 rounds, seed \d+$/m
     assert text =~ ~r/^With nothing else to do, the neighbour woke [\d.]+ µs late/m
   end
 

@@ -35,6 +35,8 @@ defmodule Tame.ContentionFixture do
       warnings: [%{id: :busy_wait, text: "Neighbours of dirty_cpu woke late."}],
       command: "mix tame.contention --quick",
       flags: [],
+      rounds: 1,
+      seed: 7,
       facts: %{schedulers: 2, all_schedulers: 2, dirty_cpu_schedulers: 2, cores: 2},
       empty: figures(0.2, 0.1),
       cells: cells,

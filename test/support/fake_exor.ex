@@ -29,6 +29,14 @@ defmodule Tame.FakeExor do
     Process.sleep(:infinity)
   end
 
+  def halting(_a, _b), do: :erlang.halt(3)
+
+  # Answers after ten dirty calls.
+  def dirty(a, b) do
+    for _ <- 1..10, do: :tame_echo_nif.echo_dirty_cpu(:x)
+    :tame_exor_classic.exor_loop(a, b)
+  end
+
   # Keeps its scheduler with honest reductions, long enough for the neighbour to want it.
   def slow(a, b) do
     spin(System.monotonic_time(:microsecond) + 21_000)

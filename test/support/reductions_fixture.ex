@@ -32,6 +32,7 @@ defmodule Tame.ReductionsFixture do
       warnings: [%{id: :too_few_wake_ups, text: "The neighbour's p99 rests on few wake-ups."}],
       bytes: @bytes,
       rounds: 3,
+      seed: 7,
       command: "mix tame.reductions",
       floor: %{slice_cost_ns: 1543, neighbour_p99_us: 130.0, neighbour_max_us: 1063.0},
       variants: Enum.map(@variants, &variant/1)
@@ -56,11 +57,12 @@ defmodule Tame.ReductionsFixture do
 
     keys =
       ~w(elapsed_us gb_per_s slices longest_slice_us p999_slice_us dirty_slices longest_dirty_slice_us)a ++
-        ~w(reductions charge_ratio neighbour_p99_us neighbour_max_us)a
+        ~w(reductions charge_ratio neighbour_p99_us neighbour_max_us page_faults scheduler_page_faults)a
 
     Map.new(keys, &{&1, nil})
     |> Map.merge(%{id: id, about: about, status: status, reason: reason})
-    |> Map.merge(%{neighbour_wake_ups: 0, picture: [], left_out: 0})
+    |> Map.merge(%{neighbour_wake_ups: 0, picture: [], left_out: 0, spread: %{}})
+    |> with_fresh()
   end
 
   defp variant({id, about, figures}) do
@@ -85,9 +87,15 @@ defmodule Tame.ReductionsFixture do
       neighbour_p99_us: p99,
       neighbour_max_us: max,
       picture: picture,
-      left_out: max(0, slices + dirty - length(picture))
+      left_out: max(0, slices + dirty - length(picture)),
+      page_faults: 12,
+      scheduler_page_faults: 3,
+      spread: %{elapsed_us: {ms * 950, ms * 1050}}
     }
+    |> with_fresh()
   end
+
+  defp with_fresh(row), do: Map.put(row, :fresh, Map.drop(row, [:id, :about, :status, :reason]))
 
   # The first slice is the longest; the others share the time that is left.
   defp picture(ms, count, longest_us, dirty_longest_us) do

@@ -10,19 +10,19 @@ defmodule Mix.Tasks.Tame.CalibrateTest do
     on_exit(fn -> File.rm(path) end)
     text = capture_io(fn -> Calibrate.run(["--json", path]) end)
 
-    assert text =~ ~r/^hop +\d.* -$/m
-    for way <- ~w(dirty_hop pool thread), do: assert(text =~ ~r/^#{way} +[\d.]+ +\d+$/m)
-    assert text =~ ~r{^tame_exor:exor_nif/2 +\d+ +[\d,]+ +[\d,]+ +[\d,]+$}m
+    assert text =~ ~r/^hop +[\d.]+ +[\d.]+ +-$/m
+    for way <- ~w(dirty_hop pool thread), do: assert(text =~ ~r/^#{way} +[\d.]+ +[\d.]+ +\d+$/m)
+    assert text =~ ~r{^tame_exor:exor_nif/2 +\d+ +[\d.]+ +[\d,]+ +[\d,]+ +[\d,]+$}m
     assert text =~ ~r{^tame_spin:spin_nif/1 }m
 
     script = """
     const r = JSON.parse(require("fs").readFileSync(#{inspect(path)}, "utf8"));
     const j = r.jobs.find(j => j.nif === "exor_nif");
     console.log([r.tool, r.format, typeof r.system.otp, typeof r.costs_ns.pool, typeof r.break_even_us.thread,
-      j.nif, j.arity, typeof j.units_per_ms, typeof j.slice_units].join(" "));
+      j.nif, j.arity, typeof j.units_per_ms, typeof j.slice_units, j.units_per_ms_spread.length, Array.isArray(r.warnings)].join(" "));
     """
 
-    assert {"tame.calibrate 1 string number number exor_nif 2 number number\n", 0} =
+    assert {"tame.calibrate 1 string number number exor_nif 2 number number 2 true\n", 0} =
              System.cmd("node", ["-e", script])
   end
 

@@ -4,7 +4,7 @@ defmodule Mix.Tasks.Tame.ReductionsTest do
 
   alias Mix.Tasks.Tame.Reductions
 
-  @quick ~w(--only crypto_exor,exor_classic --bytes 100000 --rounds 2)
+  @quick ~w(--only crypto_exor,exor_classic --bytes 100000 --rounds 1)
 
   setup do
     folder = Path.join(System.tmp_dir!(), "tame_reductions_#{System.unique_integer([:positive])}")
@@ -16,7 +16,7 @@ defmodule Mix.Tasks.Tame.ReductionsTest do
   test "measures the variants asked for and prints them" do
     text = capture_io(fn -> Reductions.run(@quick) end)
     assert text =~ ~r/^command +mix tame.reductions --only crypto_exor,exor_classic --bytes/m
-    assert text =~ ~r/^crypto_exor +\d.*\nexor_classic +\d/m
+    assert text =~ ~r/^crypto_exor +at hand +\d.*\ncrypto_exor +fresh.*\nexor_classic +at hand +\d/m
     refute text =~ "exor_loop"
   end
 
@@ -29,11 +29,13 @@ defmodule Mix.Tasks.Tame.ReductionsTest do
     const v = r.variants[1];
     console.log([r.tool, r.format, r.bytes, r.rounds, r.variants.length, typeof r.system.otp, v.id, v.status, v.reason,
       typeof v.elapsed_us, typeof v.gb_per_s, typeof v.slices, typeof v.longest_slice_us, typeof v.p999_slice_us,
-      typeof v.reductions, "charge_ratio" in v, "neighbour_p99_us" in v, "neighbour_max_us" in v].join(" "));
+      typeof v.reductions, "charge_ratio" in v, "neighbour_p99_us" in v, "neighbour_max_us" in v, typeof v.fresh.elapsed_us, v.spread.elapsed_us.length,
+      typeof r.seed, Array.isArray(r.warnings)].join(" "));
     """
 
-    assert {"tame.reductions 1 100000 2 2 string exor_classic ok  number number number number number " <>
-              "number true true true\n", 0} = System.cmd("node", ["-e", script])
+    assert {"tame.reductions 1 100000 1 2 string exor_classic ok  number number number number number " <>
+              "number true true true number 2 number true\n",
+            0} = System.cmd("node", ["-e", script])
   end
 
   describe "a wrong command line is one line that names the value:" do
@@ -68,6 +70,6 @@ defmodule Mix.Tasks.Tame.ReductionsTest do
       end)
 
     assert text =~ ~r/^wrong  failed: what it returned is not the exclusive or of the two$/m
-    assert text =~ ~r/^crypto_exor +\d/m
+    assert text =~ ~r/^crypto_exor +at hand +\d/m
   end
 end
