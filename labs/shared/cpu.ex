@@ -118,8 +118,8 @@ defmodule Tame.CPU do
     monitor = Process.monitor(owner)
 
     threads =
-      for {kind, folder} when kind != :other <- Proc.threads(os_pid),
-          do: {if(kind == :normal, do: :normal, else: :dirty), Proc.open_time(folder)}
+      for {kind, _, folder} when kind != :other <- Proc.threads(os_pid),
+          do: {kind, Proc.open_time(folder)}
 
     watched = %{threads: threads, process: String.to_integer(os_pid), hosts: hosts}
     send(owner, {__MODULE__, self(), :started})
@@ -145,17 +145,15 @@ defmodule Tame.CPU do
   defp read(watched, samples) do
     at_ns = :os.perf_counter(:nanosecond)
     process = :tame_cpu.process_ns(watched.process)
+    times = for {kind, time} <- watched.threads, do: {kind, Proc.time_ns(time)}
 
-    times =
-      for {kind, file} <- watched.threads, reduce: %{normal: 0, dirty: 0} do
-        times -> Map.update!(times, kind, &(&1 + Proc.time_ns(file)))
-      end
-
-    if process == :unknown or watched.threads == [] do
+    if process == :unknown or times == [] or Enum.any?(times, &(elem(&1, 1) == nil)) do
       samples
     else
       hosts = for pid <- watched.hosts, ns = :tame_cpu.process_ns(pid), is_integer(ns), do: ns
-      [Map.merge(times, %{at_ns: at_ns, process: process, hosts: Enum.sum(hosts)}) | samples]
+      of = fn kind -> Enum.sum(for {^kind, ns} <- times, do: ns) end
+      sample = %{at_ns: at_ns, process: process, hosts: Enum.sum(hosts)}
+      [Map.merge(sample, %{normal: of.(:normal), dirty: of.(:dirty)}) | samples]
     end
   end
 
