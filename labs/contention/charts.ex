@@ -5,7 +5,7 @@ defmodule Tame.Contention.Charts do
 
   alias Tame.Contention.Verdict
   alias Tame.Duration
-  alias Tame.Report.{Chart, Colours}
+  alias Tame.Report.{Chart, Colours, Words}
 
   @type spec :: map()
 
@@ -50,6 +50,40 @@ defmodule Tame.Contention.Charts do
       ]
   end
 
+  @doc "For the first screen: how long neighbours and dirty work waited at most beside each placement, the worst first."
+  @spec answer([map()]) :: spec()
+  def answer(cells) do
+    rows =
+      for cell <- Enum.sort_by(cells, &(-worst(&1))),
+          {kind, us} <- [
+            {"processes", cell.neighbour_max_us},
+            {"dirty work", cell.dirty_cpu_wait_max_us}
+          ],
+          us != nil do
+        %{
+          placement: cell.placement,
+          kind: kind,
+          us: max(us / 1, @floor_us),
+          text: if(us == worst(cell), do: Words.time(us)),
+          neighbour_ms: cell.neighbour_max_us / 1000,
+          dirty_ms: (cell.dirty_cpu_wait_max_us || 0) / 1000
+        }
+      end
+
+    Chart.answers("the longest wait, by placement", "placement", rows,
+      colours: [{"processes", @levels.red}, {"dirty work", @dirty}],
+      legend: true,
+      limits: [{1_000_000, "1 s"}],
+      tooltip: [
+        %{field: "placement", title: "placement"},
+        Chart.number("neighbour_ms", "processes at most, ms"),
+        Chart.number("dirty_ms", "dirty work at most, ms")
+      ]
+    )
+  end
+
+  defp worst(cell), do: max(cell.neighbour_max_us, cell.dirty_cpu_wait_max_us || 0)
+
   @doc "One row a cell: how late neighbours woke, p50, p99 and max."
   @spec delays([map()]) :: spec()
   def delays(cells) do
@@ -66,7 +100,7 @@ defmodule Tame.Contention.Charts do
     Chart.rows("how late neighbours woke, by placement", "placement", cells, %{
       data: %{values: rows},
       encoding: %{
-        x: in_ms(Chart.log_us([low / 1.5, high * 1.5], "ms")),
+        x: %{Chart.log_us([low / 1.5, high * 1.5], nil) | axis: Chart.time_axis(low, high)},
         color: Chart.colours("quantile", for({name, _, colour} <- @quantiles, do: {name, colour}))
       },
       layer: [
@@ -78,36 +112,38 @@ defmodule Tame.Contention.Charts do
 
   @doc """
   How busy the schedulers of a cell were over time, in the talk's form: normal ones upward, dirty CPU ones downward, and
-  grey over the whole height where a sample came late.
+  grey over the whole height where a sample came late. `span` is what is drawn, from `span/1`.
   """
-  @spec utilisation(map()) :: spec()
-  def utilisation(cell) do
+  @spec utilisation(map(), [number()]) :: spec()
+  def utilisation(cell, span) do
     rows = Enum.flat_map(cell.samples, &bars(cell, &1))
-    {first, last} = {hd(cell.samples).since_ms, List.last(cell.samples).at_ms}
 
     description =
       "utilisation of schedulers beside #{cell.placement}, #{Duration.text(cell.duration_us)}"
 
-    Chart.new(description, 160, %{
+    Chart.new(description, 130, %{
       data: %{values: rows},
       encoding: %{
         x: %{
           field: "since_ms",
           type: "quantitative",
-          title: "time since the flood began, ms",
-          axis: %{tickCount: 8, labelOverlap: true},
-          scale: %{domain: [first, last], nice: false}
+          title: "ms since the flood began",
+          axis: %{tickCount: 5, labelOverlap: true, grid: false},
+          scale: %{domain: span, nice: false}
         },
         x2: %{field: "at_ms"},
         y: %{
           field: "low",
           type: "quantitative",
-          title: "dirty ↓  %  normal ↑",
+          title: nil,
           scale: %{domain: [-100, 100], nice: false},
-          axis: %{values: [-100, -50, 0, 50, 100], labelExpr: "abs(datum.value)"}
+          axis: %{values: [-100, -50, 0, 50, 100], labelExpr: "abs(datum.value) + ' %'"}
         },
         y2: %{field: "high"},
-        color: Chart.colours("kind", [{"normal", @normal}, {"dirty", @dirty}, {"gap", @grey}])
+        color: %{
+          Chart.colours("kind", [{"normal", @normal}, {"dirty", @dirty}, {"gap", @grey}])
+          | legend: nil
+        }
       },
       layer: [
         %{
@@ -140,6 +176,17 @@ defmodule Tame.Contention.Charts do
     })
   end
 
+  @doc "The time that all samples of these cells fall into, in ms, for pictures on one scale."
+  @spec span([map()]) :: [number()]
+  def span(cells) do
+    samples = Enum.flat_map(cells, & &1.samples)
+
+    [
+      samples |> Enum.map(& &1.since_ms) |> Enum.min(),
+      samples |> Enum.map(& &1.at_ms) |> Enum.max()
+    ]
+  end
+
   defp bars(cell, %{gap: true} = sample) do
     [bar(cell, sample, "gap", -100, 100, "unknown", "unknown")]
   end
@@ -169,10 +216,4 @@ defmodule Tame.Contention.Charts do
 
   defp percent([]), do: 0
   defp percent(shares), do: round(100 * Enum.sum(shares) / length(shares))
-
-  # These delays reach to seconds.
-  defp in_ms(channel) do
-    axis = channel.axis |> Map.delete(:format)
-    %{channel | axis: Map.put(axis, :labelExpr, "format(datum.value / 1000, ',~r')")}
-  end
 end

@@ -2,43 +2,94 @@ defmodule Tame.Contention.Section do
   @moduledoc """
   What the contention lab has to say in the report, from its result. Pure.
 
-  The talk's tables in colour, how late neighbours woke by placement, utilisation over time of each placement, what to
-  use here, and whether the talk's recommendations hold.
+  The talk's table in colour, how late neighbours woke by placement with the figures of all cells, utilisation over time
+  of each placement on one scale, what to use here, and whether the talk's recommendations hold.
   """
 
   alias Tame.Contention.{Advice, Charts, Format, Verdict}
   alias Tame.{Duration, Number}
-  alias Tame.Report.{Figure, Section, Table}
+  alias Tame.Report.{Figure, Finding, Section, Table, Words}
 
   # The picture of a placement is that of its cell with this duration, or the next shorter one, and this multiplier,
   # or the largest.
   @picture_us 100_000
   @picture_multiplier 100
 
+  # The warning that concerns single cells.
+  @of_tables ~w(killed)
+
   @doc "The section, from a result of the contention lab (`format: 1`)."
   @spec from_result(map()) :: Section.t()
   def from_result(result) do
     shown = shown(result.cells)
+    findings = findings(shown)
 
     %Section{
       id: "contention",
+      name: "Contention",
       title: "Contention: what native work does to everybody else",
-      warnings: Enum.map(result.warnings, &Map.take(&1, [:id, :text])),
-      intro: intro(result),
+      findings: findings,
+      conclusion: for(%{answer: answer} <- findings, do: answer) ++ Advice.sentences(result),
+      warnings: Section.warnings(result, :but, @of_tables),
+      intro: intro(),
       facts: facts(result),
       words: Charts.words(),
-      figures: tables(result.cells) ++ delays(result.cells, shown) ++ pictures(shown),
+      figures: table(result) ++ delays(result.cells, shown) ++ pictures(shown),
       tables: recommendations(result.cells)
     }
   end
 
-  defp intro(result) do
+  defp intro do
     [
       "Each cell floods a VM of its own with jobs of one placement and one length, a number of them at once for each scheduler. A neighbour on " <>
-        "each scheduler wants to wake every 10 ms; a cell of the tables says for how long it got no CPU, with a plus sign " <>
-        "from a second on, and behind “dirty” how long a trivial dirty CPU NIF waited, where that is longer than 100 ms. " <>
-        "… means that the flood was stopped at the cell's limit."
-    ] ++ Advice.sentences(result)
+        "each scheduler wants to wake every 10 ms, and a process asks for a trivial dirty CPU NIF every 100 ms."
+    ]
+  end
+
+  # ---- the first screen --------------------------------------------------------------------------
+
+  defp findings([]), do: []
+
+  defp findings([cell | _] = shown) do
+    [Finding.new("flood", answer(cell, shown), Charts.answer(shown))]
+  end
+
+  # Who waited for a second, who for a tenth of it, who for neither.
+  defp answer(cell, shown) do
+    by_level = Enum.group_by(shown, &Verdict.level(&1.neighbour_max_us))
+    dirty = Enum.filter(shown, &(Verdict.level(&1.dirty_cpu_wait_max_us) in [:yellow, :red]))
+    nobody = Enum.filter(shown, &(Verdict.worse_level(&1) == :green))
+
+    ([
+       "With #{cell.multiplier} jobs of #{Duration.text(cell.duration_us)} for each scheduler, "
+     ] ++
+       Enum.intersperse(
+         waits(
+           "other processes got no CPU for a second or more beside ",
+           by_level[:red],
+           :neighbour_max_us
+         ) ++
+           waits(
+             "processes waited a tenth of a second or more beside ",
+             by_level[:yellow],
+             :neighbour_max_us
+           ) ++
+           waits("dirty work waited so beside ", dirty, :dirty_cpu_wait_max_us) ++
+           waits("nobody waited for a tenth of a second beside ", nobody, :neighbour_max_us),
+         "; "
+       ))
+    |> List.flatten()
+    |> Kernel.++(["."])
+  end
+
+  defp waits(_text, none, _key) when none in [nil, []], do: []
+
+  defp waits(text, cells, key) do
+    names =
+      for cell <- Enum.sort_by(cells, &(-&1[key])),
+          do: "#{cell.placement} (#{Words.time(cell[key])})"
+
+    [[text, {:strong, Words.list(names)}]]
   end
 
   defp facts(%{empty: empty, facts: facts} = result) do
@@ -58,23 +109,42 @@ defmodule Tame.Contention.Section do
     ]
   end
 
-  # ---- the talk's tables -------------------------------------------------------------------------
+  # ---- the talk's table --------------------------------------------------------------------------
 
-  defp tables(cells) do
-    for {duration_us, multipliers, rows} <- Format.grid(cells) do
-      text = Duration.text(duration_us)
+  # The durations beside each other, so that all of it is seen at once.
+  defp table(%{cells: cells} = result) do
+    case Format.grid(cells) do
+      [] ->
+        []
 
-      %Figure{
-        id: "table-#{duration_us}",
-        title: "Jobs of #{text}",
-        caption: ["For how long a neighbour got no CPU, by placement and jobs for each scheduler."],
-        table: %Table{
-          title: "Jobs of #{text}",
-          columns: [{"placement", :code} | Enum.map(multipliers, &{"#{&1}×", :kind})],
-          rows: for({placement, cells} <- rows, do: [placement | Enum.map(cells, &cell/1)])
-        }
-      }
+      [{_, _, rows} | _] = grid ->
+        columns =
+          for {duration_us, multipliers, _} <- grid, m <- multipliers do
+            {"#{Duration.text(duration_us)} #{m}×", :kind}
+          end
+
+        [
+          %Figure{
+            id: "table",
+            title: "Who waits, by placement, length of a job and jobs for each scheduler",
+            caption: [
+              "For how long a neighbour got no CPU, with a plus sign from a second on, and behind “dirty” how long a trivial " <>
+                "dirty CPU NIF waited, where that is longer than 100 ms. … means that the flood was stopped at the cell's limit."
+            ],
+            warnings: Section.warnings(result, :only, @of_tables),
+            table: %Table{
+              title: "Who waits",
+              open: true,
+              columns: [{"placement", :code} | columns],
+              rows: for({placement, _} <- rows, do: [placement | across(grid, placement)])
+            }
+          }
+        ]
     end
+  end
+
+  defp across(grid, placement) do
+    for {_, _, rows} <- grid, {^placement, cells} <- rows, cell <- cells, do: cell(cell)
   end
 
   defp cell(nil), do: nil
@@ -113,7 +183,7 @@ defmodule Tame.Contention.Section do
         caption: [of(shown) <> " Each line of the grid is ten times the one before it."],
         spec: if(shown != [], do: Charts.delays(shown)),
         table: %Table{
-          title: "All cells",
+          title: "All cells, in numbers",
           columns: [{"cell", :code} | Enum.map(Format.figure_titles(), &{&1, :number})],
           rows: Enum.map(cells, &row/1)
         }
@@ -134,19 +204,42 @@ defmodule Tame.Contention.Section do
   end
 
   defp pictures(shown) do
-    for %{samples: [_ | _]} = cell <- shown do
-      %Figure{
-        id: "utilisation-#{String.replace(cell.placement, "_", "-")}",
-        title: "Utilisation beside #{cell.placement}",
-        caption: [
-          "Jobs of #{Duration.text(cell.duration_us)}, #{cell.multiplier} for each scheduler. Normal schedulers upward, dirty CPU " <>
-            "schedulers downward, each bar from one sample to the next; the dashed line is where the flood begins." <>
-            gaps(cell)
-        ],
-        spec: Charts.utilisation(cell)
-      }
+    case Enum.filter(shown, &(&1.samples != [])) do
+      [] ->
+        []
+
+      drawn ->
+        span = Charts.span(drawn)
+
+        [
+          %Figure{
+            id: "utilisation",
+            title: "How busy the schedulers were",
+            caption: [
+              of(drawn) <>
+                " Normal schedulers upward, dirty CPU schedulers downward, each bar from one sample to the next; the dashed " <>
+                "line is where the flood begins. All pictures are on one scale."
+            ],
+            panels:
+              for {cell, index} <- Enum.with_index(drawn, 1) do
+                %{
+                  id: "#{index}",
+                  title: cell.placement,
+                  note: busy(cell) <> gaps(cell),
+                  spec: Charts.utilisation(cell, span)
+                }
+              end
+          }
+        ]
     end
   end
+
+  defp busy(cell) do
+    "Normal #{percent(cell.normal_utilisation)}, dirty CPU #{percent(cell.dirty_cpu_utilisation)} busy."
+  end
+
+  defp percent(nil), do: "unknown"
+  defp percent(share), do: "#{round(100 * share)}\u00A0%"
 
   defp gaps(cell) do
     case Enum.count(cell.samples, & &1.gap) do

@@ -8,16 +8,17 @@ defmodule Tame.Report.TableView do
   alias Tame.Report.Table
 
   @spec render(Table.t()) :: iodata()
-  def render(%Table{columns: columns, rows: rows} = table) do
+  def render(%Table{columns: columns} = table) do
+    rows = Enum.filter(table.rows, &is_list/1)
     classes = columns |> Enum.with_index() |> Enum.map(fn {column, i} -> class(column, rows, i) end)
 
     [
       open("table", filter(table)),
       "\n<thead>\n<tr>",
       for({{label, _kind}, class} <- Enum.zip(columns, classes), do: head(label, class)),
-      "</tr>\n</thead>\n<tbody>\n",
-      for(row <- rows, do: ["<tr>", row(row, classes), "</tr>\n"]),
-      "</tbody>\n</table>\n"
+      "</tr>\n</thead>\n",
+      for({group, rows} <- groups(table.rows), do: body(group, rows, classes)),
+      "</table>\n"
     ]
   end
 
@@ -27,6 +28,37 @@ defmodule Tame.Report.TableView do
   defp filter(%Table{filter: label, columns: columns}) do
     index = Enum.find_index(columns, &(elem(&1, 0) == label))
     ["data-filter": "#{index}"]
+  end
+
+  # `[{group | nil, rows}]`: a table without groups is one without a name.
+  defp groups([{:group, _, _} = group | rows]) do
+    {own, more} = Enum.split_while(rows, &is_list/1)
+    [{group, own} | if(more == [], do: [], else: groups(more))]
+  end
+
+  defp groups(rows) do
+    {own, more} = Enum.split_while(rows, &is_list/1)
+    [{nil, own} | if(more == [], do: [], else: groups(more))]
+  end
+
+  defp body(group, rows, classes) do
+    [
+      "<tbody>\n",
+      group(group, length(classes)),
+      for(row <- rows, do: ["<tr>", row(row, classes), "</tr>\n"]),
+      "</tbody>\n"
+    ]
+  end
+
+  defp group(nil, _columns), do: []
+
+  defp group({:group, name, text}, columns) do
+    inner = [tag("span", [class: "code"], escape(name)), ?\s, tag("small", [], escape(text))]
+
+    [
+      tag("tr", [class: "group"], tag("th", [scope: "rowgroup", colspan: "#{columns}"], inner)),
+      ?\n
+    ]
   end
 
   defp head(label, class), do: tag("th", [scope: "col", class: class], escape(label))
@@ -46,7 +78,7 @@ defmodule Tame.Report.TableView do
   defp cells([], _classes), do: []
 
   defp inner(nil, _class), do: "–"
-  defp inner({:dot, colour, text}, _class), do: [dot(colour), escape(text)]
+  defp inner({:dot, colour, text}, class), do: [dot(colour), inner(text, class)]
   defp inner(text, "number" <> _), do: number(String.split(text, ".", parts: 2))
   defp inner(text, _class), do: escape(text)
 
@@ -68,6 +100,8 @@ defmodule Tame.Report.TableView do
   end
 
   defp class({_label, kind}, _rows, _index), do: Atom.to_string(kind)
+
+  defp decimals_len({:dot, _, text}), do: decimals_len(text)
 
   defp decimals_len(text) when is_binary(text) do
     case String.split(text, ".", parts: 2) do

@@ -1,0 +1,50 @@
+defmodule Tame.Reductions.Report do
+  @moduledoc "The reductions lab's part in `mix tame.report`."
+
+  @behaviour Tame.Report.Lab
+
+  alias Tame.Reductions
+  alias Tame.Reductions.{Format, Input, Section}
+
+  @impl true
+  def name, do: "reductions"
+
+  @impl true
+  def prepare(options) do
+    with :ok <- Input.fits(options.job_bytes) do
+      {:ok,
+       fn ->
+         Reductions.measure(options.job_bytes,
+           command: options.command,
+           progress: options.progress
+         )
+       end}
+    end
+  end
+
+  @impl true
+  defdelegate text(result), to: Format
+
+  @impl true
+  defdelegate ok?(result), to: Reductions
+
+  @impl true
+  def to_save(result), do: Map.take(result, [:bytes, :rounds, :floor, :variants])
+
+  @impl true
+  def section(saved), do: Section.from_result(saved)
+
+  @impl true
+  def figures(saved) do
+    for variant <- saved.variants,
+        {metric, key} <- [
+          {"elapsed", :elapsed_us},
+          {"longest slice", :longest_slice_us},
+          {"neighbour max", :neighbour_max_us}
+        ],
+        us = variant[key],
+        us > 0 do
+      {variant.id, metric, us}
+    end
+  end
+end
