@@ -2,7 +2,13 @@ defmodule Mix.Tasks.Tame.Report do
   use Mix.Task
 
   # In the order of their sections, in which they also run.
-  @labs [Tame.Latency.Report, Tame.Reductions.Report, Tame.Contention.Report, Tame.Audit.Report]
+  @labs [
+    Tame.Latency.Report,
+    Tame.Reductions.Report,
+    Tame.Contention.Report,
+    Tame.Isolation.Report,
+    Tame.Audit.Report
+  ]
 
   @shortdoc "Runs the labs and writes one report page with pictures"
 
