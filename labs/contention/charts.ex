@@ -5,7 +5,7 @@ defmodule Tame.Contention.Charts do
 
   alias Tame.Contention.Verdict
   alias Tame.Duration
-  alias Tame.Report.{Chart, Colours, Words}
+  alias Tame.Report.{Chart, Colours, Lanes, Words}
 
   @type spec :: map()
 
@@ -18,7 +18,18 @@ defmodule Tame.Contention.Charts do
 
   @normal Colours.hex(:blue)
   @dirty Colours.hex(:green)
-  @grey Colours.hex(:grey)
+  @other Colours.hex(:amber)
+  @hosts Colours.hex(:violet)
+  @held Colours.hex(:vermillion)
+
+  # From the top of a picture.
+  @lanes [
+    {:held, "neighbours", @held},
+    {:normal, "normal", @normal},
+    {:dirty, "dirty", @dirty},
+    {:other, "other", @other},
+    {:hosts, "hosts", @hosts}
+  ]
 
   @quantiles [
     {"p50", :neighbour_p50_us, Colours.hex(:pale_blue)},
@@ -44,9 +55,11 @@ defmodule Tame.Contention.Charts do
 
     levels ++
       [
-        {@normal, "normal", "in pictures of utilisation, upward: the normal schedulers"},
-        {@dirty, "dirty", "there, downward: the dirty CPU schedulers"},
-        {@grey, "gap", "there: a sample came late, so nobody knows"}
+        {@held, "neighbours", "in pictures of threads: a neighbour that wanted to run did not"},
+        {@normal, "normal", "there: CPU of the normal schedulers' threads"},
+        {@dirty, "dirty", "there: of the dirty schedulers' threads"},
+        {@other, "other", "there: of all other threads of the VM, such as a library's pool"},
+        {@hosts, "hosts", "there: of the OS processes of isolated libraries"}
       ]
   end
 
@@ -111,109 +124,48 @@ defmodule Tame.Contention.Charts do
   end
 
   @doc """
-  How busy the schedulers of a cell were over time, in the talk's form: normal ones upward, dirty CPU ones downward, and
-  grey over the whole height where a sample came late. `span` is what is drawn, from `span/1`.
+  Which threads used the cores beside a cell, as shares of all cores, and above them the time for which a neighbour that
+  wanted to run did not. `span` is what is drawn, from `span/1`.
   """
-  @spec utilisation(map(), [number()]) :: spec()
-  def utilisation(cell, span) do
-    rows = Enum.flat_map(cell.samples, &bars(cell, &1))
+  @spec threads(map(), [number()]) :: spec()
+  def threads(cell, span) do
+    hosts? = Enum.any?(cell.cpu, &(&1.hosts > 0))
+    lanes = if hosts?, do: @lanes, else: List.keydelete(@lanes, :hosts, 0)
 
-    description =
-      "utilisation of schedulers beside #{cell.placement}, #{Duration.text(cell.duration_us)}"
+    bars =
+      for stretch <- cell.cpu, {kind, name, _} <- lanes, kind != :held do
+        %{
+          lane: name,
+          from_ms: stretch.since_ms,
+          to_ms: stretch.at_ms,
+          share: stretch[kind],
+          text: "#{round(100 * stretch[kind])} % of all cores"
+        }
+      end
 
-    Chart.new(description, 130, %{
-      data: %{values: rows},
-      encoding: %{
-        x: %{
-          field: "since_ms",
-          type: "quantitative",
-          title: "ms since the flood began",
-          axis: %{tickCount: 5, labelOverlap: true, grid: false},
-          scale: %{domain: span, nice: false}
-        },
-        x2: %{field: "at_ms"},
-        y: %{
-          field: "low",
-          type: "quantitative",
-          title: nil,
-          scale: %{domain: [-100, 100], nice: false},
-          axis: %{values: [-100, -50, 0, 50, 100], labelExpr: "abs(datum.value) + ' %'"}
-        },
-        y2: %{field: "high"},
-        color: %{
-          Chart.colours("kind", [{"normal", @normal}, {"dirty", @dirty}, {"gap", @grey}])
-          | legend: nil
-        }
-      },
-      layer: [
-        %{
-          mark: %{type: "rect", stroke: "var(--paper)", strokeWidth: 0.5},
-          encoding: %{
-            opacity: %{
-              condition: %{test: "datum.kind == 'gap'", value: 0.35},
-              value: 0.95
-            },
-            tooltip: [
-              %{field: "placement", title: "placement"},
-              %{field: "kind", title: "schedulers"},
-              %{field: "percent", title: "busy, %"},
-              %{field: "at_ms", type: "quantitative", title: "until, ms", format: ",.1f"},
-              %{field: "queue", title: "run queues"}
-            ]
-          }
-        },
-        %{
-          data: %{values: [%{at: 0}]},
-          mark: %{type: "rule", strokeDash: [4, 4], color: @grey, tooltip: nil},
-          encoding: %{
-            x: %{field: "at", type: "quantitative"},
-            y: %{value: 0},
-            y2: %{value: "height"},
-            color: %{value: @grey}
-          }
-        }
-      ]
-    })
+    held =
+      for %{from_ms: from, to_ms: to} <- cell.held do
+        %{lane: "neighbours", from_ms: from, to_ms: to, share: 1, text: "a neighbour waited"}
+      end
+
+    Lanes.chart(
+      "threads that used the cores beside #{cell.placement}, #{Duration.text(cell.duration_us)}",
+      for({_, name, colour} <- lanes, do: {name, colour}),
+      held ++ bars,
+      span: span,
+      title: "ms since the flood began",
+      marks: [0]
+    )
   end
 
-  @doc "The time that all samples of these cells fall into, in ms, for pictures on one scale."
+  @doc "The time that is drawn of these cells, in ms, for pictures on one scale."
   @spec span([map()]) :: [number()]
   def span(cells) do
-    samples = Enum.flat_map(cells, & &1.samples)
+    stretches = Enum.flat_map(cells, & &1.cpu)
 
     [
-      samples |> Enum.map(& &1.since_ms) |> Enum.min(),
-      samples |> Enum.map(& &1.at_ms) |> Enum.max()
+      stretches |> Enum.map(& &1.since_ms) |> Enum.min(),
+      stretches |> Enum.map(& &1.at_ms) |> Enum.max()
     ]
   end
-
-  defp bars(cell, %{gap: true} = sample) do
-    [bar(cell, sample, "gap", -100, 100, "unknown", "unknown")]
-  end
-
-  defp bars(cell, sample) do
-    normal = percent(sample.utilisation.normal)
-    dirty = percent(sample.utilisation.dirty_cpu)
-
-    [
-      bar(cell, sample, "normal", 0, normal, "#{normal}", Enum.join(sample.run_queues, ", ")),
-      bar(cell, sample, "dirty", -dirty, 0, "#{dirty}", "#{sample.dirty_cpu_queue}")
-    ]
-  end
-
-  defp bar(cell, sample, kind, low, high, percent, queue) do
-    %{
-      placement: cell.placement,
-      kind: kind,
-      since_ms: sample.since_ms,
-      at_ms: sample.at_ms,
-      low: low,
-      high: high,
-      percent: percent,
-      queue: queue
-    }
-  end
-
-  defp percent([]), do: 0
-  defp percent(shares), do: round(100 * Enum.sum(shares) / length(shares))
 end

@@ -23,6 +23,7 @@ defmodule Tame.Contention.Format do
     {"charged÷used", :charge_ratio, :ratio},
     {"normal %", :normal_utilisation, :percent},
     {"dirty CPU %", :dirty_cpu_utilisation, :percent},
+    {"other threads %", :other_cpu, :percent},
     {"wall ms", :wall_ms, :number},
     {"ideal ms", :ideal_ms, :number},
     {"jobs done", :finished, :count},

@@ -204,7 +204,7 @@ defmodule Tame.Contention.Section do
   end
 
   defp pictures(shown) do
-    case Enum.filter(shown, &(&1.samples != [])) do
+    case Enum.filter(shown, &(&1.cpu != [])) do
       [] ->
         []
 
@@ -213,20 +213,22 @@ defmodule Tame.Contention.Section do
 
         [
           %Figure{
-            id: "utilisation",
-            title: "How busy the schedulers were",
+            id: "threads",
+            title: "Which threads used the cores, and who waited",
             caption: [
               of(drawn) <>
-                " Normal schedulers upward, dirty CPU schedulers downward, each bar from one sample to the next; the dashed " <>
-                "line is where the flood begins. All pictures are on one scale."
+                " Each bar is #{Tame.CPU.sample_ms()} ms, or a multiple in a long cell, and as high as its share of all cores. Red above " <>
+                "them is the time for which a neighbour that wanted to run did not; the dashed line is where the flood " <>
+                "begins. All pictures are on one scale."
             ],
+            columns: 2,
             panels:
               for {cell, index} <- Enum.with_index(drawn, 1) do
                 %{
                   id: "#{index}",
                   title: cell.placement,
-                  note: busy(cell) <> gaps(cell),
-                  spec: Charts.utilisation(cell, span)
+                  note: busy(cell),
+                  spec: Charts.threads(cell, span)
                 }
               end
           }
@@ -235,19 +237,12 @@ defmodule Tame.Contention.Section do
   end
 
   defp busy(cell) do
-    "Normal #{percent(cell.normal_utilisation)}, dirty CPU #{percent(cell.dirty_cpu_utilisation)} busy."
+    "Schedulers: normal #{percent(cell.normal_utilisation)}, dirty CPU #{percent(cell.dirty_cpu_utilisation)} busy. Other threads " <>
+      "used #{percent(cell.other_cpu)} of all cores."
   end
 
   defp percent(nil), do: "unknown"
   defp percent(share), do: "#{round(100 * share)}\u00A0%"
-
-  defp gaps(cell) do
-    case Enum.count(cell.samples, & &1.gap) do
-      0 -> ""
-      1 -> " One sample came late, which is a grey gap."
-      count -> " #{count} samples came late, which are grey gaps."
-    end
-  end
 
   # ---- the talk's recommendations ----------------------------------------------------------------
 

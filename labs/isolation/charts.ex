@@ -105,8 +105,8 @@ defmodule Tame.Isolation.Charts do
     values = for [ms, count] <- crash.calls, do: %{from_ms: ms, to_ms: ms + 1, count: count}
 
     marks = [
-      %{at_ms: crash.raised_ms, what: "raised", from: 0},
-      %{at_ms: crash.answered_ms, what: "answered", from: 0}
+      %{at_ms: crash.raised_ms, what: "raised"},
+      %{at_ms: crash.answered_ms, what: "answered"}
     ]
 
     Chart.new("calls answered in each ms around a crash of the host", 120, %{
@@ -122,9 +122,10 @@ defmodule Tame.Isolation.Charts do
       },
       layer: [
         %{
-          mark: %{type: "bar", color: @calls},
+          mark: %{type: "rect", color: @calls},
           encoding: %{
             x2: %{field: "to_ms"},
+            y2: %{datum: 0},
             y: %{
               field: "count",
               type: "quantitative",
@@ -143,7 +144,11 @@ defmodule Tame.Isolation.Charts do
           mark: %{type: "rule", strokeWidth: 2},
           encoding: %{
             x: %{field: "at_ms", type: "quantitative"},
-            color: Chart.colours("what", [{"raised", @raised}, {"answered", @answered}]),
+            color:
+              Chart.colours("what", [{"raised", @raised}, {"answered", @answered}], %{
+                symbolType: "stroke",
+                symbolStrokeWidth: 2
+              }),
             tooltip: [
               %{field: "what", title: "the call"},
               Chart.number("at_ms", "after ms")

@@ -17,6 +17,9 @@ defmodule Tame.CPU do
 
   @sample_ms 20
 
+  # More than a small picture has pixels for.
+  @drawn 400
+
   @typedoc "A process that samples."
   @type recording :: {pid(), reference()}
 
@@ -78,7 +81,8 @@ defmodule Tame.CPU do
   end
 
   @doc """
-  How many cores each kind used between each two samples.
+  How many cores each kind used between each two samples; of a long recording every second sample, or third and so on, is
+  left out, so that it can be drawn.
 
       iex> ms = 1_000_000
       iex> samples = [
@@ -90,7 +94,7 @@ defmodule Tame.CPU do
   """
   @spec stretches([sample()]) :: [stretch()]
   def stretches(samples) do
-    samples = others(samples)
+    samples = samples |> others() |> thin()
 
     for [before, later] <- Enum.chunk_every(samples, 2, 1, :discard),
         passed = later.at_ns - before.at_ns,
@@ -100,6 +104,8 @@ defmodule Tame.CPU do
       end
     end
   end
+
+  defp thin(samples), do: Enum.take_every(samples, max(1, ceil(length(samples) / @drawn)))
 
   # The process is exact and its threads come late, so the difference goes up and down: the highest so far is right.
   defp others(samples) do
