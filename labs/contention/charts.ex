@@ -4,8 +4,7 @@ defmodule Tame.Contention.Charts do
   """
 
   alias Tame.Contention.Verdict
-  alias Tame.Duration
-  alias Tame.Report.{Chart, Colours, Lanes, Words}
+  alias Tame.Report.{Chart, Colours, Words}
 
   @type spec :: map()
 
@@ -15,21 +14,6 @@ defmodule Tame.Contention.Charts do
     red: Colours.hex(:vermillion),
     none: Colours.hex(:grey)
   }
-
-  @normal Colours.hex(:blue)
-  @dirty Colours.hex(:green)
-  @other Colours.hex(:amber)
-  @hosts Colours.hex(:violet)
-  @held Colours.hex(:vermillion)
-
-  # From the top of a picture.
-  @lanes [
-    {:held, "neighbours", @held},
-    {:normal, "normal", @normal},
-    {:dirty, "dirty", @dirty},
-    {:other, "other", @other},
-    {:hosts, "hosts", @hosts}
-  ]
 
   @quantiles [
     {"p50", :neighbour_p50_us, Colours.hex(:pale_blue)},
@@ -44,23 +28,12 @@ defmodule Tame.Contention.Charts do
   @spec level_colour(Verdict.level()) :: String.t()
   def level_colour(level), do: @levels[level]
 
-  @doc "Every colour with what it means."
+  @doc "The colours of levels with what they mean."
   @spec words() :: [Tame.Report.Section.word()]
   def words do
-    levels =
-      for {level, sign, meaning} <- Verdict.meanings() do
-        {@levels[level], if(sign == "", do: "#{level}, no sign", else: "#{level}, #{sign}"),
-         meaning}
-      end
-
-    levels ++
-      [
-        {@held, "neighbours", "in pictures of threads: a neighbour that wanted to run did not"},
-        {@normal, "normal", "there: CPU of the normal schedulers' threads"},
-        {@dirty, "dirty", "there: of the dirty schedulers' threads"},
-        {@other, "other", "there: of all other threads of the VM, such as a library's pool"},
-        {@hosts, "hosts", "there: of the OS processes of isolated libraries"}
-      ]
+    for {level, sign, meaning} <- Verdict.meanings() do
+      {@levels[level], if(sign == "", do: "#{level}, no sign", else: "#{level}, #{sign}"), meaning}
+    end
   end
 
   @doc "For the first screen: how long neighbours and dirty work waited at most beside each placement, the worst first."
@@ -84,7 +57,7 @@ defmodule Tame.Contention.Charts do
       end
 
     Chart.answers("the longest wait, by placement", "placement", rows,
-      colours: [{"processes", @levels.red}, {"dirty work", @dirty}],
+      colours: [{"processes", @levels.red}, {"dirty work", Colours.hex(:green)}],
       legend: true,
       limits: [{1_000_000, "1 s"}],
       tooltip: [
@@ -121,51 +94,5 @@ defmodule Tame.Contention.Charts do
         %{mark: %{type: "circle", size: 110, opacity: 1, tooltip: nil}}
       ]
     })
-  end
-
-  @doc """
-  Which threads used the cores beside a cell, as shares of all cores, and above them the time for which a neighbour that
-  wanted to run did not. `span` is what is drawn, from `span/1`.
-  """
-  @spec threads(map(), [number()]) :: spec()
-  def threads(cell, span) do
-    hosts? = Enum.any?(cell.cpu, &(&1.hosts > 0))
-    lanes = if hosts?, do: @lanes, else: List.keydelete(@lanes, :hosts, 0)
-
-    bars =
-      for stretch <- cell.cpu, {kind, name, _} <- lanes, kind != :held do
-        %{
-          lane: name,
-          from_ms: stretch.since_ms,
-          to_ms: stretch.at_ms,
-          share: stretch[kind],
-          text: "#{round(100 * stretch[kind])} % of all cores"
-        }
-      end
-
-    held =
-      for %{from_ms: from, to_ms: to} <- cell.held do
-        %{lane: "neighbours", from_ms: from, to_ms: to, share: 1, text: "a neighbour waited"}
-      end
-
-    Lanes.chart(
-      "threads that used the cores beside #{cell.placement}, #{Duration.text(cell.duration_us)}",
-      for({_, name, colour} <- lanes, do: {name, colour}),
-      held ++ bars,
-      span: span,
-      title: "ms since the flood began",
-      marks: [0]
-    )
-  end
-
-  @doc "The time that is drawn of these cells, in ms, for pictures on one scale."
-  @spec span([map()]) :: [number()]
-  def span(cells) do
-    stretches = Enum.flat_map(cells, & &1.cpu)
-
-    [
-      stretches |> Enum.map(& &1.since_ms) |> Enum.min(),
-      stretches |> Enum.map(& &1.at_ms) |> Enum.max()
-    ]
   end
 end

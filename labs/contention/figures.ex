@@ -29,7 +29,9 @@ defmodule Tame.Contention.Figures do
     dirty_io = waits(raw.askers, :dirty_io, spec.dirty_ms * 1_000_000, span)
     during = Enum.filter(raw.samples, &(&1.at_ns >= started))
     utilisation = during |> edges(raw.ended_ns) |> utilisation(raw.facts)
-    cpu = cpu(raw.cpu, raw.facts, started)
+    # The samples have the machine's clock, and the facts say what the peer's own was at one moment.
+    cpu =
+      CPU.shares(raw.cpu, raw.facts.cores, started + raw.facts.machine_ns - raw.facts.monotonic_ns)
 
     %{
       wall_ms: max(0, raw.ended_ns - started) / 1_000_000,
@@ -260,21 +262,6 @@ defmodule Tame.Contention.Figures do
 
   defp rounded(utilisation) do
     Map.new(utilisation, fn {kind, shares} -> {kind, Enum.map(shares, &Float.round(&1 / 1, 3))} end)
-  end
-
-  # Shares of all cores. The samples have the machine's clock, and the facts say what the peer's own was then.
-  defp cpu(samples, facts, started) do
-    ahead_ns = facts.machine_ns - facts.monotonic_ns
-
-    for stretch <- CPU.stretches(samples) do
-      for kind <- CPU.kinds(),
-          into: %{
-            since_ms: ms(stretch.from_ns - ahead_ns - started),
-            at_ms: ms(stretch.to_ns - ahead_ns - started)
-          } do
-        {kind, Float.round(stretch[kind] / facts.cores, 3)}
-      end
-    end
   end
 
   # Of the stretches within the flood, by their length.

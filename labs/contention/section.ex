@@ -8,7 +8,7 @@ defmodule Tame.Contention.Section do
 
   alias Tame.Contention.{Advice, Charts, Format, Verdict}
   alias Tame.{Duration, Number}
-  alias Tame.Report.{Figure, Finding, Section, Table, Words}
+  alias Tame.Report.{Figure, Finding, Section, Table, Threads, Words}
 
   # The picture of a placement is that of its cell with this duration, or the next shorter one, and this multiplier,
   # or the largest.
@@ -33,7 +33,7 @@ defmodule Tame.Contention.Section do
       warnings: Section.warnings(result, :but, @of_tables),
       intro: intro(),
       facts: facts(result),
-      words: Charts.words(),
+      words: Charts.words() ++ Threads.words(shown),
       figures: table(result) ++ delays(result.cells, shown) ++ pictures(shown),
       tables: recommendations(result.cells)
     }
@@ -209,7 +209,7 @@ defmodule Tame.Contention.Section do
         []
 
       drawn ->
-        span = Charts.span(drawn)
+        span = Threads.span(drawn)
 
         [
           %Figure{
@@ -219,7 +219,7 @@ defmodule Tame.Contention.Section do
               of(drawn) <>
                 " Each bar is #{Tame.CPU.sample_ms()} ms, or a multiple in a long cell, and as high as its share of all cores. Red above " <>
                 "them is the time for which a neighbour that wanted to run did not; the dashed line is where the flood " <>
-                "begins. All pictures are on one scale."
+                "begins. All pictures are on one scale, and what is much longer than the others is cut off."
             ],
             columns: 2,
             panels:
@@ -228,7 +228,12 @@ defmodule Tame.Contention.Section do
                   id: "#{index}",
                   title: cell.placement,
                   note: busy(cell),
-                  spec: Charts.threads(cell, span)
+                  spec:
+                    Threads.chart("threads that used the cores beside #{cell.placement}", cell,
+                      span: span,
+                      title: "ms since the flood began",
+                      marks: [0]
+                    )
                 }
               end
           }

@@ -6,6 +6,9 @@ defmodule Tame.Reductions.Report do
   alias Tame.Reductions
   alias Tame.Reductions.{Format, Input, Section}
 
+  # Enough to see what comes again with each.
+  @bursts 5
+
   @impl true
   def name, do: "reductions"
 
@@ -15,6 +18,7 @@ defmodule Tame.Reductions.Report do
       {:ok,
        fn ->
          Reductions.measure(options.job_bytes,
+           bursts: @bursts,
            command: options.command,
            progress: options.progress
          )
@@ -29,7 +33,7 @@ defmodule Tame.Reductions.Report do
   defdelegate ok?(result), to: Reductions
 
   @impl true
-  def to_save(result), do: Map.take(result, [:bytes, :rounds, :floor, :variants])
+  def to_save(result), do: Map.take(result, [:bytes, :rounds, :seed, :floor, :variants, :bursts])
 
   @impl true
   def section(saved), do: Section.from_result(saved)

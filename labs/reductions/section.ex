@@ -3,10 +3,10 @@ defmodule Tame.Reductions.Section do
   What the reductions lab has to say in the report, from its result. Pure.
 
   The harm of each variant (its longest slice, and how late the neighbour woke) with the table of
-  all, then the slices of each variant over time, on one scale.
+  all, then the slices of each variant over time, on one scale, and its bursts.
   """
 
-  alias Tame.Reductions.{Charts, Format}
+  alias Tame.Reductions.{BurstsFigure, Charts, Format}
   alias Tame.Number
   alias Tame.Report.{Figure, Finding, Section, Table, Words}
 
@@ -55,8 +55,8 @@ defmodule Tame.Reductions.Section do
            "#{Number.short(result.floor.neighbour_max_us)} µs at most"},
         {"tracing", "#{result.floor.slice_cost_ns} ns a slice"}
       ],
-      words: Charts.kinds(),
-      figures: [harm(result, measured) | over_time(measured)]
+      words: Charts.kinds() ++ BurstsFigure.words(result.bursts, Charts.kinds()),
+      figures: [harm(result, measured) | over_time(measured)] ++ BurstsFigure.figures(result.bursts)
     }
   end
 

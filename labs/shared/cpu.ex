@@ -105,6 +105,28 @@ defmodule Tame.CPU do
     end
   end
 
+  @doc """
+  As `stretches/1`, as shares of all cores and in ms from a moment of the machine's clock on: what pictures and JSON have.
+
+      iex> ms = 1_000_000
+      iex> samples = [
+      ...>   %{at_ns: 0, normal: 0, dirty: 0, process: 0, hosts: 0},
+      ...>   %{at_ns: 20 * ms, normal: 5 * ms, dirty: 0, process: 40 * ms, hosts: 0}
+      ...> ]
+      iex> Tame.CPU.shares(samples, 2, 10 * ms)
+      [%{since_ms: -10.0, at_ms: 10.0, normal: 0.125, dirty: 0.0, other: 0.875, hosts: 0.0}]
+  """
+  @spec shares([sample()], pos_integer(), integer()) :: [map()]
+  def shares(samples, cores, zero_ns) do
+    for stretch <- stretches(samples) do
+      for kind <- kinds(),
+          into: %{since_ms: ms(stretch.from_ns - zero_ns), at_ms: ms(stretch.to_ns - zero_ns)},
+          do: {kind, Float.round(stretch[kind] / cores, 3)}
+    end
+  end
+
+  defp ms(ns), do: Float.round(ns / 1_000_000, 1)
+
   defp thin(samples), do: Enum.take_every(samples, max(1, ceil(length(samples) / @drawn)))
 
   # The process is exact and its threads come late, so the difference goes up and down: the highest so far is right.
@@ -116,6 +138,15 @@ defmodule Tame.CPU do
       end)
 
     samples
+  end
+
+  @doc "What a clock and the machine's clock say at one moment, by which the times of two VMs are brought together."
+  @spec clocks() :: %{monotonic_ns: integer(), machine_ns: integer()}
+  def clocks do
+    %{
+      monotonic_ns: :erlang.monotonic_time(:nanosecond),
+      machine_ns: :os.perf_counter(:nanosecond)
+    }
   end
 
   # ---- the process that samples ------------------------------------------------------------------

@@ -18,6 +18,8 @@ defmodule Mix.Tasks.Tame.Reductions do
 
     * `--bytes N` - the size of each of the two inputs (default: 268435456, which is 256 MiB); it must
       fit in free memory five times over
+    * `--bursts N` - bursts of jobs of each variant as well, with a rest after each: how long a neighbour waited, and which
+      threads were at work, 20 ms by 20 ms, in the JSON (default: 0)
     * `--rounds N` - runs of each variant, in turns (default: 3)
     * `--only ID,ID` - measure these variants only (default: all, see below)
     * `--json FILE` - write the result as JSON too
@@ -33,7 +35,13 @@ defmodule Mix.Tasks.Tame.Reductions do
 
   alias Tame.{Options, Output, Progress, Reductions}
 
-  @switches [bytes: :pos_integer, rounds: :pos_integer, only: :list, json: :string]
+  @switches [
+    bytes: :pos_integer,
+    bursts: :non_neg_integer,
+    rounds: :pos_integer,
+    only: :list,
+    json: :string
+  ]
 
   @impl Mix.Task
   def run(argv) do
@@ -62,6 +70,7 @@ defmodule Mix.Tasks.Tame.Reductions do
       Reductions.measure(bytes,
         variants: variants,
         rounds: options[:rounds] || Reductions.default_rounds(),
+        bursts: options[:bursts] || 0,
         command: command,
         progress: Progress.printer()
       )
