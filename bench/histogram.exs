@@ -4,7 +4,8 @@
 #
 # Each way of recording walks the same kind of list of 100 000 values and calls
 # tame_histogram:record/2 for each. The empty loop walks the list and calls nothing. All ways and
-# the empty loop take turns in every round, so that what disturbs the machine disturbs all alike;
+# the empty loop take turns in every round, each in another order drawn from a seed, so that what
+# disturbs the machine disturbs all alike;
 # a cost is the median over the rounds of (way - empty loop) / values.
 #
 # Beside the nanoseconds stand ratios, which can be compared between machines: to one bare
@@ -13,6 +14,7 @@
 # record at once; with one scheduler or a busy machine it says nothing.
 
 defmodule HistogramBench do
+  @seed Tame.Turns.seed()
   @rounds 31
   @values 100_000
 
@@ -20,12 +22,11 @@ defmodule HistogramBench do
     ways = ways()
     # One round that is not counted: it loads the code and touches all memory.
     one_round(ways)
-    rounds = for _ <- 1..@rounds, do: one_round(ways)
+    IO.puts("seed #{@seed}")
+    all = ways |> Tame.Turns.rounds(@rounds, @seed) |> Enum.flat_map(&one_round/1)
 
     costs =
-      for {{name, _, _}, i} <- Enum.with_index(ways), into: %{} do
-        {name, rounds |> Enum.map(&Enum.at(&1, i)) |> Enum.sort()}
-      end
+      Map.new(Enum.group_by(all, &elem(&1, 0), &elem(&1, 1)), fn {k, v} -> {k, Enum.sort(v)} end)
 
     print(Enum.map(ways, &elem(&1, 0)), costs)
   end
@@ -57,8 +58,8 @@ defmodule HistogramBench do
 
   # The cost of each way in this round, in ns per value.
   defp one_round(ways) do
-    for {_, loop, inputs} <- ways do
-      (elapsed_ns(loop, inputs) - elapsed_ns(:empty, inputs)) / @values
+    for {name, loop, inputs} <- ways do
+      {name, (elapsed_ns(loop, inputs) - elapsed_ns(:empty, inputs)) / @values}
     end
   end
 

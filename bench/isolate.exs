@@ -1,4 +1,5 @@
-# What isolation costs and withstands: the figures of tame:isolate/1, each a ratio within one interleaved run.
+# What isolation costs and withstands: the figures of tame:isolate/1, each a ratio within one interleaved run, in which
+# those that are compared take their turns in orders drawn from a seed that is printed.
 #
 #   mix run ../bench/isolate.exs              all parts but `many`
 #   mix run ../bench/isolate.exs json crash   some of them
@@ -15,6 +16,7 @@
 defmodule Bench.Isolate do
   alias Tame.Latency.Methods
 
+  @seed Tame.Turns.seed()
   @parts ~w(echo busy json crash)
 
   def run([]), do: run(@parts)
@@ -22,6 +24,8 @@ defmodule Bench.Isolate do
   def run(parts) do
     :ok = :tame_labs_native.build()
     {:ok, _} = Application.ensure_all_started(:tame)
+
+    IO.puts("seed #{@seed}")
 
     for part <- parts do
       IO.puts("\n== #{part}\n")
@@ -121,7 +125,7 @@ defmodule Bench.Isolate do
       payload = :binary.copy(<<1>>, bytes)
 
       samples =
-        for _ <- 1..15, method <- methods do
+        for method <- turns(methods, 15) do
           state = Process.get(method)
           times = for _ <- 1..1000, do: time(fn -> method.echo(state, payload) end)
           {method, Enum.at(Enum.sort(times), 500)}
@@ -156,11 +160,12 @@ defmodule Bench.Isolate do
 
   defp spin, do: spin()
 
+  defp turns(items, rounds), do: Tame.Turns.all(items, rounds, @seed)
+
   # Medians in µs.
   defp turns(count, vm, host, function, json) do
     samples =
-      for _ <- 1..count,
-          {who, peer} <- [vm: vm, host: host],
+      for {who, peer} <- turns([vm: vm, host: host], count),
           do: {who, :peer.call(peer, Bench.Isolate.There, function, [json], 60_000)}
 
     median = fn who ->

@@ -1,10 +1,12 @@
-# What tame.h costs and gains: the figures of the job library, each a ratio within one interleaved run.
+# What tame.h costs and gains: the figures of the job library, each a ratio within one interleaved run. In each round the
+# functions take their turns in another order, drawn from a seed that is printed.
 #
 #   mix run ../bench/jobs.exs            all parts
 #   mix run ../bench/jobs.exs exor echo  some of them
 #
 #   exor    exor in every placement against one uncut C loop, memcpy, the classic yielding form and
-#           crypto:exor/2, warm (the heap is collected between calls, so memory comes back faulted in)
+#           crypto:exor/2, warm: before each timed call the same function is called once untimed, and the heap
+#           collected, so that its output's pages are at hand, whoever had the turn before
 #   small   what a job adds to a hand-written inline NIF at 64 B and 4 KiB
 #   echo    handing a tiny job to the pool or a thread, against a dirty CPU NIF and a bare thread
 #   load    200 jobs of 10 ms wait: jobs per second by placement
@@ -42,6 +44,7 @@
 Process.put(:slices_beam, slices_beam)
 
 defmodule Bench.Jobs do
+  @seed Tame.Turns.seed()
   @parts ~w(exor small echo load beside kill slices)
 
   def run([]), do: run(@parts)
@@ -49,6 +52,8 @@ defmodule Bench.Jobs do
   def run(parts) do
     :ok = :tame_labs_native.build()
     natives()
+
+    IO.puts("seed #{@seed}")
 
     for part <- parts do
       IO.puts("\n== #{part}\n")
@@ -113,7 +118,8 @@ defmodule Bench.Jobs do
   # The median of each function's times in ns, the functions taking turns.
   defp medians(functions, turns, calls) do
     samples =
-      for _ <- 1..turns, {name, function} <- functions do
+      for {name, function} <- turns(functions, turns) do
+        function.()
         :erlang.garbage_collect()
         start = :erlang.monotonic_time()
         repeat(function, calls)
@@ -124,6 +130,8 @@ defmodule Bench.Jobs do
     |> Enum.group_by(&elem(&1, 0), &elem(&1, 1))
     |> Map.new(fn {name, times} -> {name, Enum.at(Enum.sort(times), div(length(times), 2))} end)
   end
+
+  defp turns(items, rounds), do: Tame.Turns.all(items, rounds, @seed)
 
   defp repeat(_function, 0), do: :ok
 
@@ -229,7 +237,7 @@ defmodule Bench.Jobs do
       auto: &:tame_spin.spin/1
     ]
 
-    samples = for _ <- 1..5, {name, function} <- functions, do: {name, beside(function)}
+    samples = for {name, function} <- turns(functions, 5), do: {name, beside(function)}
 
     rows =
       for {name, _} <- functions do
@@ -254,10 +262,11 @@ defmodule Bench.Jobs do
   defp part("kill") do
     placements = ~w(spin_yielding spin spin_dirty spin_yielding_dirty spin_thread spin_pool)a
 
+    samples = for name <- turns(placements, 200), do: {name, outlived_us(name)}
+
     rows =
       for name <- placements do
-        outlived = for _ <- 1..200, do: outlived_us(name)
-        sorted = Enum.sort(outlived)
+        sorted = Enum.sort(for {^name, us} <- samples, do: us)
         [to_string(name), decimals(Enum.at(sorted, 100), 0), decimals(Enum.at(sorted, 197), 0)]
       end
 
@@ -293,7 +302,7 @@ defmodule Bench.Jobs do
     functions = ~w(spin_dirty spin_pool spin spin_yielding spin_yielding_dirty)a
 
     samples =
-      for _ <- 1..3, name <- functions do
+      for name <- turns(functions, 3) do
         start = :erlang.monotonic_time(:microsecond)
 
         callers = for _ <- 1..jobs, do: spawn_monitor(fn -> apply(:tame_spin, name, [10_000]) end)

@@ -2,7 +2,7 @@
 #
 #   mix run ../bench/meter.exs
 #
-# Four loops of the same shape, in turns within one run, p50 of each in ns:
+# Four loops of the same shape, in turns within one run, each round in another order, p50 of each in ns:
 #
 #   empty      the meter around a function that returns its argument (the row beam_call)
 #   lab        the meter around the method nif_normal, as the lab runs it
@@ -12,6 +12,7 @@
 # Claim: lab / by hand is at most 1.2.
 
 defmodule Bench.Meter do
+  @seed Tame.Turns.seed()
   @rounds 40
   @calls 25_000
 
@@ -24,11 +25,17 @@ defmodule Bench.Meter do
 
     # The first round warms up and is thrown away.
     for {_, loop} <- loops, do: loop.(payload, :tame_histogram.new())
-    for _ <- 1..@rounds, {name, loop} <- loops, do: loop.(payload, histograms[name])
+
+    for {name, loop} <- Tame.Turns.all(loops, @rounds, @seed),
+        do: loop.(payload, histograms[name])
 
     p50 = fn name -> :tame_histogram.percentile(histograms[name], 50.0) end
     rows = for {name, _} <- loops, do: [to_string(name), "#{p50.(name)}"]
-    IO.puts("#{@rounds} rounds of #{@calls} calls, payload #{byte_size(payload)} bytes\n")
+
+    IO.puts(
+      "#{@rounds} rounds of #{@calls} calls, payload #{byte_size(payload)} bytes, seed #{@seed}\n"
+    )
+
     IO.write(Tame.TextTable.format(["loop", "p50 ns"], rows))
     IO.puts("\nlab / by hand  #{Float.round(p50.(:lab) / p50.(:by_hand), 3)}")
   end

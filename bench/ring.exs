@@ -13,6 +13,7 @@ Code.require_file("../test/support/ring_host.ex", __DIR__)
 defmodule Bench.Ring do
   alias Tame.Test.RingHost
 
+  @seed Tame.Turns.seed()
   @parts ~w(echo busy callers)
 
   def run([]), do: run(@parts)
@@ -20,6 +21,8 @@ defmodule Bench.Ring do
   def run(parts) do
     :ok = :tame_labs_native.build()
     :ok = RingHost.build()
+
+    IO.puts("seed #{@seed}")
 
     for part <- parts do
       IO.puts("\n== #{part}\n")
@@ -51,7 +54,7 @@ defmodule Bench.Ring do
     payload = :binary.copy("x", 16)
 
     samples =
-      for _ <- 1..7, callers <- [1, 2, 8, 64] do
+      for callers <- Tame.Turns.all([1, 2, 8, 64], 7, @seed) do
         {callers, at_once(host.ring, payload, callers, div(100_000, callers))}
       end
 
@@ -115,7 +118,7 @@ defmodule Bench.Ring do
     ]
 
     samples =
-      for _ <- 1..turns, {name, function} <- functions do
+      for {name, function} <- Tame.Turns.all(functions, turns, @seed) do
         times =
           for _ <- 1..calls do
             start = :erlang.monotonic_time()

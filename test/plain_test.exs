@@ -11,6 +11,11 @@ defmodule Tame.PlainTest do
   doctest Tame.Duration
   doctest Tame.FunctionName
   doctest Tame.Stats
+  doctest Tame.Turns
+  doctest Tame.OtherLoad
+  doctest Tame.PageFaults
+  doctest Tame.Proc
+  doctest Tame.Peer
   doctest Tame.Utilisation
 
   test "JSON escapes what may not stand in a string, and < for the page's sake" do

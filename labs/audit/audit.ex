@@ -62,10 +62,12 @@ defmodule Tame.Audit do
   """
 
   alias Tame.Audit.{Dynamic, Input, Library, Static, Target, Verdict}
+  alias Tame.{OtherLoad, SystemInfo, Warning}
 
   @typedoc "What an audit found. `:failures` are lines on what should have been looked at and could not be."
   @type result :: %{
           system: keyword(),
+          warnings: [Warning.t()],
           libraries: [Library.t()],
           targets: [Dynamic.t()],
           notes: [String.t()],
@@ -90,10 +92,21 @@ defmodule Tame.Audit do
   @doc "Looks at the libraries of all targets, then calls the functions among them, one after the other."
   @spec run([check()], keyword(), (map() -> any())) :: {:ok, result()} | {:error, String.t()}
   def run(checks, system, progress \\ fn _ -> :ok end) do
+    load = OtherLoad.start()
+
     with {:ok, found} <- Static.look(Enum.map(checks, & &1.target)) do
-      result = Map.merge(found, %{system: system, targets: []})
-      {:ok, Enum.reduce(checks, result, &call(&1, &2, progress))}
+      result = Map.merge(found, %{targets: []})
+      {:ok, checks |> Enum.reduce(result, &call(&1, &2, progress)) |> over(system, load)}
     end
+  end
+
+  @doc "What was found, with what is known of the machine now that it is over."
+  @spec over(map(), keyword(), OtherLoad.reading()) :: result()
+  def over(found, system, load) do
+    system = SystemInfo.ended(system, load)
+    # Where nothing was called there is no figure to warn of.
+    warnings = if found.targets == [], do: [], else: SystemInfo.warnings(system)
+    Map.merge(found, %{system: system, warnings: warnings})
   end
 
   defp call(%{target: {:function, mfa}} = check, result, progress) do

@@ -4,7 +4,7 @@ defmodule Tame.Audit.Format do
   """
 
   alias Tame.Audit.{Diff, Library, Verdict}
-  alias Tame.{JSON, TextTable}
+  alias Tame.{JSON, TextTable, Warning}
   alias Tame.Number
 
   @kinds %{normal: "normal", dirty_cpu: "dirty CPU", dirty_io: "dirty I/O", unknown: "unknown"}
@@ -22,7 +22,8 @@ defmodule Tame.Audit.Format do
       Enum.map(result.libraries, &[library(&1), ?\n]),
       called(result),
       Enum.map(result.notes, &[&1, ?\n]),
-      summary(result.libraries)
+      summary(result.libraries),
+      Warning.text(result.warnings)
     ]
   end
 
@@ -177,6 +178,7 @@ defmodule Tame.Audit.Format do
       tool: "tame.audit",
       format: 1,
       system: result.system,
+      warnings: Warning.json(result.warnings),
       libraries: Enum.map(result.libraries, &library_json/1),
       targets: Enum.map(result.targets, &target_json/1)
     )

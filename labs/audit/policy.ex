@@ -14,7 +14,7 @@ defmodule Tame.Audit.Policy do
   """
 
   alias Tame.Audit.{Input, JUnit, Target, Verdict}
-  alias Tame.Duration
+  alias Tame.{Duration, OtherLoad}
 
   @keys [:input, :input_file, :budget, :limit, :up_to, :allow]
 
@@ -176,6 +176,8 @@ defmodule Tame.Audit.Policy do
   @spec judge([check()], keyword(), (map() -> any()), (() -> any())) ::
           {[JUnit.outcome()], Tame.Audit.result()}
   def judge(checks, system, progress, done \\ fn -> :ok end) do
+    load = OtherLoad.start()
+
     {outcomes, results} =
       checks
       |> Enum.map(fn check ->
@@ -187,14 +189,14 @@ defmodule Tame.Audit.Policy do
       end)
       |> Enum.unzip()
 
-    {outcomes,
-     %{
-       system: system,
-       libraries: results |> Enum.flat_map(& &1.libraries) |> Enum.uniq_by(&{&1.module, &1.path}),
-       targets: Enum.flat_map(results, & &1.targets),
-       notes: [],
-       failures: Enum.flat_map(outcomes, &elem(&1, 2))
-     }}
+    found = %{
+      libraries: results |> Enum.flat_map(& &1.libraries) |> Enum.uniq_by(&{&1.module, &1.path}),
+      targets: Enum.flat_map(results, & &1.targets),
+      notes: [],
+      failures: Enum.flat_map(outcomes, &elem(&1, 2))
+    }
+
+    {outcomes, Tame.Audit.over(found, system, load)}
   end
 
   defp audit(check, system, progress) do

@@ -8,7 +8,7 @@ defmodule Tame.Collapse do
   once more with `+sfwi 100` added, which makes the VM wake its schedulers every 100 ms whatever their load.
   """
 
-  alias Tame.{Duration, JSON, Peer, Proc, Spans, SystemInfo, TextTable}
+  alias Tame.{Duration, JSON, Peer, Proc, Spans, SystemInfo, TextTable, Warning}
 
   @type measured :: %{
           flags: [String.t()],
@@ -165,7 +165,8 @@ defmodule Tame.Collapse do
         do: "#{flags_text(row.flags)}  failed: #{row.reason}\n"
       ),
       ?\n,
-      for(%{status: "ok"} = row <- rows, do: [sentence(row), ?\n])
+      for(%{status: "ok"} = row <- rows, do: [sentence(row), ?\n]),
+      system |> SystemInfo.warnings() |> Warning.text()
     ]
   end
 
@@ -177,6 +178,7 @@ defmodule Tame.Collapse do
         tool: "tame.collapse",
         format: 1,
         system: system,
+        warnings: system |> SystemInfo.warnings() |> Warning.json(),
         collapse: Enum.map(rows, &Map.to_list/1)
       ),
       ?\n

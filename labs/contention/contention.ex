@@ -192,7 +192,7 @@ defmodule Tame.Contention do
 
   # Each with its place in the tables, round by round.
   defp turns(%{options: %{rounds: rounds, seed: seed}} = plan) do
-    plan |> cells() |> Enum.with_index() |> Turns.rounds(rounds, seed) |> Enum.concat()
+    plan |> cells() |> Enum.with_index() |> Turns.all(rounds, seed)
   end
 
   # A cell of several rounds. What is no figure is that of the round in the middle, or of one that failed.

@@ -245,10 +245,13 @@ defmodule Tame.Reductions do
     values = fn key -> rounds |> Enum.map(& &1[key]) |> Enum.reject(&is_nil/1) end
     worst = Enum.max_by(runs, &max(&1.reading.normal.longest_ns, &1.reading.dirty.longest_ns))
 
-    @medians
-    |> Map.new(&{&1, median(values.(&1))})
+    medians = Map.new(@medians, &{&1, median(values.(&1))})
+
+    medians
     |> Map.merge(of_all(runs))
     |> Map.merge(%{
+      # Of two rounds the median is the lower one, and the one with less time has more bytes a second.
+      gb_per_s: gb_per_s(bytes, medians.elapsed_us),
       spread: Map.new(@keys, &{&1, Stats.spread(values.(&1))}),
       picture: Enum.map(worst.reading.slices, &slice/1),
       left_out: worst.reading.left_out
@@ -258,8 +261,7 @@ defmodule Tame.Reductions do
   defp of_one(run, bytes) do
     %{
       elapsed_us: us(run.elapsed_ns),
-      # Bytes a nanosecond.
-      gb_per_s: bytes / max(run.elapsed_ns, 1),
+      gb_per_s: gb_per_s(bytes, us(run.elapsed_ns)),
       page_faults: run.faults && run.faults.vm,
       scheduler_page_faults: run.faults && run.faults.scheduler,
       slices: run.reading.normal.count,
@@ -267,6 +269,9 @@ defmodule Tame.Reductions do
       reductions: run.reading.reductions
     }
   end
+
+  # Bytes a nanosecond.
+  defp gb_per_s(bytes, us), do: bytes / max(1000 * us, 1)
 
   defp of_all(runs) do
     longest_ns = runs |> Enum.map(& &1.reading.normal.longest_ns) |> Enum.max()

@@ -5,7 +5,7 @@ defmodule Tame.Reductions.Turn do
   A large output is memory that the VM maps from the operating system, whose pages have to be found one by one, or
   memory that a call before has used and the VM has kept. So a turn is two calls, which are told apart: the first one,
   on *fresh pages*, and the second one, with the *pages at hand* that the first one has left. A small call comes before
-  both: it loads the library, starts its threads and lets it measure its rate.
+  both: it loads the library, starts its threads, lets it measure its rate, and leaves memory for the instruments.
 
   Each call is made by a fresh process on the neighbour's scheduler. It records its own slices by trace, with the tracer
   on another scheduler, makes the one call, and then has the answer checked.
@@ -53,7 +53,7 @@ defmodule Tame.Reductions.Turn do
   def run(function, bytes) do
     input = Input.new(bytes)
 
-    with {:ok, _} <- in_process(fn -> small(function, input) end),
+    with {:ok, _} <- in_process(fn -> measure(function, small(input)) end),
          {:ok, fresh} <- in_process(fn -> measure(function, input) end),
          {:ok, at_hand} <- in_process(fn -> measure(function, input) end),
          do: {:ok, %{fresh: fresh, at_hand: at_hand}}
@@ -77,12 +77,13 @@ defmodule Tame.Reductions.Turn do
     end)
   end
 
-  # ---- in the process that is measured -----------------------------------------------------
-
-  defp small({module, function}, %Input{bytes: bytes, a: a, b: b}) do
-    [a, b] = for all <- [a, b], do: binary_part(all, 0, min(bytes, @small_bytes))
-    {:ok, apply(module, function, [a, b])}
+  defp small(%Input{bytes: bytes} = input) do
+    bytes = min(bytes, @small_bytes)
+    [a, b] = for all <- [input.a, input.b], do: binary_part(all, 0, bytes)
+    %{input | bytes: bytes, a: a, b: b}
   end
+
+  # ---- in the process that is measured -----------------------------------------------------
 
   # The neighbour first, so that the recording holds the call and nothing else.
   defp measure({module, function}, %Input{a: a, b: b} = input) do

@@ -18,7 +18,7 @@ defmodule Tame.Turns do
   The order of each round.
 
       iex> Tame.Turns.rounds([:a, :b, :c], 3, 1)
-      [[:c, :a, :b], [:a, :b, :c], [:c, :b, :a]]
+      [[:b, :c, :a], [:c, :b, :a], [:c, :a, :b]]
   """
   @spec rounds([item], non_neg_integer(), seed()) :: [[item]] when item: var
   def rounds(items, rounds, seed) do
@@ -26,6 +26,10 @@ defmodule Tame.Turns do
     |> Enum.map_reduce(:rand.seed_s(:exsss, seed), fn _, state -> shuffled(items, state) end)
     |> elem(0)
   end
+
+  @doc "As `rounds/3`, one turn after the other."
+  @spec all([item], non_neg_integer(), seed()) :: [item] when item: var
+  def all(items, rounds, seed), do: items |> rounds(rounds, seed) |> Enum.concat()
 
   defp shuffled(items, state) do
     {keyed, state} =

@@ -24,7 +24,7 @@ defmodule Mix.Tasks.Tame.Collapse do
   with the flags.
   """
 
-  alias Tame.{Collapse, Options, Output, SystemInfo}
+  alias Tame.{Collapse, Options, OtherLoad, Output, SystemInfo}
 
   @switches [erl: :words, json: :string]
 
@@ -34,8 +34,10 @@ defmodule Mix.Tasks.Tame.Collapse do
 
     with {:ok, options} <- Options.parse(argv, @switches),
          :ok <- Output.check(options[:json]),
-         {:ok, rows} <- Collapse.measure(options[:erl] || []),
          system = SystemInfo.collect(Enum.join(["mix tame.collapse" | argv], " ")),
+         load = OtherLoad.start(),
+         {:ok, rows} <- Collapse.measure(options[:erl] || []),
+         system = SystemInfo.ended(system, load),
          _ = rows |> Collapse.text(system) |> IO.write(),
          :ok <- Output.write(options[:json], fn -> Collapse.json(rows, system) end) do
       if not Collapse.ok?(rows), do: exit({:shutdown, 1})

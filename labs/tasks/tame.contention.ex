@@ -36,6 +36,8 @@ defmodule Mix.Tasks.Tame.Contention do
     * `--placements ID,ID` - these only (default: all, see below)
     * `--durations TIME,TIME` - jobs of these lengths, as `500us`, `10ms`, `1s` (default: 1ms,10ms,100ms,1s,10s)
     * `--multipliers N,N` - jobs at once for each scheduler online (default: 1,10,100,1000,10000)
+    * `--rounds N` - how often each cell is measured (default: 1); from 2 on the noise is stated
+    * `--seed N` - of the order of the cells, which the output names (default: a new one)
     * `--erl FLAGS` - emulator flags of the VM that is flooded, such as `"+S 4:4"`
     * `--json FILE` - write the result as JSON too, anew after each cell
 
@@ -60,6 +62,8 @@ defmodule Mix.Tasks.Tame.Contention do
     placements: :list,
     durations: :list,
     multipliers: :list,
+    rounds: :pos_integer,
+    seed: :non_neg_integer,
     erl: :words,
     json: :string
   ]
@@ -80,6 +84,8 @@ defmodule Mix.Tasks.Tame.Contention do
              durations: durations,
              multipliers: multipliers,
              which: which,
+             rounds: options[:rounds] || 1,
+             seed: options[:seed],
              flags: options[:erl] || [],
              command: Enum.join(["mix tame.contention" | argv], " "),
              progress: Progress.printer(),

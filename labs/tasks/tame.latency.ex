@@ -19,6 +19,7 @@ defmodule Mix.Tasks.Tame.Latency do
     * `--term EXPR` - the payload: the value of an Elixir expression, instead of `--bytes`
     * `--iterations N` - calls of each method (default: 100000)
     * `--rounds N` - turns into which they are split; one more turn warms up, uncounted (default: 10)
+    * `--seed N` - of the order of methods in each round, which the output names (default: a new one)
     * `--only ID,ID` - measure these methods only (default: all, see below)
     * `--json FILE` - write the result as JSON too
     * `--hgrm FOLDER` - write a percentile distribution for each method as `FOLDER/ID.hgrm`, in HdrHistogram's classic
@@ -40,6 +41,7 @@ defmodule Mix.Tasks.Tame.Latency do
     term: :string,
     iterations: :pos_integer,
     rounds: :pos_integer,
+    seed: :non_neg_integer,
     only: :list,
     json: :string,
     hgrm: :string
@@ -72,6 +74,7 @@ defmodule Mix.Tasks.Tame.Latency do
       Latency.measure(term, options[:iterations] || 100_000,
         methods: methods,
         rounds: options[:rounds] || Latency.default_rounds(),
+        seed: options[:seed],
         command: command,
         progress: Progress.printer()
       )

@@ -11,7 +11,7 @@ defmodule Mix.Tasks.Tame.Reductions do
       $ mix tame.reductions --only exor_yielding,exor_classic --json reductions.json
 
   The work is the exclusive or of two large binaries. Prints the machine and a table of the variants:
-  how long they took, their slices, the reductions they were charged, and how late a neighbour on
+  how long they took on fresh pages and with pages at hand, their slices, the reductions they were charged, and how late a neighbour on
   the same scheduler woke. See `Tame.Reductions` for how it measures and what it cannot see.
 
   ## Command line options
@@ -20,7 +20,8 @@ defmodule Mix.Tasks.Tame.Reductions do
       fit in free memory five times over
     * `--bursts N` - bursts of jobs of each variant as well, with a rest after each: how long a neighbour waited, and which
       threads were at work, 20 ms by 20 ms, in the JSON (default: 0)
-    * `--rounds N` - runs of each variant, in turns (default: 3)
+    * `--rounds N` - turns of each variant (default: 5)
+    * `--seed N` - of the order in each round, which the output names (default: a new one)
     * `--only ID,ID` - measure these variants only (default: all, see below)
     * `--json FILE` - write the result as JSON too
 
@@ -39,6 +40,7 @@ defmodule Mix.Tasks.Tame.Reductions do
     bytes: :pos_integer,
     bursts: :non_neg_integer,
     rounds: :pos_integer,
+    seed: :non_neg_integer,
     only: :list,
     json: :string
   ]
@@ -71,6 +73,7 @@ defmodule Mix.Tasks.Tame.Reductions do
         variants: variants,
         rounds: options[:rounds] || Reductions.default_rounds(),
         bursts: options[:bursts] || 0,
+        seed: options[:seed],
         command: command,
         progress: Progress.printer()
       )

@@ -37,22 +37,13 @@ defmodule Tame.SystemInfoTest do
     end
   end
 
-  describe "busy_percent/1" do
-    test "is the share of ticks between two looks that no CPU was idle; steal is busy" do
-      looks = :counters.new(1, [])
-
-      read = fn "/proc/stat" ->
-        :counters.add(looks, 1, 1)
-
-        case :counters.get(looks, 1) do
-          1 -> {:ok, "cpu  100 0 100 1000 10 0 0 5 7 0\ncpu0 1 2 3\n"}
-          2 -> {:ok, "cpu  110 0 105 1060 20 0 0 20 9 0\ncpu0 1 2 3\n"}
-        end
-      end
-
-      assert SystemInfo.busy_percent(read) == 30
-      assert SystemInfo.busy_percent(fn _ -> {:error, :enoent} end) == nil
-    end
+  test "ended/2 adds what others took while it ran, where that is known" do
+    load = Tame.OtherLoad.start()
+    system = SystemInfo.ended([tame: "0.1.0"], load)
+    assert Keyword.keys(system) == [:tame, :others_percent]
+    assert [{_, _}, {"CPU that others took", text}] = SystemInfo.lines(system)
+    assert text == "unknown" or text =~ ~r/^\d+ %$/
+    assert SystemInfo.ended([], nil) == [others_percent: nil]
   end
 
   describe "cpu_quota/1" do
@@ -91,7 +82,7 @@ defmodule Tame.SystemInfoTest do
   end
 
   describe "warnings/1" do
-    @quiet [busy_percent: 3, flavor: "jit", build_type: "opt"] ++
+    @quiet [others_percent: 3, flavor: "jit", build_type: "opt"] ++
              [cpu_quota: :none, schedulers: 2, clock_step_ns: 1]
 
     defp ids(change),
@@ -102,7 +93,7 @@ defmodule Tame.SystemInfoTest do
     end
 
     test "each oddity has its own" do
-      assert ids(busy_percent: 11) == [:machine_busy]
+      assert ids(others_percent: 11) == [:machine_busy]
       assert ids(flavor: "emu") == [:no_jit]
       assert ids(build_type: "debug") == [:not_optimised]
       assert ids(cpu_quota: 1.5) == [:cpu_quota]
@@ -110,7 +101,7 @@ defmodule Tame.SystemInfoTest do
     end
 
     test "what the machine does not say raises no warning" do
-      assert ids(busy_percent: nil) == []
+      assert ids(others_percent: nil) == []
     end
   end
 end

@@ -20,6 +20,7 @@ defmodule Tame.AuditFixture do
         }
       ],
       notes: [],
+      warnings: [],
       failures: []
     }
   end

@@ -51,7 +51,7 @@ defmodule Mix.Tasks.Tame.AuditTest do
       folder: folder
     } do
       {json, 0} = json(folder, ["tame_exor"])
-      assert Enum.sort(Map.keys(json)) == ~w(format libraries system targets tool)
+      assert Enum.sort(Map.keys(json)) == ~w(format libraries system targets tool warnings)
       assert %{"tool" => "tame.audit", "format" => 1, "targets" => []} = json
       [library] = json["libraries"]
       assert Enum.sort(Map.keys(library)) == ~w(can functions module nif_version path)

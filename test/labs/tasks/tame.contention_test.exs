@@ -42,7 +42,7 @@ defmodule Mix.Tasks.Tame.ContentionTest do
 
     assert %{
              "yielding" => [
-               "ok",
+               yielding_status,
                yielding_p99,
                yielding_max,
                _,
@@ -50,9 +50,13 @@ defmodule Mix.Tasks.Tame.ContentionTest do
                yielding_charge,
                samples
              ],
-             "inline" => ["ok", inline_p99, inline_max, _, inline_slice, inline_charge, _],
-             "thousand_cuts" => ["ok", cuts_p99, _, _, cuts_slice, cuts_charge, _]
+             "inline" => [inline_status, inline_p99, inline_max, _, inline_slice, inline_charge, _],
+             "thousand_cuts" => [cuts_status, cuts_p99, _, _, cuts_slice, cuts_charge, _]
            } = json(path)
+
+    # On a busy machine a cell may come to its limit.
+    for status <- [yielding_status, inline_status, cuts_status],
+        do: assert(status in ~w(ok timeout))
 
     # An idle machine gives 60 and more; others may be at work beside this test.
     assert inline_p99 > 5 * yielding_p99
