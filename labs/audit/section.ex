@@ -18,7 +18,7 @@ defmodule Tame.Audit.Section do
       id: "audit",
       name: "Audit",
       title: "Audit: what any NIF can do, and whether it blocks",
-      conclusion: [called(targets), found(libraries, functions)],
+      conclusion: [found(libraries, functions) | called(targets)],
       warnings: Section.warnings(result, :but, []),
       intro: [
         "Read from each library's own table and imports, in a process that was thrown away; and functions called in a VM of " <>
@@ -29,23 +29,9 @@ defmodule Tame.Audit.Section do
         {"functions", Number.grouped(functions)},
         {"called", "#{length(targets)}"}
       ],
-      figures: slices(targets) ++ [libraries(libraries)],
-      tables: verdicts(targets)
+      figures: slices(targets) ++ verdicts(targets) ++ [libraries(libraries)]
     }
   end
-
-  defp called([]), do: "No function was called."
-
-  defp called(targets) do
-    Enum.map_join(
-      targets,
-      " ",
-      &"#{&1.target} on #{&1.about |> String.replace_prefix("on ", "")}: #{hd_verdict(&1)}."
-    )
-  end
-
-  defp hd_verdict(%{verdicts: []}), do: "nothing to say"
-  defp hd_verdict(%{verdicts: [first | _]}), do: first
 
   # What cannot yield and is declared normal is where a long call would block.
   defp found([], _functions), do: "No NIF library was found."
@@ -61,7 +47,17 @@ defmodule Tame.Audit.Section do
     [
       "#{Number.grouped(functions)} NIFs were found in #{length(libraries)} libraries. ",
       {:strong, Number.grouped(Enum.sum(whole))},
-      " of them are declared normal in a library that cannot yield: what such a function does, it does in one go on its scheduler."
+      " of them are declared normal in a library that cannot yield: what such a function does on its scheduler, it does in one go."
+    ]
+  end
+
+  defp called([]), do: []
+
+  defp called(targets) do
+    good = Enum.count(targets, &match?(["well-behaved" <> _ | _], &1.verdicts))
+
+    [
+      "Of #{length(targets)} functions that were called, #{good} are well-behaved; the others are named below."
     ]
   end
 
@@ -69,14 +65,18 @@ defmodule Tame.Audit.Section do
 
   defp verdicts(targets) do
     [
-      %Table{
+      %Figure{
+        id: "verdicts",
         title: "What the called functions came to",
-        open: true,
-        columns: [{"function", :code}, {"verdict", :text}, {"advice", :text}],
-        rows:
-          for target <- targets do
-            ["#{target.target} #{target.about}", Enum.join(target.verdicts, "; "), target.advice]
-          end
+        table: %Table{
+          title: "What the called functions came to",
+          open: true,
+          columns: [{"function", :code}, {"verdict", :text}, {"advice", :text}],
+          rows:
+            for target <- targets do
+              ["#{target.target} #{target.about}", Enum.join(target.verdicts, "; "), target.advice]
+            end
+        }
       }
     ]
   end

@@ -29,13 +29,15 @@ defmodule Tame.Contention.Section do
       name: "Contention",
       title: "Contention: what native work does to everybody else",
       findings: findings,
-      conclusion: for(%{answer: answer} <- findings, do: answer) ++ Advice.sentences(result),
+      conclusion:
+        for(%{answer: answer} <- findings, do: answer) ++ Enum.take(Advice.sentences(result), 1),
       warnings: Section.warnings(result, :but, @of_tables),
       intro: intro(),
       facts: facts(result),
       words: Charts.words() ++ Threads.words(shown),
-      figures: table(result) ++ delays(result.cells, shown) ++ pictures(shown),
-      tables: recommendations(result.cells)
+      figures:
+        table(result) ++
+          delays(result.cells, shown) ++ pictures(result.cells, shown) ++ recommendations(result)
     }
   end
 
@@ -44,52 +46,6 @@ defmodule Tame.Contention.Section do
       "Each cell floods a VM of its own with jobs of one placement and one length, a number of them at once for each scheduler. A neighbour on " <>
         "each scheduler wants to wake every 10 ms, and a process asks for a trivial dirty CPU NIF every 100 ms."
     ]
-  end
-
-  # ---- the first screen --------------------------------------------------------------------------
-
-  defp findings([]), do: []
-
-  defp findings([cell | _] = shown) do
-    [Finding.new("flood", answer(cell, shown), Charts.answer(shown))]
-  end
-
-  # Who waited for a second, who for a tenth of it, who for neither.
-  defp answer(cell, shown) do
-    by_level = Enum.group_by(shown, &Verdict.level(&1.neighbour_max_us))
-    dirty = Enum.filter(shown, &(Verdict.level(&1.dirty_cpu_wait_max_us) in [:yellow, :red]))
-    nobody = Enum.filter(shown, &(Verdict.worse_level(&1) == :green))
-
-    ([
-       "With #{cell.multiplier} jobs of #{Duration.text(cell.duration_us)} for each scheduler, "
-     ] ++
-       Enum.intersperse(
-         waits(
-           "other processes got no CPU for a second or more beside ",
-           by_level[:red],
-           :neighbour_max_us
-         ) ++
-           waits(
-             "processes waited a tenth of a second or more beside ",
-             by_level[:yellow],
-             :neighbour_max_us
-           ) ++
-           waits("dirty work waited so beside ", dirty, :dirty_cpu_wait_max_us) ++
-           waits("nobody waited for a tenth of a second beside ", nobody, :neighbour_max_us),
-         "; "
-       ))
-    |> List.flatten()
-    |> Kernel.++(["."])
-  end
-
-  defp waits(_text, none, _key) when none in [nil, []], do: []
-
-  defp waits(text, cells, key) do
-    names =
-      for cell <- Enum.sort_by(cells, &(-&1[key])),
-          do: "#{cell.placement} (#{Words.time(cell[key])})"
-
-    [[text, {:strong, Words.list(names)}]]
   end
 
   defp facts(%{empty: empty, facts: facts} = result) do
@@ -109,6 +65,58 @@ defmodule Tame.Contention.Section do
     ]
   end
 
+  # ---- the first screen --------------------------------------------------------------------------
+
+  defp findings([]), do: []
+
+  defp findings([cell | _] = shown) do
+    [Finding.new("flood", answer(cell, shown), Charts.answer(shown))]
+  end
+
+  # Who waited for a second, how long the others did, and dirty work.
+  defp answer(cell, shown) do
+    {starved, others} = Enum.split_with(shown, &(Verdict.level(&1.neighbour_max_us) == :red))
+
+    [
+      "In a flood of #{cell.multiplier} jobs of #{Duration.text(cell.duration_us)} for each scheduler "
+    ] ++
+      starved(starved) ++ others(others, starved) ++ dirty(shown)
+  end
+
+  defp starved([]), do: [{:strong, "no process"}, " goes without CPU for a second."]
+
+  defp starved(cells) do
+    names = for cell <- worst_first(cells, :neighbour_max_us), do: waited(cell, :neighbour_max_us)
+
+    ["a process gets no CPU for a second or more beside ", {:strong, Words.list(names)}, "."]
+  end
+
+  defp others([], _starved), do: []
+
+  defp others(cells, starved) do
+    worst = cells |> worst_first(:neighbour_max_us) |> hd() |> waited(:neighbour_max_us)
+
+    if starved == [],
+      do: [" It waits longest beside #{worst}."],
+      else: [" Of the others it waits longest beside #{worst}."]
+  end
+
+  defp dirty(cells) do
+    waiting = Enum.filter(cells, &(Verdict.level(&1.dirty_cpu_wait_max_us) in [:yellow, :red]))
+
+    case for cell <- worst_first(waiting, :dirty_cpu_wait_max_us),
+             do: waited(cell, :dirty_cpu_wait_max_us) do
+      [] ->
+        []
+
+      names ->
+        [" Dirty work waits longest beside ", {:strong, hd(names)}, "."]
+    end
+  end
+
+  defp worst_first(cells, key), do: Enum.sort_by(cells, &(-&1[key]))
+  defp waited(cell, key), do: "#{cell.placement} (#{Words.time(cell[key])})"
+
   # ---- the talk's table --------------------------------------------------------------------------
 
   # The durations beside each other, so that all of it is seen at once.
@@ -126,9 +134,9 @@ defmodule Tame.Contention.Section do
         [
           %Figure{
             id: "table",
-            title: "Who waits, by placement, length of a job and jobs for each scheduler",
+            title: "Who waits, and for how long",
             caption: [
-              "For how long a neighbour got no CPU, with a plus sign from a second on, and behind “dirty” how long a trivial " <>
+              "By placement, length of a job, and jobs at once for each scheduler: for how long a neighbour got no CPU, with a plus sign from a second on, and behind “dirty” how long a trivial " <>
                 "dirty CPU NIF waited, where that is longer than 100 ms. … means that the flood was stopped at the cell's limit."
             ],
             warnings: Section.warnings(result, :only, @of_tables),
@@ -182,20 +190,28 @@ defmodule Tame.Contention.Section do
         title: "How late neighbours woke",
         caption: [of(shown) <> " Each line of the grid is ten times the one before it."],
         spec: if(shown != [], do: Charts.delays(shown)),
-        table: %Table{
-          title: "All cells, in numbers",
-          columns: [{"cell", :code} | Enum.map(Format.figure_titles(), &{&1, :number})],
-          rows: Enum.map(cells, &row/1)
-        }
+        table: figures(cells, "The waits of all cells, in numbers", &Enum.take(&1, waits()))
       }
     ]
   end
 
-  defp row(%{neighbour_max_us: nil} = cell) do
+  # All of a cell's figures are too many for the width of a page.
+  defp figures(cells, title, part) do
+    %Table{
+      title: title,
+      columns: [{"cell", :code} | Format.figure_titles() |> part.() |> Enum.map(&{&1, :number})],
+      rows: Enum.map(cells, &row(&1, part))
+    }
+  end
+
+  defp row(%{neighbour_max_us: nil} = cell, _part) do
     [Format.name(cell), {:note, "#{cell.status}: #{cell.reason}"}]
   end
 
-  defp row(cell), do: [Format.name(cell) | Format.figures(cell)]
+  defp row(cell, part), do: [Format.name(cell) | cell |> Format.figures() |> part.()]
+
+  # The waits come first; what the jobs did begins with their longest slice.
+  defp waits, do: Enum.find_index(Format.figure_titles(), &(&1 == "longest slice µs"))
 
   defp of([]), do: "No cell was measured."
 
@@ -203,7 +219,7 @@ defmodule Tame.Contention.Section do
     "Cells of #{Duration.text(cell.duration_us)}, #{cell.multiplier} jobs for each scheduler."
   end
 
-  defp pictures(shown) do
+  defp pictures(cells, shown) do
     case Enum.filter(shown, &(&1.cpu != [])) do
       [] ->
         []
@@ -235,7 +251,8 @@ defmodule Tame.Contention.Section do
                       marks: [0]
                     )
                 }
-              end
+              end,
+            table: figures(cells, "The jobs of all cells, in numbers", &Enum.drop(&1, waits()))
           }
         ]
     end
@@ -251,21 +268,32 @@ defmodule Tame.Contention.Section do
 
   # ---- the talk's recommendations ----------------------------------------------------------------
 
-  defp recommendations(cells) do
-    [
-      %Table{
-        title: "The talk's recommendations on this machine, worst cells of up to 1000×",
-        columns: [
-          {"work", :text},
-          {"the talk says", :code},
-          {"neighbour p99 ms", :number},
-          {"dirty CPU p99 ms", :number},
-          {"here", :text},
-          {"best here", :code}
-        ],
-        rows: Enum.map(Advice.table(cells), &recommendation/1)
-      }
-    ]
+  defp recommendations(%{cells: cells} = result) do
+    case Advice.sentences(result) do
+      [] ->
+        []
+
+      [_here | sentences] ->
+        [
+          %Figure{
+            id: "advice",
+            title: "What “Well-Behaved NIFs” (2017) recommends, tried here",
+            caption: sentences,
+            table: %Table{
+              title: "The talk's recommendations on this machine, worst cells of up to 1000×",
+              columns: [
+                {"work", :text},
+                {"the talk says", :code},
+                {"neighbour p99 ms", :number},
+                {"dirty CPU p99 ms", :number},
+                {"here", :text},
+                {"best here", :code}
+              ],
+              rows: Enum.map(Advice.table(cells), &recommendation/1)
+            }
+          }
+        ]
+    end
   end
 
   defp recommendation(%{talk_worst: nil} = row) do

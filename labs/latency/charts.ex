@@ -107,7 +107,7 @@ defmodule Tame.Latency.Charts do
       encoding: %{
         x: share_axis(all),
         y: Chart.log_us(rows_domain(all), "round trip, µs"),
-        color: line_colour(methods)
+        color: line_colour(methods, opts[:pick])
       },
       layer: [
         line_layer(methods, opts[:pick], opacity),
@@ -208,9 +208,9 @@ defmodule Tame.Latency.Charts do
     }
   end
 
-  defp line_colour(methods) do
-    columns =
-      "width < 420 ? 2 : #{if length(methods) > 6, do: "width < 700 ? 3 : 5", else: length(methods)}"
+  # The many of the large picture as the width has room for, the few of a small one in two columns.
+  defp line_colour(methods, many?) do
+    columns = if many?, do: %{expr: "width < 420 ? 2 : width < 700 ? 3 : 5"}, else: 2
 
     %{
       field: "method",
@@ -225,7 +225,7 @@ defmodule Tame.Latency.Charts do
         symbolType: "stroke",
         symbolSize: 340,
         symbolStrokeWidth: 2.5,
-        columns: %{expr: columns},
+        columns: columns,
         columnPadding: 12
       }
     }

@@ -120,31 +120,27 @@ defmodule Tame.Latency.Section do
     call ++ IsolationCost.findings(ways)
   end
 
-  # The port against the NIF, then what lies between; without the two, the slowest against the fastest.
+  # The port against the NIF, then what lies between; without the two, each by itself.
   defp answer(result, rungs) do
-    with_payload = "with #{Words.bytes(result.payload_bytes)}"
+    payload = Words.bytes(result.payload_bytes)
 
     case {find_rung(rungs, @baseline), find_rung(rungs, "port")} do
       {%{p50_us: low} = nif, %{} = port} when low > 0 ->
         others =
           for {%{id: id} = method, name} <- rungs, id not in [@baseline, "port"] do
-            "#{Words.times(method.p50_us / low)} #{a(name)}"
+            "#{a(name)} #{Words.time(method.p50_us)}"
           end
 
         [
           "A port takes ",
           {:strong, "#{Words.digits(port.p50_us / low)} times"},
-          " as long as a NIF: #{Words.time(port.p50_us)} instead of #{Words.time(nif.p50_us)}, there and back #{with_payload}"
-        ] ++ if(others == [], do: ["."], else: ["; ", Words.list(others), "."])
+          " as long as a NIF: #{Words.time(port.p50_us)} instead of #{Words.time(nif.p50_us)}, for #{payload} there and back"
+          | if(others == [], do: ["."], else: ["; ", Words.list(others), "."])
+        ]
 
       _ ->
-        ["A call #{with_payload} took "] ++
-          [
-            Words.list(
-              for {method, name} <- rungs, do: "#{Words.time(method.p50_us)} by #{a(name)}"
-            ),
-            "."
-          ]
+        calls = for {method, name} <- rungs, do: "#{a(name)} #{Words.time(method.p50_us)}"
+        "For #{payload} there and back takes #{Words.list(calls)}."
     end
   end
 
@@ -225,7 +221,7 @@ defmodule Tame.Latency.Section do
         [
           %Figure{
             id: "pictures",
-            title: "Side by side: kinds, drivers, NIFs, threads, isolation",
+            title: "Side by side",
             caption: [
               "Latency by percentile, all pictures on one scale. To the right are the rare slow calls: each line of the " <>
                 "grid is ten times as rare as the one before it."

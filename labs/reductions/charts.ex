@@ -127,7 +127,7 @@ defmodule Tame.Reductions.Charts do
         color: %{colour(~w(normal dirty)) | legend: nil}
       },
       layer: [
-        Chart.limits(@limits, :y),
+        Chart.limits(for(limit <- @limits, do: %{limit | limit: ""}), :y),
         %{
           mark: %{type: "rule", strokeWidth: 3, opacity: 0.8, tooltip: nil, clip: true},
           encoding: %{x2: %{field: "end_ms"}}

@@ -73,9 +73,9 @@ defmodule Tame.Reductions.Section do
 
       [{worst, name} | others] = named ->
         answer = [
-          "A job on #{Words.bytes(result.bytes)} keeps another process of its scheduler waiting for ",
+          "A job on #{Words.bytes(result.bytes)} keeps a process on its scheduler waiting for ",
           {:strong, Words.time(worst.neighbour_max_us)},
-          " when it runs #{as(name)}" | rest(others)
+          " #{as(name)}" | rest(others)
         ]
 
         [Finding.new("job", answer, Charts.answer(named))]
@@ -96,8 +96,8 @@ defmodule Tame.Reductions.Section do
   defp as("pool"), do: "in a pool"
   defp as("auto"), do: "where auto puts it"
   defp as("dirty CPU"), do: "on a dirty scheduler"
-  defp as("yielding dirty"), do: "yielding there"
-  defp as("yielding"), do: "yielding on its own"
+  defp as("yielding dirty"), do: "in slices on a dirty scheduler"
+  defp as("yielding"), do: "in slices"
   defp as(name), do: name
 
   defp conclusion(measured) do
@@ -178,7 +178,7 @@ defmodule Tame.Reductions.Section do
       title: "Slices over time",
       caption: [
         "The run of each variant that had the longest slice, all on one scale. Each line is a slice, from its start to its " <>
-          "end, at the height of its length."
+          "end, at the height of its length; the dashed lines are #{:tame_job_rates.slice_us()} µs and 1 ms."
       ],
       panels:
         for {variant, index} <- Enum.with_index(drawn, 1) do

@@ -9,6 +9,9 @@ defmodule Tame.Report.Chart do
 
   @row_px 28
 
+  # In a finding, whose page must fit on one screen.
+  @small_row_px 21
+
   @doc "A chart as wide as its place and `height` pixels high, with the rest of its spec."
   @spec new(String.t(), pos_integer(), map()) :: spec()
   def new(description, height, rest) do
@@ -23,7 +26,9 @@ defmodule Tame.Report.Chart do
 
   @doc "A chart with a row for each of `things`, in their order, named by its data's field `name`."
   @spec rows(String.t(), String.t(), [term()], map()) :: spec()
-  def rows(description, name, things, rest) do
+  def rows(description, name, things, rest), do: rows(description, name, things, @row_px, rest)
+
+  defp rows(description, name, things, row_px, rest) do
     name = %{
       field: name,
       type: "nominal",
@@ -32,7 +37,7 @@ defmodule Tame.Report.Chart do
       axis: %{domain: false, ticks: false, labelPadding: 8, labelLimit: 160}
     }
 
-    new(description, @row_px * length(things), put_in(rest, [:encoding, :y], name))
+    new(description, row_px * length(things), put_in(rest, [:encoding, :y], name))
   end
 
   @doc "A layer for `rows/4`: a band as wide as each row, so that the pointer need not hit a mark."
@@ -63,7 +68,9 @@ defmodule Tame.Report.Chart do
     x = %{log_us([low / 1.6, high * 1.6], nil) | axis: time_axis(low, high)}
     colour = colours("kind", opts[:colours])
 
-    rows(description, name, rows |> Enum.map(& &1[String.to_existing_atom(name)]) |> Enum.uniq(), %{
+    names = rows |> Enum.map(& &1[String.to_existing_atom(name)]) |> Enum.uniq()
+
+    rows(description, name, names, @small_row_px, %{
       data: %{values: rows},
       encoding: %{
         x: put_in(x, [:scale, :rangeMax], %{expr: "width - #{@answer_px}"}),
@@ -73,7 +80,7 @@ defmodule Tame.Report.Chart do
         [row_bands(%{tooltip: opts[:tooltip]})] ++
           if(limits == [], do: [], else: [limits(limits, :x)]) ++
           [
-            %{mark: %{type: "circle", size: 120, opacity: 1, tooltip: nil}},
+            %{mark: %{type: "circle", size: 100, opacity: 1, tooltip: nil}},
             %{
               transform: [%{filter: "isValid(datum.text)"}],
               mark: %{type: "text", align: "right", fontSize: 12, tooltip: nil},

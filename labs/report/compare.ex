@@ -72,9 +72,9 @@ defmodule Tame.Report.Compare do
       [
         "Of #{length(rows)} figures ",
         {:strong, "#{slower} are slower"},
-        " by a quarter or more and ",
+        " by a quarter or more, and ",
         {:strong, "#{faster} are faster"},
-        "; half of all are below #{Words.times(Tame.Stats.median(Enum.map(rows, & &1.ratio)))} what they were."
+        ". In the median a figure is #{Words.times(Tame.Stats.median(Enum.map(rows, & &1.ratio)))} what it was."
       ]
     ]
   end
@@ -135,15 +135,18 @@ defmodule Tame.Report.Compare do
         []
 
       own ->
+        changed =
+          own
+          |> Enum.reject(&(verdict(&1) == :alike))
+          |> Enum.sort_by(&(-abs(:math.log(&1.ratio))))
+          |> Enum.take(@most)
+
         [
           %Figure{
             id: name,
-            title: String.capitalize(name),
-            caption: [
-              "The #{min(@most, length(own))} figures that changed most, as a multiple of what they were: to the right of the " <>
-                "line the newer run is slower."
-            ],
-            spec: chart(own),
+            title: "#{String.capitalize(name)}, then and now",
+            caption: [caption(changed, own)],
+            spec: if(changed != [], do: chart(changed)),
             table: %Table{
               title: "All figures of both runs, in µs",
               columns: [
@@ -160,17 +163,23 @@ defmodule Tame.Report.Compare do
     end
   end
 
+  defp caption([], own), do: "None of #{length(own)} figures changed by a quarter."
+
+  defp caption(changed, own) do
+    "The figures that changed most, #{length(changed)} of #{length(own)}, as multiples of what they were: to the right of " <>
+      "the line the newer run is slower."
+  end
+
   defp cells(row) do
     ratio = :erlang.float_to_binary(row.ratio, decimals: 2)
     [row.row, row.metric, Number.short(row.old), Number.short(row.new), {:dot, colour(row), ratio}]
   end
 
   defp chart(rows) do
-    drawn = rows |> Enum.sort_by(&(-abs(:math.log(&1.ratio)))) |> Enum.take(@most)
-    far = drawn |> Enum.map(&max(&1.ratio, 1 / &1.ratio)) |> Enum.max() |> max(2)
+    far = rows |> Enum.map(&max(&1.ratio, 1 / &1.ratio)) |> Enum.max() |> max(2)
 
     values =
-      for row <- drawn do
+      for row <- rows do
         %{
           figure: "#{row.row} #{row.metric}",
           ratio: Float.round(row.ratio, 3),

@@ -62,9 +62,9 @@ defmodule Tame.Report.IsolationCost do
   # Against the others with the smallest payload that was measured.
   defp times([{bytes, ns} | _], rows) do
     others =
-      for {way, of} <- [nif: "that of a NIF", dirty_nif: "a dirty one", port: "a port"],
+      for {way, of} <- [nif: "a NIF", dirty_nif: "a dirty NIF", port: "a port"],
           {^bytes, ^way, other} when other > 0 <- rows,
-          do: "#{Words.times(ns / other)} #{of}"
+          do: "#{Words.digits(ns / other)} times #{of}"
 
     if others == [], do: [], else: [": ", Words.list(others)]
   end

@@ -4,7 +4,7 @@ defmodule Tame.Report.Page do
   """
 
   alias Tame.{Report, SystemInfo}
-  alias Tame.Report.{Compare, Saved}
+  alias Tame.Report.{Compare, Saved, Words}
 
   @doc "The page. `labs` are modules, in the order of their sections; `json` is the name of the file beside it."
   @spec render(Saved.t(), [module()], Saved.t() | nil, String.t(), Report.assets()) :: iodata()
@@ -17,16 +17,17 @@ defmodule Tame.Report.Page do
     Report.render(compared ++ own, SystemInfo.lines(saved.system),
       assets: assets,
       title: "What native code does on this machine",
-      lead: lead(saved),
+      lead: lead(saved, labs),
       json: json,
       warnings: saved.warnings
     )
   end
 
-  defp lead(saved) do
-    names = saved.labs |> Map.keys() |> Enum.sort() |> Tame.Report.Words.list()
+  defp lead(saved, labs) do
+    names = for lab <- labs, is_map_key(saved.labs, lab.name()), do: lab.name()
 
-    "Measured (#{names}) on #{SystemInfo.short(saved.system)}, on #{when_text(saved.at)} in #{took(saved.took_s)}."
+    "#{names |> Words.list() |> String.capitalize()}, measured on #{SystemInfo.short(saved.system)}, " <>
+      "on #{when_text(saved.at)}, in #{took(saved.took_s)}."
   end
 
   defp when_text(at) do

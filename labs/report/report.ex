@@ -55,7 +55,7 @@ defmodule Tame.Report do
       "</style>\n</head>\n<body>\n",
       View.contents(sections, system != []),
       "<div class=\"page\">\n",
-      View.head(opts[:title], opts[:lead], opts[:json]),
+      View.head(opts[:title], opts[:lead], opts[:json], opts[:warnings]),
       View.findings(sections),
       "<main>\n",
       Enum.map(sections, &SectionView.section/1),

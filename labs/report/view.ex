@@ -6,23 +6,29 @@ defmodule Tame.Report.View do
 
   alias Tame.Report.{Finding, Section, SectionView}
 
-  @doc "Title, what was measured on what, and where the figures are."
-  @spec head(String.t(), String.t() | nil, String.t() | nil) :: iodata()
-  def head(title, lead, json) do
+  @doc "Title, what was measured on what, where the figures are, and that the machine may have spoilt them."
+  @spec head(String.t(), String.t() | nil, String.t() | nil, [Section.warning()]) :: iodata()
+  def head(title, lead, json, warnings) do
+    links = [
+      if(json, do: ["Figures: ", tag("a", [href: URI.encode(json)], escape(json)), ". "], else: []),
+      if(warnings != [],
+        do: ["Before you trust them: ", link("machine", machine_text(warnings)), "."],
+        else: []
+      )
+    ]
+
     [
       "<header>\n",
       tag("h1", title),
       ?\n,
       if(lead, do: [tag("p", [class: "lead"], escape(lead)), ?\n], else: []),
-      if(json, do: [figures_link(json), ?\n], else: []),
+      if(json || warnings != [], do: [tag("p", [class: "lead"], links), ?\n], else: []),
       "</header>\n"
     ]
   end
 
-  defp figures_link(json) do
-    link = tag("a", [href: URI.encode(json)], escape(json))
-    tag("p", [class: "lead"], ["Its figures: ", link])
-  end
+  defp machine_text([_]), do: "what was wrong with the machine"
+  defp machine_text(warnings), do: "#{length(warnings)} things about the machine"
 
   @doc "The side bar, which is a menu on a small screen: open in the page, and closed there by its script."
   @spec contents([Section.t()], boolean()) :: iodata()
@@ -84,13 +90,12 @@ defmodule Tame.Report.View do
     [
       open("article", class: "finding", "aria-labelledby": id),
       ?\n,
-      tag("h3", [id: id], escape(finding.question)),
+      tag("h3", [id: id], link(section.id, finding.question)),
       ?\n,
       tag("p", [class: "answer"], rich(finding.answer)),
       ?\n,
       SectionView.chart(finding.spec, id),
-      tag("p", [class: "more"], link(section.id, "More: #{name(section)}")),
-      "\n</article>\n"
+      "</article>\n"
     ]
   end
 

@@ -87,8 +87,8 @@ defmodule Tame.SystemInfo do
   @doc """
   What a figure was measured on, in a line: processor, system and versions.
 
-      iex> Tame.SystemInfo.short(cpu: "AMD EPYC", cores: 2, os: "Debian 12", otp: "25", flavor: "jit", elixir: "1.14.0")
-      "AMD EPYC, 2 cores, Debian 12, Erlang/OTP 25 (jit), Elixir 1.14.0"
+      iex> Tame.SystemInfo.short(cpu: "AMD EPYC", cores: 2, os: "Debian 12", otp: "25", elixir: "1.14.0")
+      "AMD EPYC, 2 cores, Debian 12, Erlang/OTP 25, Elixir 1.14.0"
   """
   @spec short(t()) :: String.t()
   def short(system) do
@@ -96,7 +96,7 @@ defmodule Tame.SystemInfo do
       system[:cpu],
       system[:cores] && "#{system[:cores]} cores",
       system[:os],
-      system[:otp] && "Erlang/OTP #{system[:otp]} (#{system[:flavor]})",
+      system[:otp] && "Erlang/OTP #{system[:otp]}",
       system[:elixir] && "Elixir #{system[:elixir]}"
     ]
     |> Enum.reject(&is_nil/1)
