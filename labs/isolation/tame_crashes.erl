@@ -110,7 +110,8 @@ per_ms(MomentsNs, {FromNs, ToNs}) ->
         MomentsNs
     ),
     %% Rounded up and down, so that the first and the last are whole.
-    [{Ms, maps:get(Ms, Counts, 0)} || Ms <- lists:seq(-ms(-FromNs), ms(ToNs) - 1)].
+    First = -ms(-FromNs),
+    [{Ms, maps:get(Ms, Counts, 0)} || Ms <- lists:seq(First, max(First, ms(ToNs)) - 1)].
 
 %% Downward, below zero as well.
 ms(Ns) when Ns >= 0 -> Ns div 1_000_000;

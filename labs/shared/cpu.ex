@@ -127,7 +127,11 @@ defmodule Tame.CPU do
 
   defp ms(ns), do: Float.round(ns / 1_000_000, 1)
 
-  defp thin(samples), do: Enum.take_every(samples, max(1, ceil(length(samples) / @drawn)))
+  # From the end, so that the last one stays.
+  defp thin(samples) do
+    every = max(1, ceil(length(samples) / @drawn))
+    samples |> Enum.reverse() |> Enum.take_every(every) |> Enum.reverse()
+  end
 
   # The process is exact and its threads come late, so the difference goes up and down: the highest so far is right.
   defp others(samples) do
@@ -159,8 +163,9 @@ defmodule Tame.CPU do
           do: {kind, Proc.open_time(folder)}
 
     watched = %{threads: threads, process: String.to_integer(os_pid), hosts: hosts}
+    first = read(watched, [])
     send(owner, {__MODULE__, self(), :started})
-    sample(watched, [], now_ms(), owner, monitor)
+    sample(watched, first, now_ms() + @sample_ms, owner, monitor)
   end
 
   defp sample(watched, samples, planned, owner, monitor) do
