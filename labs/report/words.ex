@@ -13,8 +13,8 @@ defmodule Tame.Report.Words do
   @doc """
   A time given in µs.
 
-      iex> Enum.map([0.0721, 12_400.0, 1_340_000], &Tame.Report.Words.time/1)
-      ["0.072\u00A0µs", "12\u00A0ms", "1.3\u00A0s"]
+      iex> Enum.map([0.0721, 12_400.0, 1_006_000], &Tame.Report.Words.time/1)
+      ["0.072\u00A0µs", "12\u00A0ms", "1\u00A0s"]
   """
   @spec time(number()) :: String.t()
   def time(us), do: us |> two_digits() |> Duration.measured() |> String.replace(" ", @nbsp)
@@ -82,11 +82,11 @@ defmodule Tame.Report.Words do
 
   defp two_digits(number) when number <= 0, do: 0.0
 
+  # By whole powers of ten, so that nothing is left of 2500 but 2500.
   defp two_digits(number) do
-    scale = :math.pow(10, 1 - floor(:math.log10(number)))
-    # A whole number stays exact: 2500.0 and not 2499.99.
-    if scale < 1, do: round(number * scale) / scale, else: Float.round(number / 1, decimals(scale))
+    case floor(:math.log10(number)) - 1 do
+      power when power > 0 -> round(number / Integer.pow(10, power)) * Integer.pow(10, power) / 1
+      power -> Float.round(number / 1, min(-power, 15))
+    end
   end
-
-  defp decimals(scale), do: min(15, round(:math.log10(scale)))
 end
