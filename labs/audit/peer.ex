@@ -10,15 +10,13 @@ defmodule Tame.Audit.Peer do
   @doc "Starts a peer that finds what this VM finds, and what lies in `paths`."
   @spec start([Path.t()]) :: {:ok, t()} | {:error, String.t()}
   def start(paths \\ []) do
-    code = Enum.flat_map(paths ++ :code.get_path(), &["-pa", to_string(&1)])
-
     file =
       Path.join(
         System.tmp_dir!(),
         "tame_audit_#{System.pid()}_#{System.unique_integer([:positive])}"
       )
 
-    with {:ok, peer} <- Peer.start(flags() ++ code, file) do
+    with {:ok, peer} <- Peer.start(flags() ++ Peer.code_path(paths), file) do
       {:ok, %{peer: peer, monitor: Process.monitor(peer.pid), status_file: file}}
     end
   end

@@ -1,8 +1,9 @@
 defmodule Tame.Calibrate do
   @moduledoc """
   Runs jobs until their rates are known (`:tame.calibration/0`) and measures what this machine's placements cost
-  (`Tame.Calibrate.Costs`), in rounds: each figure is the median of the rounds, and its spread the least and the greatest
-  of them. The order in each round is drawn from a seed. `mix tame.calibrate` is its door.
+  (`Tame.Calibrate.Costs`), in rounds, in an order drawn from a seed. A cost is the median of the rounds. A rate is the
+  greatest of them: a library tells what it measured last, and others on the machine only slow that down. The spread
+  of a figure is its least and its greatest round. `mix tame.calibrate` is its door.
   """
 
   alias Tame.Calibrate.Costs
@@ -99,14 +100,10 @@ defmodule Tame.Calibrate do
 
   defp by_key(pairs), do: Enum.group_by(pairs, &elem(&1, 0), &elem(&1, 1))
 
-  # What was told in the round of the median.
   defp job(rates) do
-    units = Enum.map(rates, & &1.units_per_ms)
-    middle = Stats.median(units)
-
     rates
-    |> Enum.find(&(&1.units_per_ms == middle))
-    |> Map.put(:units_per_ms_spread, Stats.spread(units))
+    |> Enum.max_by(& &1.units_per_ms)
+    |> Map.put(:units_per_ms_spread, rates |> Enum.map(& &1.units_per_ms) |> Stats.spread())
   end
 
   defp call_all(targets) do
@@ -140,7 +137,8 @@ defmodule Tame.Calibrate do
         ["job", "units/ms", "spread %", "slice", "inline", "auto"],
         jobs(calibration)
       ),
-      "\nMedians of #{result.rounds} rounds, seed #{result.seed}; spread: from the least round to the greatest, as a share of the median.\n",
+      "\n#{result.rounds} rounds, seed #{result.seed}. A cost is their median, a rate the greatest of them, because others on the machine\n" <>
+        "only slow a job down; spread: from the least round to the greatest, as a share of the figure.\n",
       Warning.text(result.warnings)
     ]
   end

@@ -164,7 +164,8 @@ defmodule Tame.Latency.Runner do
   defp close(%Runner{pid: nil}), do: :ok
 
   # It may have ended, and its monitor with it.
-  defp close(%Runner{pid: pid}) do
+  defp close(%Runner{pid: pid, monitor: opened}) do
+    Process.demonitor(opened, [:flush])
     monitor = Process.monitor(pid)
     send(pid, :close)
 
