@@ -34,7 +34,7 @@ defmodule Tame.Contention.Section do
       warnings: Section.warnings(result, :but, @of_tables),
       intro: intro(),
       facts: facts(result),
-      words: Charts.words() ++ Threads.words(shown),
+      words: Charts.words() ++ Threads.words(Enum.map(shown, &seen/1)),
       figures:
         table(result) ++
           delays(result.cells, shown) ++ pictures(result.cells, shown) ++ recommendations(result)
@@ -225,7 +225,7 @@ defmodule Tame.Contention.Section do
         []
 
       drawn ->
-        span = Threads.span(drawn)
+        span = Threads.span(Enum.map(drawn, &seen/1))
 
         [
           %Figure{
@@ -245,7 +245,7 @@ defmodule Tame.Contention.Section do
                   title: cell.placement,
                   note: busy(cell),
                   spec:
-                    Threads.chart("threads that used the cores beside #{cell.placement}", cell,
+                    Threads.chart("threads beside #{cell.placement}", seen(cell),
                       span: span,
                       title: "ms since the flood began",
                       marks: [0]
@@ -257,6 +257,9 @@ defmodule Tame.Contention.Section do
         ]
     end
   end
+
+  # Its bursts are a number, of which nobody knows when they were.
+  defp seen(cell), do: Map.take(cell, [:cpu, :held])
 
   defp busy(cell) do
     "Schedulers: normal #{percent(cell.normal_utilisation)}, dirty CPU #{percent(cell.dirty_cpu_utilisation)} busy. Other threads " <>
