@@ -31,9 +31,13 @@ defmodule Tame.Contention.Charts do
   @doc "The colours of levels with what they mean."
   @spec words() :: [Tame.Report.Section.word()]
   def words do
-    for {level, sign, meaning} <- Verdict.meanings() do
-      {@levels[level], if(sign == "", do: "#{level}, no sign", else: "#{level}, #{sign}"), meaning}
-    end
+    levels =
+      for {level, sign, meaning} <- Verdict.meanings() do
+        {@levels[level], if(sign == "", do: "#{level}, no sign", else: "#{level}, #{sign}"),
+         meaning}
+      end
+
+    levels ++ [{@levels.none, "grey", "the cell was not run"}]
   end
 
   @doc "For the first screen: how long neighbours and dirty work waited at most beside each placement, the worst first."

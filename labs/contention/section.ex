@@ -229,7 +229,7 @@ defmodule Tame.Contention.Section do
 
         [
           %Figure{
-            id: "threads",
+            id: "utilisation",
             title: "Which threads used the cores, and who waited",
             caption: [
               of(drawn) <>

@@ -4,7 +4,7 @@ defmodule Tame.Isolation.Calls do
   latency lab's turns, once for each size.
   """
 
-  alias Tame.Latency
+  alias Tame.{Latency, Stats}
   alias Tame.Latency.Methods
 
   @methods [Methods.Isolated, Methods.NIFDirtyCPU, Methods.Port]
@@ -18,7 +18,7 @@ defmodule Tame.Isolation.Calls do
           reason: nil | String.t(),
           count: non_neg_integer(),
           p50_us: nil | float(),
-          p50_spread_us: nil | [float()],
+          p50_spread_us: nil | Stats.spread(),
           p99_us: nil | float()
         }
 
@@ -54,7 +54,7 @@ defmodule Tame.Isolation.Calls do
         reason: method.reason,
         count: method.count,
         p50_us: method.p50_us,
-        p50_spread_us: method.p50_spread_us && Tuple.to_list(method.p50_spread_us),
+        p50_spread_us: method.p50_spread_us,
         p99_us: method.p99_us
       }
     end

@@ -69,10 +69,12 @@ defmodule Tame.Isolation.Format do
     rows |> Enum.group_by(& &1.bytes) |> Enum.sort() |> Enum.map(&elem(&1, 1))
   end
 
-  defp spread(%{p50_us: us, p50_spread_us: [low, high]}) when is_number(us) and us > 0,
-    do: {low, high} |> Stats.spread_percent(us) |> round() |> Integer.to_string()
-
-  defp spread(_row), do: nil
+  defp spread(%{p50_us: us, p50_spread_us: spread}) do
+    case Stats.spread_percent(spread, us) do
+      nil -> nil
+      percent -> percent |> round() |> Integer.to_string()
+    end
+  end
 
   defp ratio(a, b) when is_number(a) and is_number(b) and b > 0, do: Number.short(a / b)
   defp ratio(_a, _b), do: nil

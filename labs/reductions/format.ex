@@ -71,7 +71,7 @@ defmodule Tame.Reductions.Format do
     for(key <- @json_keys, do: {key, figures[key]}) ++
       [
         spread:
-          for({key, {low, high}} <- Enum.sort(figures.spread), into: %{}, do: {key, [low, high]})
+          for({key, [_, _] = spread} <- Enum.sort(figures.spread), into: %{}, do: {key, spread})
       ]
   end
 

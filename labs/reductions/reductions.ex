@@ -71,7 +71,7 @@ defmodule Tame.Reductions do
           neighbour_max_us: nil | float(),
           picture: [slice()],
           left_out: non_neg_integer(),
-          spread: %{atom() => nil | {number(), number()}}
+          spread: %{atom() => nil | Stats.spread()}
         }
 
   @typedoc "A slice of the run that had the longest one, in order of time."

@@ -91,7 +91,7 @@ defmodule Tame.ReductionsFixture do
       left_out: max(0, slices + dirty - length(picture)),
       page_faults: 12,
       scheduler_page_faults: 3,
-      spread: %{elapsed_us: {ms * 950, ms * 1050}}
+      spread: %{elapsed_us: [ms * 950, ms * 1050]}
     }
     |> with_fresh()
   end

@@ -72,23 +72,24 @@ defmodule Tame.Contention.SectionTest do
     assert titles == Format.figure_titles()
   end
 
-  test "a late sample is a gap over the whole height, and is said" do
-    picture = Enum.find(panels(), &(&1.title == "inline"))
+  test "a picture has the CPU of each kind of thread, and when a neighbour waited" do
+    inline = Enum.find(panels(), &(&1.title == "inline"))
+    bars = Enum.group_by(inline.spec.data.values, & &1.lane)
 
-    assert [%{low: -100, high: 100, since_ms: 250.0, at_ms: 900.0}] =
-             Enum.filter(picture.spec.data.values, &(&1.kind == "gap"))
+    assert [%{from_ms: -20.0}, %{from_ms: from, to_ms: 20.0, text: "90 % of all cores"}, _] =
+             bars["normal"]
 
-    assert picture.note =~ "One sample came late"
-
-    for %{kind: "dirty"} = bar <- picture.spec.data.values,
-        do: assert(bar.low <= 0 and bar.high == 0)
+    assert from == 0.0
+    assert length(bars["other"]) == 3
+    # 1214 ms, from 10 ms on.
+    assert [%{from_ms: 10.0, to_ms: 1224.0}] = bars["neighbours"]
+    assert String.replace(inline.note, "\u00A0", " ") =~ "Other threads used 2 % of all cores."
   end
 
-  test "pictures of utilisation are on one scale" do
-    assert [_] =
+  test "pictures of threads are on one scale" do
+    assert [[-20.0, 1050.0]] =
              Enum.uniq(
-               for %{spec: %{encoding: encoding}} <- panels(),
-                   do: {encoding.x.scale, encoding.y.scale}
+               for %{spec: %{layer: [bars | _]}} <- panels(), do: bars.encoding.x.scale.domain
              )
   end
 
@@ -201,8 +202,8 @@ defmodule Tame.Contention.SectionTest do
     assert {"tool format system rounds seed warnings cells\n" <>
               "placement duration_us multiplier jobs status neighbour_p50_us neighbour_p99_us neighbour_max_us " <>
               "missed_seconds dirty_cpu_wait_p99_us dirty_cpu_wait_max_us dirty_io_wait_max_us gc_wait_max_us " <>
-              "longest_slice_us charge_ratio normal_utilisation dirty_cpu_utilisation wall_ms ideal_ms " <>
-              "long_schedule_events samples spread\n" <>
+              "longest_slice_us charge_ratio normal_utilisation dirty_cpu_utilisation other_cpu wall_ms ideal_ms " <>
+              "long_schedule_events samples cpu held spread\n" <>
               "failed null not run\n", 0} = System.cmd("node", ["-e", script])
   end
 
