@@ -5,6 +5,9 @@ defmodule Tame.Reductions.Bursts do
   Each variant has a VM of its own. A burst is as many jobs at once as there are schedulers, twice, each in a process of
   its own. The neighbour is on scheduler 1 and wants to wake every millisecond; the threads are looked at from here
   (`Tame.CPU`). Answers are checked by the lab's turns, not here.
+
+  Where `exor_inline` is among the variants, it has bursts in a host as well, isolated: work in one go that is in another
+  OS process.
   """
 
   alias Tame.{CPU, Peer, Spans, Stats}
@@ -38,6 +41,8 @@ defmodule Tame.Reductions.Bursts do
   # Long enough for the threads to fall asleep, and to be seen asleep.
   @rest_ms 100
 
+  @isolated %{id: "exor_inline, isolated", mfa: {:tame_exor, :exor_inline}, isolate: :tame_exor}
+
   @neighbour_ms 1
   @scheduler 1
   @within_ms 120_000
@@ -47,24 +52,34 @@ defmodule Tame.Reductions.Bursts do
   def measure(_variants, 0, _progress), do: []
 
   def measure(variants, count, progress) do
-    for variant <- variants do
+    isolated = for %{id: "exor_inline"} <- variants, do: @isolated
+
+    for variant <- variants ++ isolated do
       progress.(variant.id)
       variant |> watched(count) |> row(variant.id)
     end
   end
 
-  defp watched(%{mfa: function}, count) do
+  defp watched(variant, count) do
     with {:ok, peer} <- Peer.start(Peer.own_flags() ++ Peer.code_path()) do
-      cpu = CPU.start(peer.os_pid)
-      seen = called(peer, function, count)
-      samples = CPU.stop(cpu)
+      seen =
+        with {:ok, hosts} <- called(peer, :hosts, [variant[:isolate]]),
+             do: seen(peer, hosts, variant.mfa, count)
+
       Peer.stop(peer)
-      with {:ok, seen} <- seen, do: {:ok, seen, samples}
+      seen
     end
   end
 
-  defp called(peer, function, count) do
-    {:ok, Peer.call(peer, Bursts, :run, [function, count], @within_ms)}
+  defp seen(peer, hosts, function, count) do
+    cpu = CPU.start(peer.os_pid, hosts)
+    seen = called(peer, :run, [function, count])
+    samples = CPU.stop(cpu)
+    with {:ok, seen} <- seen, do: {:ok, seen, samples}
+  end
+
+  defp called(peer, function, args) do
+    {:ok, Peer.call(peer, Bursts, function, args, @within_ms)}
   catch
     :exit, {:timeout, _} -> {:error, "did not end within #{div(@within_ms, 1000)} s"}
     :exit, _ -> {:error, "ended its VM"}
@@ -126,6 +141,16 @@ defmodule Tame.Reductions.Bursts do
   end
 
   # ---- in the VM of a variant ----------------------------------------------------------------------
+
+  @doc "Isolates the module, if there is one, in the VM in which it is called; the OS processes of its hosts."
+  @spec hosts(nil | module()) :: [pos_integer()]
+  def hosts(nil), do: []
+
+  def hosts(module) do
+    {:ok, _} = Application.ensure_all_started(:tame)
+    :ok = :tame.isolate(module)
+    for %{hosts: hosts} <- Map.values(:tame.info()), host <- hosts, do: host.os_pid
+  end
 
   @doc "The bursts, in the VM in which it is called."
   @spec run({module(), atom()}, pos_integer()) :: seen()

@@ -203,7 +203,12 @@ defmodule Tame.Reductions do
 
     Bursts.measure(variants, count, fn id ->
       done = Enum.find_index(variants, &(&1.id == id))
-      progress.(%{what: "#{id}, bursts", done: done, total: length(variants)})
+
+      progress.(%{
+        what: "#{id}, bursts",
+        done: done || length(variants),
+        total: length(variants) + 1
+      })
     end)
   end
 

@@ -33,6 +33,21 @@ defmodule Tame.Reductions.BurstsTest do
     assert ["raising", {:note, "failed: " <> _}] = Enum.at(figure.table.rows, 1)
   end
 
+  @tag timeout: 120_000
+  test "beside exor_inline there is the same in a host, whose CPU is seen" do
+    inline = %{id: "exor_inline", mfa: {:tame_exor, :exor_inline}}
+    assert [in_vm, isolated] = Bursts.measure([inline], 1, fn _ -> :ok end)
+    assert %{id: "exor_inline, isolated", status: "ok", bursts: [_]} = isolated
+    assert Enum.any?(isolated.cpu, &(&1.hosts > 0))
+    assert Enum.all?(in_vm.cpu, &(&1.hosts == 0))
+
+    assert [%{panels: [_, _]}] = BurstsFigure.figures([in_vm, isolated])
+    refute "hosts" in words([in_vm])
+    assert "hosts" in words([in_vm, isolated])
+  end
+
+  defp words(rows), do: for({_, name, _} <- BurstsFigure.words(rows, []), do: name)
+
   test "none are asked for, none are made" do
     assert Bursts.measure([FakeExor.variant(:halting)], 0, fn _ -> flunk("called") end) == []
     assert BurstsFigure.figures([]) == []
