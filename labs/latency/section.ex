@@ -49,7 +49,7 @@ defmodule Tame.Latency.Section do
     {"p99.9 µs", :number},
     {"max µs", :number},
     {"mean µs", :number},
-    {"× #{@baseline}", :number},
+    {"× NIF", :number},
     {"GC runs", :number}
   ]
 

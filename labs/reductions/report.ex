@@ -14,16 +14,18 @@ defmodule Tame.Reductions.Report do
 
   @impl true
   def prepare(options) do
-    with :ok <- Input.fits(options.job_bytes) do
-      {:ok,
-       fn ->
-         Reductions.measure(options.job_bytes,
-           bursts: @bursts,
-           command: options.command,
-           progress: options.progress
-         )
-       end}
+    case Input.fits(options.job_bytes) do
+      :ok -> {:ok, fn -> measure(options) end}
+      {:error, why} -> {:error, String.replace(why, "--bytes", "--job-bytes")}
     end
+  end
+
+  defp measure(options) do
+    Reductions.measure(options.job_bytes,
+      bursts: @bursts,
+      command: options.command,
+      progress: options.progress
+    )
   end
 
   @impl true

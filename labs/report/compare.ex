@@ -205,14 +205,6 @@ defmodule Tame.Report.Compare do
         }
       },
       layer: [
-        Chart.row_bands(%{
-          tooltip: [
-            %{field: "figure", title: "figure"},
-            Chart.number("old", "then, µs"),
-            Chart.number("new", "now, µs"),
-            Chart.number("ratio", "now ÷ then")
-          ]
-        }),
         %{
           data: %{values: [%{at: 1}]},
           mark: %{type: "rule", color: @alike, tooltip: nil},
@@ -223,6 +215,14 @@ defmodule Tame.Report.Compare do
             color: %{value: @alike}
           }
         },
+        Chart.row_bands(%{
+          tooltip: [
+            %{field: "figure", title: "figure"},
+            Chart.number("old", "then, µs"),
+            Chart.number("new", "now, µs"),
+            Chart.number("ratio", "now ÷ then")
+          ]
+        }),
         %{mark: %{type: "circle", size: 110, opacity: 1, tooltip: nil}}
       ]
     })

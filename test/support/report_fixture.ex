@@ -22,7 +22,7 @@ defmodule Tame.ReportFixture do
     cpu: "AMD EPYC 7B13",
     cores: 2,
     cpu_quota: :none,
-    busy_percent: 42
+    others_percent: 42
   ]
 
   @from ~U[2026-03-01 09:30:00Z]

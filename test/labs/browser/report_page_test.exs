@@ -6,6 +6,7 @@ defmodule Tame.ReportPageTest do
   use ExUnit.Case, async: true
 
   alias Tame.LatencyFixture, as: Fixture
+  alias Tame.ReportFixture
 
   @moduletag :browser
   @moduletag :tmp_dir
@@ -56,17 +57,15 @@ defmodule Tame.ReportPageTest do
     check(context, result, "odd")
   end
 
-  defp check(context, result, name) do
+  defp check(context, latency, name) do
     path = Path.join(context.tmp_dir, "#{name}.html")
+    saved = ReportFixture.saved()
 
-    sections = [
-      Tame.Audit.Section.from_result(Tame.AuditFixture.result()),
-      Tame.Contention.Section.from_result(Tame.ContentionFixture.result()),
-      Tame.Reductions.Section.from_result(Tame.ReductionsFixture.result()),
-      Tame.Latency.Section.from_result(result)
-    ]
+    saved = put_in(saved.labs["latency"], ReportFixture.saved_lab(latency, Tame.Latency.Report))
 
-    page = Tame.Report.render(sections, result.system, assets: context.assets)
+    old = ReportFixture.saved(otp: "24")
+    old = update_in(old.labs["reductions"].variants, &Enum.map(&1, fn v -> faster(v) end))
+    page = Tame.Report.Page.render(saved, ReportFixture.labs(), old, "#{name}.json", context.assets)
     :ok = Tame.Output.write(path, page)
 
     {output, status} =
@@ -78,4 +77,7 @@ defmodule Tame.ReportPageTest do
     assert output =~ ~r/^[1-9]\d* passed, 0 failed$/m
     assert File.exists?(Path.join([context.tmp_dir, name, "phone.png"]))
   end
+
+  defp faster(%{elapsed_us: nil} = variant), do: variant
+  defp faster(variant), do: %{variant | elapsed_us: variant.elapsed_us / 2}
 end

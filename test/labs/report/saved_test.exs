@@ -88,7 +88,7 @@ defmodule Tame.Report.SavedTest do
 
       latency = Enum.find(section.figures, &(&1.id == "latency"))
 
-      assert ["port", "p50", "90.0", "180", {:dot, worse, "2.00"}] =
+      assert ["port", "p50", "90.0", "180", {:dot, ^worse, "2.00"}] =
                Enum.find(latency.table.rows, &(hd(&1) == "port"))
 
       assert Enum.map(latency.spec.data.values, & &1.verdict) |> Enum.sort() == ["faster", "slower"]
