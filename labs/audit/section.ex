@@ -55,10 +55,7 @@ defmodule Tame.Audit.Section do
 
   defp called(targets) do
     good = Enum.count(targets, &match?(["well-behaved" <> _ | _], &1.verdicts))
-
-    [
-      "Of #{length(targets)} functions that were called, #{good} are well-behaved; the others are named below."
-    ]
+    ["Well-behaved: #{good} of #{length(targets)} functions that were called."]
   end
 
   defp verdicts([]), do: []

@@ -22,7 +22,7 @@ defmodule Tame.Reductions.Charts do
   @slice_us :tame_job_rates.slice_us()
   @limits [
     %{limit_us: @slice_us, limit: "#{@slice_us} µs"},
-    %{limit_us: 1000, limit: "1 ms budget"}
+    %{limit_us: 1000, limit: "1 ms"}
   ]
 
   # How much time pictures on one scale show, as a multiple of what half of the runs take.

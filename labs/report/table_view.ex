@@ -12,14 +12,22 @@ defmodule Tame.Report.TableView do
     rows = Enum.filter(table.rows, &is_list/1)
     classes = columns |> Enum.with_index() |> Enum.map(fn {column, i} -> class(column, rows, i) end)
 
+    labels = if stacked?(columns), do: for({label, _} <- columns, do: label), else: []
+
     [
-      open("table", filter(table)),
+      open("table", filter(table) ++ if(labels == [], do: [], else: [class: "stack"])),
       "\n<thead>\n<tr>",
       for({{label, _kind}, class} <- Enum.zip(columns, classes), do: head(label, class)),
       "</tr>\n</thead>\n",
-      for({group, rows} <- groups(table.rows), do: body(group, rows, classes)),
+      for({group, rows} <- groups(table.rows), do: body(group, rows, classes, labels)),
       "</table>\n"
     ]
+  end
+
+  # Sentences beside each other are too wide for a small screen, which shows them below each other, each with its label.
+  defp stacked?(columns) do
+    kinds = for {_, kind} <- columns, do: kind
+    :text in kinds and :number not in kinds
   end
 
   # The page's script does the rest.
@@ -41,11 +49,11 @@ defmodule Tame.Report.TableView do
     [{nil, own} | if(more == [], do: [], else: groups(more))]
   end
 
-  defp body(group, rows, classes) do
+  defp body(group, rows, classes, labels) do
     [
       "<tbody>\n",
       group(group, length(classes)),
-      for(row <- rows, do: ["<tr>", row(row, classes), "</tr>\n"]),
+      for(row <- rows, do: ["<tr>", row(row, classes, labels), "</tr>\n"]),
       "</tbody>\n"
     ]
   end
@@ -63,19 +71,24 @@ defmodule Tame.Report.TableView do
 
   defp head(label, class), do: tag("th", [scope: "col", class: class], escape(label))
 
-  defp row([name | cells], [class | classes]) do
-    [tag("th", [scope: "row", class: class], inner(name, class)) | cells(cells, classes)]
+  defp row([name | cells], [class | classes], labels) do
+    [
+      tag("th", [scope: "row", class: class], inner(name, class))
+      | cells(cells, classes, Enum.drop(labels, 1))
+    ]
   end
 
-  defp cells([{:note, text} | _], classes) do
+  defp cells([{:note, text} | _], classes, _labels) do
     [tag("td", [class: "note", colspan: "#{length(classes)}"], escape(text))]
   end
 
-  defp cells([cell | cells], [class | classes]) do
-    [tag("td", [class: class], inner(cell, class)) | cells(cells, classes)]
+  defp cells([cell | cells], [class | classes], labels) do
+    {label, labels} = List.pop_at(labels, 0)
+    attributes = if label, do: [class: class, "data-label": label], else: [class: class]
+    [tag("td", attributes, inner(cell, class)) | cells(cells, classes, labels)]
   end
 
-  defp cells([], _classes), do: []
+  defp cells([], _classes, _labels), do: []
 
   defp inner(nil, _class), do: "–"
   defp inner({:dot, colour, text}, class), do: [dot(colour), inner(text, class)]

@@ -263,6 +263,16 @@ defmodule Tame.ReportTest do
       assert page =~ ~s(<td class="number d3">0<span class="after">.042</span></td>)
     end
 
+    test "of sentences has its labels with each, for a small screen; one with numbers does not" do
+      rows = [["x", "It blocks."]]
+
+      assert page([section(tables: [table([{"f", :code}, {"verdict", :text}], rows)])]) =~
+               ~r/<table class="stack">.*<td class="text" data-label="verdict">It blocks/s
+
+      refute page([section(tables: [table([{"f", :code}, {"n", :number}], [["x", "1"]])])]) =~
+               "data-label"
+    end
+
     test "with groups has a body and a heading for each" do
       rows = [{:group, "a", "can"}, ["x", "1"], {:group, "b", "cannot"}, ["y", "2"]]
       page = page([section(tables: [table([{"id", :code}, {"n", :number}], rows)])])

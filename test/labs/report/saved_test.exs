@@ -86,6 +86,7 @@ defmodule Tame.Report.SavedTest do
       assert Words.plain(hd(section.conclusion)) =~
                "1 are slower by a quarter or more, and 1 are faster"
 
+      {worse, "slower", _} = hd(section.words)
       latency = Enum.find(section.figures, &(&1.id == "latency"))
 
       assert ["port", "p50", "90.0", "180", {:dot, ^worse, "2.00"}] =
