@@ -35,8 +35,8 @@ defmodule Tame.Reductions.Bursts do
           failed: nil | String.t()
         }
 
-  # Of each of the two inputs: some milliseconds of work, so that a burst is a few samples long.
-  @bytes 32 * 1024 * 1024
+  # Of each of the two inputs at most: some milliseconds of work, so that a burst is a few samples long.
+  @most_bytes 32 * 1024 * 1024
 
   # Long enough for the threads to fall asleep, and to be seen asleep.
   @rest_ms 100
@@ -47,33 +47,38 @@ defmodule Tame.Reductions.Bursts do
   @scheduler 1
   @within_ms 120_000
 
-  @doc "Runs `count` bursts of each variant, and calls `progress` with the id of each before."
-  @spec measure([Variants.variant()], non_neg_integer(), (String.t() -> any())) :: [row()]
-  def measure(_variants, 0, _progress), do: []
+  @doc """
+  Runs `count` bursts of each variant on inputs of `bytes` bytes each, or 32 MiB where those are more, and calls
+  `progress` with the id of each before.
+  """
+  @spec measure([Variants.variant()], pos_integer(), non_neg_integer(), (String.t() -> any())) ::
+          [row()]
+  def measure(_variants, _bytes, 0, _progress), do: []
 
-  def measure(variants, count, progress) do
+  def measure(variants, bytes, count, progress) do
+    bytes = min(bytes, @most_bytes)
     isolated = for %{id: "exor_inline"} <- variants, do: @isolated
 
     for variant <- variants ++ isolated do
       progress.(variant.id)
-      variant |> watched(count) |> row(variant.id)
+      variant |> watched(bytes, count) |> row(%{blank(variant.id) | bytes: bytes})
     end
   end
 
-  defp watched(variant, count) do
+  defp watched(variant, bytes, count) do
     with {:ok, peer} <- Peer.start(Peer.own_flags() ++ Peer.code_path()) do
       seen =
         with {:ok, hosts} <- called(peer, :hosts, [variant[:isolate]]),
-             do: seen(peer, hosts, variant.mfa, count)
+             do: seen(peer, hosts, [variant.mfa, bytes, count])
 
       Peer.stop(peer)
       seen
     end
   end
 
-  defp seen(peer, hosts, function, count) do
+  defp seen(peer, hosts, args) do
     cpu = CPU.start(peer.os_pid, hosts)
-    seen = called(peer, :run, [function, count])
+    seen = called(peer, :run, args)
     samples = CPU.stop(cpu)
     with {:ok, seen} <- seen, do: {:ok, seen, samples}
   end
@@ -85,7 +90,7 @@ defmodule Tame.Reductions.Bursts do
     :exit, _ -> {:error, "ended its VM"}
   end
 
-  defp row({:ok, %{failed: nil} = seen, samples}, id) do
+  defp row({:ok, %{failed: nil} = seen, samples}, blank) do
     [{zero, _} | _] = seen.bursts
     machine_zero = zero + seen.clocks.machine_ns - seen.clocks.monotonic_ns
 
@@ -97,7 +102,7 @@ defmodule Tame.Reductions.Bursts do
     held = held |> Spans.union() |> spans(zero)
     bursts = spans(seen.bursts, zero)
 
-    Map.merge(blank(id), %{
+    Map.merge(blank, %{
       status: "ok",
       burst_ms: bursts |> Enum.map(&(&1.to_ms - &1.from_ms)) |> Stats.median(),
       held_ms: held |> Enum.map(&(&1.to_ms - &1.from_ms)) |> Enum.max(fn -> 0.0 end),
@@ -107,8 +112,8 @@ defmodule Tame.Reductions.Bursts do
     })
   end
 
-  defp row({:ok, %{failed: why}, _samples}, id), do: %{blank(id) | reason: why}
-  defp row({:error, why}, id), do: %{blank(id) | reason: why}
+  defp row({:ok, %{failed: why}, _samples}, blank), do: %{blank | reason: why}
+  defp row({:error, why}, blank), do: %{blank | reason: why}
 
   defp blank(id) do
     %{
@@ -116,7 +121,7 @@ defmodule Tame.Reductions.Bursts do
       status: "failed",
       reason: nil,
       jobs: jobs(),
-      bytes: @bytes,
+      bytes: @most_bytes,
       burst_ms: nil,
       held_ms: nil,
       bursts: [],
@@ -153,9 +158,9 @@ defmodule Tame.Reductions.Bursts do
   end
 
   @doc "The bursts, in the VM in which it is called."
-  @spec run({module(), atom()}, pos_integer()) :: seen()
-  def run(function, count) do
-    input = Input.new(@bytes)
+  @spec run({module(), atom()}, pos_integer(), pos_integer()) :: seen()
+  def run(function, bytes, count) do
+    input = Input.new(bytes)
     # Its library is loaded, and its rate measured, before anybody looks.
     first = burst(function, input, 1)
 

@@ -178,7 +178,7 @@ defmodule Tame.Reductions do
       |> Runner.run(bytes, options[:rounds], seed, options[:progress])
       |> Enum.map(&row(&1, bytes))
 
-    bursts = bursts(variants, rows, options[:bursts], options[:progress])
+    bursts = bursts(variants, rows, bytes, options[:bursts], options[:progress])
     system = SystemInfo.ended(system, load)
 
     %{
@@ -197,11 +197,11 @@ defmodule Tame.Reductions do
   end
 
   # Of those that were measured, so that a failure is said once.
-  defp bursts(variants, rows, count, progress) do
+  defp bursts(variants, rows, bytes, count, progress) do
     measured = for %{id: id, status: "ok"} <- rows, do: id
     variants = Enum.filter(variants, &(&1.id in measured))
 
-    Bursts.measure(variants, count, fn id ->
+    Bursts.measure(variants, bytes, count, fn id ->
       done = Enum.find_index(variants, &(&1.id == id))
 
       progress.(%{

@@ -11,11 +11,13 @@ defmodule Tame.Reductions.BurstsTest do
     test = self()
     inline = %{id: "inline", mfa: {:tame_exor, :exor_inline}}
     variants = [inline, FakeExor.variant(:raising), FakeExor.variant(:halting)]
-    assert [seen, raising, halting] = rows = Bursts.measure(variants, 2, &send(test, {:at, &1}))
+
+    assert [seen, raising, halting] =
+             rows = Bursts.measure(variants, 4_000_000, 2, &send(test, {:at, &1}))
 
     assert %{id: "inline", status: "ok", reason: nil, bursts: [first, second]} = seen
     assert first.from_ms == 0.0 and first.to_ms > 0 and second.from_ms > first.to_ms
-    assert seen.burst_ms > 0
+    assert seen.burst_ms > 0 and seen.bytes == 4_000_000
     # They are seen from before the first burst to after the last one.
     assert hd(seen.cpu).since_ms < 0 and List.last(seen.cpu).at_ms > second.to_ms
     assert Enum.any?(seen.cpu, &(&1.normal > 0))
@@ -36,8 +38,8 @@ defmodule Tame.Reductions.BurstsTest do
   @tag timeout: 120_000
   test "beside exor_inline there is the same in a host, whose CPU is seen" do
     inline = %{id: "exor_inline", mfa: {:tame_exor, :exor_inline}}
-    assert [in_vm, isolated] = Bursts.measure([inline], 1, fn _ -> :ok end)
-    assert %{id: "exor_inline, isolated", status: "ok", bursts: [_]} = isolated
+    assert [in_vm, isolated] = Bursts.measure([inline], 33_554_433, 1, fn _ -> :ok end)
+    assert %{id: "exor_inline, isolated", status: "ok", bursts: [_], bytes: 33_554_432} = isolated
     assert Enum.any?(isolated.cpu, &(&1.hosts > 0))
     assert Enum.all?(in_vm.cpu, &(&1.hosts == 0))
 
@@ -49,7 +51,7 @@ defmodule Tame.Reductions.BurstsTest do
   defp words(rows), do: for({_, name, _} <- BurstsFigure.words(rows, []), do: name)
 
   test "none are asked for, none are made" do
-    assert Bursts.measure([FakeExor.variant(:halting)], 0, fn _ -> flunk("called") end) == []
+    assert Bursts.measure([FakeExor.variant(:halting)], 1, 0, fn _ -> flunk("called") end) == []
     assert BurstsFigure.figures([]) == []
     assert BurstsFigure.words([], []) == []
   end

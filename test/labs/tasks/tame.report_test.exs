@@ -27,6 +27,7 @@ defmodule Mix.Tasks.Tame.ReportTest do
     message
   end
 
+  @tag timeout: 240_000
   test "runs a lab, and writes the page and its figures beside it", %{page: page} do
     said = run(~w(--only reductions --job-bytes 65536 --output #{page}))
     assert said =~ "Exclusive or of two binaries of 64 KiB"
@@ -84,7 +85,7 @@ defmodule Mix.Tasks.Tame.ReportTest do
 
     for {argv, why} <- [
           {~w(--only latency,speed),
-           ~s(unknown lab "speed", expected some of: latency, reductions, contention, audit)},
+           ~s(unknown lab "speed", expected some of: latency, reductions, contention, isolation, audit)},
           {["--compare", nothing], "cannot read #{nothing}: no such file"},
           {["--from", Path.join(folder, "old.json")],
            "old.json: expected the JSON that mix tame.report writes"},
