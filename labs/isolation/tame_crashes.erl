@@ -14,9 +14,9 @@
 -export_type([crash/0]).
 
 %% Times in ns from the crashing call on: when it raised, and when the next call was answered.
-%% error: what it raised. calls: for each whole millisecond for which the other process was looked at,
-%% counted from the crashing call, how many of its calls were answered. others_failed: how many of its
-%% calls raised.
+%% error: what it raised. calls: for each whole millisecond for which the other process was looked
+%% at, counted from the crashing call, how many of its calls were answered. others_failed: how many
+%% of its calls raised.
 -type crash() :: #{
     raised_ns := non_neg_integer(),
     error := term(),
