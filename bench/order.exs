@@ -8,7 +8,7 @@
 #   reductions  all variants under two seeds, and exor_yielding after two different ones alone; fresh pages and pages at hand
 #               of one variant are compared too: they must not agree, or the spreads are too wide to tell anything
 #   latency     all methods but the Java ones under two seeds, and three of them alone
-#   contention  six cells under two seeds, and two of them alone
+#   contention  four cells under two seeds, and two of them alone
 #   calibrate   under three seeds
 #   audit       the largest of growing inputs, after the smaller ones and alone in its VM
 
@@ -77,8 +77,8 @@ defmodule Bench.Order do
 
   defp part("contention") do
     for {placements, seed} <- [
-          {~w(inline dirty_cpu yielding pool auto erlang), 1},
-          {~w(inline dirty_cpu yielding pool auto erlang), 2},
+          {~w(inline dirty_cpu yielding pool), 1},
+          {~w(inline dirty_cpu yielding pool), 2},
           {~w(yielding pool), 3}
         ] do
       result =
@@ -147,16 +147,16 @@ defmodule Bench.Order do
   end
 
   defp told_apart([%{variants: rows} | _]) do
-    apart =
-      for row <- rows,
-          not Stats.agree?(
-            {row.elapsed_us, row.spread.elapsed_us},
-            {row.fresh.elapsed_us, row.fresh.spread.elapsed_us}
-          ),
-          do: row.id
+    [by_time, by_faults] =
+      for key <- [:elapsed_us, :page_faults] do
+        Enum.count(rows, fn %{fresh: fresh} = row ->
+          not Stats.agree?({row[key], row.spread[key]}, {fresh[key], fresh.spread[key]})
+        end)
+      end
 
     IO.puts(
-      "fresh pages and pages at hand are told apart for #{length(apart)} of #{length(rows)} variants\n"
+      "fresh pages and pages at hand are told apart for #{by_time} of #{length(rows)} variants by time, " <>
+        "for #{by_faults} by page faults\n"
     )
   end
 

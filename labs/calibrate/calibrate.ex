@@ -31,7 +31,7 @@ defmodule Tame.Calibrate do
           calibration: calibration()
         }
 
-  @rounds 5
+  @rounds 10
 
   # A job tells its rate every 100 ms, so there is one of this round.
   @target_ms 120

@@ -13,7 +13,7 @@ defmodule Mix.Tasks.Tame.Calibrate do
 
       config :tame_labs, calibrate: [{MyModule, :my_function, [argument]}]
 
-  for 120 ms in each of five rounds, and prints the machine and two tables. The first table has the cost of one hop, and the cost of
+  for 120 ms in each of ten rounds, and prints the machine and two tables. The first table has the cost of one hop, and the cost of
   moving a call to a dirty CPU scheduler, to the pool or to a thread of its own and back, each with its break-even
   point: work that takes longer is cheaper there than yielding, if only its own time counts. The second table has each
   job's rate as its library last measured it, and how much of the work fits into a slice of #{:tame_job_rates.slice_us()} µs, into the 1 ms that
