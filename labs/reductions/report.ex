@@ -16,7 +16,7 @@ defmodule Tame.Reductions.Report do
   def prepare(options) do
     case Input.fits(options.job_bytes) do
       :ok -> {:ok, fn -> measure(options) end}
-      {:error, why} -> {:error, String.replace(why, "--bytes", "--job-bytes")}
+      {:error, why} -> {:error, "--job-bytes #{options.job_bytes}: #{why}"}
     end
   end
 

@@ -29,8 +29,7 @@ defmodule Tame.Report.IsolationCost do
         []
 
       isolated ->
-        spec =
-          if Enum.count(Enum.uniq_by(rows, &elem(&1, 0))) == 1, do: ladder(rows), else: lines(rows)
+        spec = if match?([_], Enum.uniq_by(rows, &elem(&1, 0))), do: ladder(rows), else: lines(rows)
 
         [Finding.new("isolation", answer(Enum.sort(isolated), rows, recovery_ms), spec)]
     end
