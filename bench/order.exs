@@ -141,9 +141,9 @@ defmodule Bench.Order do
     List.last(times)
   end
 
-  defp scaled(median, {low, high}, key) do
+  defp scaled(median, [low, high], key) do
     by = if key in [:page_faults], do: 1, else: 1000
-    {median / by, {low / by, high / by}}
+    {median / by, [low / by, high / by]}
   end
 
   defp told_apart([%{variants: rows} | _]) do
@@ -167,7 +167,7 @@ defmodule Bench.Order do
       for name <- names do
         seen = for %{^name => figure} <- runs, do: figure
         {medians, spreads} = Enum.unzip(seen)
-        {low, high} = Enum.max_by(spreads, fn {low, high} -> high - low end)
+        [low, high] = Enum.max_by(spreads, fn [low, high] -> high - low end)
 
         {agree?(seen),
          [name | for(run <- runs, do: median(run[name]))] ++

@@ -15,7 +15,7 @@ defmodule Tame.Audit.Charts do
   defp colour(index), do: @colours |> Enum.at(rem(index, length(@colours))) |> Colours.hex()
 
   @doc "The longest slice of each target by input size, both on logarithmic axes, and the budgets as dashed lines."
-  @spec slices([Tame.Audit.Dynamic.t()]) :: map()
+  @spec slices([map()]) :: map()
   def slices(targets) do
     rows =
       for target <- targets, point <- target.points do
@@ -23,7 +23,7 @@ defmodule Tame.Audit.Charts do
           target: name(target),
           bytes: point.bytes,
           us: max(point.longest_slice_us, @floor_us),
-          kind: Atom.to_string(point.slice_kind),
+          kind: to_string(point.slice_kind),
           elapsed: point.elapsed_us
         }
       end
@@ -73,7 +73,7 @@ defmodule Tame.Audit.Charts do
     pairs = for {target, index} <- Enum.with_index(targets), do: {name(target), colour(index)}
 
     %{
-      x: bytes(sizes),
+      x: Chart.log_bytes(sizes, "input, bytes"),
       y: Chart.log_us([low / 1.5, high * 1.5], "longest slice, µs"),
       color: Chart.colours("target", pairs, %{columns: 1, labelLimit: 320})
     }
@@ -81,25 +81,4 @@ defmodule Tame.Audit.Charts do
 
   # Told apart where one function is called on two inputs.
   defp name(target), do: "#{target.target} #{target.about}"
-
-  defp bytes([first, last]) do
-    %{
-      field: "bytes",
-      type: "quantitative",
-      title: "input, bytes",
-      scale: %{type: "log", base: 2, domain: [first / 1.2, last * 1.2], nice: false},
-      axis: %{values: powers(first, last), labelExpr: label(), labelOverlap: true, grid: false}
-    }
-  end
-
-  defp powers(first, last) do
-    1024
-    |> Stream.iterate(&(&1 * 4))
-    |> Stream.take_while(&(&1 <= last))
-    |> Enum.filter(&(&1 >= first))
-  end
-
-  defp label do
-    "datum.value < 1048576 ? datum.value / 1024 + ' KiB' : datum.value / 1048576 + ' MiB'"
-  end
 end

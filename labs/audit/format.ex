@@ -149,7 +149,7 @@ defmodule Tame.Audit.Format do
       {"elapsed µs", &number(&1.elapsed_us)},
       {"longest slice µs", &number(&1.longest_slice_us)},
       {"longest NIF µs", &number(&1.longest_call_us)},
-      {"on", &Atom.to_string(&1.slice_kind)},
+      {"on", &to_string(&1.slice_kind)},
       {"charged÷used", &ratio(&1.charge_ratio)},
       {"neighbour µs", &number(&1.call_neighbour_us)},
       {"loop slice µs", &number(&1.loop_slice_us)},

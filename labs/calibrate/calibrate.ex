@@ -18,7 +18,7 @@ defmodule Tame.Calibrate do
   """
   @type calibration :: %{
           costs_ns: Costs.t(),
-          costs_spread_ns: %{atom() => {non_neg_integer(), non_neg_integer()}},
+          costs_spread_ns: %{atom() => Stats.spread()},
           break_even_us: %{atom() => non_neg_integer()},
           jobs: %{{module(), atom(), arity()} => map()}
         }
@@ -174,9 +174,7 @@ defmodule Tame.Calibrate do
   def json(%{system: system, calibration: calibration} = result) do
     jobs =
       for {{module, nif, arity}, job} <- Enum.sort(calibration.jobs) do
-        job
-        |> Map.update!(:units_per_ms_spread, &Tuple.to_list/1)
-        |> Map.merge(%{module: module, nif: nif, arity: arity})
+        Map.merge(job, %{module: module, nif: nif, arity: arity})
       end
 
     Tame.JSON.encode(
@@ -187,7 +185,7 @@ defmodule Tame.Calibrate do
       rounds: result.rounds,
       seed: result.seed,
       costs_ns: calibration.costs_ns,
-      costs_spread_ns: Map.new(calibration.costs_spread_ns, fn {k, v} -> {k, Tuple.to_list(v)} end),
+      costs_spread_ns: calibration.costs_spread_ns,
       break_even_us: calibration.break_even_us,
       jobs: jobs
     )

@@ -8,7 +8,7 @@ defmodule Tame.Collapse do
   once more with `+sfwi 100` added, which makes the VM wake its schedulers every 100 ms whatever their load.
   """
 
-  alias Tame.{Duration, JSON, Peer, Proc, SystemInfo, TextTable, Warning}
+  alias Tame.{Duration, JSON, Peer, Proc, Spans, SystemInfo, TextTable, Warning}
 
   @type measured :: %{
           flags: [String.t()],
@@ -105,7 +105,7 @@ defmodule Tame.Collapse do
   """
   @spec lost([{integer(), integer()}], [{integer(), non_neg_integer()}]) :: map()
   def lost(jobs, samples) do
-    waiting = union(jobs)
+    waiting = Spans.union(jobs)
 
     # A sample stands until the next one; a scheduler counts as asleep between two that say so.
     asleep =
@@ -116,7 +116,7 @@ defmodule Tame.Collapse do
     both =
       asleep
       |> overlaps(waiting)
-      |> union()
+      |> Spans.union()
       |> Enum.map(fn {from, to} -> (to - from) / 1_000_000 end)
 
     %{
@@ -135,16 +135,6 @@ defmodule Tame.Collapse do
   end
 
   defp overlaps(_, _), do: []
-
-  defp union(spans) do
-    spans
-    |> Enum.sort()
-    |> Enum.reduce([], fn
-      {from, to}, [{start, last} | rest] when from <= last -> [{start, max(last, to)} | rest]
-      span, merged -> [span | merged]
-    end)
-    |> Enum.reverse()
-  end
 
   @doc "What was measured, as text."
   @spec text([measured()], SystemInfo.t()) :: iodata()

@@ -6,7 +6,7 @@ defmodule Tame.Contention.Cell do
   schedulers, is killed by this VM's clock; the cell then has what the peer had sent until then.
   """
 
-  alias Tame.Peer
+  alias Tame.{CPU, Peer}
 
   @typedoc "What is to be run: the type `cell` of `tame_contention`."
   @type spec :: map()
@@ -25,6 +25,7 @@ defmodule Tame.Contention.Cell do
           askers: [{atom(), :asked | :got, integer()}],
           long_schedules: non_neg_integer(),
           samples: [map()],
+          cpu: [Tame.CPU.sample()],
           memory_bytes: non_neg_integer()
         }
 
@@ -41,8 +42,11 @@ defmodule Tame.Contention.Cell do
       try do
         tag = make_ref()
         monitor = Process.monitor(peer.pid)
+        cpu = CPU.start(peer.os_pid)
         :ok = Peer.cast(peer, :tame_contention, :run, [self(), tag, spec])
-        watch(%{peer: peer, tag: tag, monitor: monitor, spec: spec})
+        seen = watch(%{peer: peer, tag: tag, monitor: monitor, spec: spec})
+        samples = CPU.stop(cpu)
+        with {:ok, raw} <- seen, do: {:ok, %{raw | cpu: samples}}
       after
         Peer.stop(peer)
       end
@@ -61,6 +65,7 @@ defmodule Tame.Contention.Cell do
         askers: [],
         long_schedules: 0,
         samples: [],
+        cpu: [],
         memory_bytes: 0
       }
 

@@ -37,7 +37,8 @@ defmodule Tame.Contention do
 
   A node that had to be killed reports nothing of its last moments: its neighbours count as not having run since their
   last report. A call of a dirty I/O function returns through a normal scheduler, and waits for that one too. A thread
-  of a library's own has no slices and is in no utilisation; the neighbours show what it takes.
+  of a library's own has no slices, and the VM counts no utilisation of it: its CPU is in that of the other threads, which
+  `Tame.CPU` reads from outside, as is that of the VM's own threads beside its schedulers.
   """
 
   alias Tame.Contention.{Cell, Figures, Plan}

@@ -5,7 +5,7 @@ defmodule Tame.Contention.Figures do
 
   import Tame.Stats, only: [percentile: 2]
 
-  alias Tame.{Charge, Utilisation}
+  alias Tame.{Charge, CPU, Spans, Utilisation}
 
   # Below this what the observers add to a slice is a visible part of it.
   @least_used_ns 100_000
@@ -29,6 +29,9 @@ defmodule Tame.Contention.Figures do
     dirty_io = waits(raw.askers, :dirty_io, spec.dirty_ms * 1_000_000, span)
     during = Enum.filter(raw.samples, &(&1.at_ns >= started))
     utilisation = during |> edges(raw.ended_ns) |> utilisation(raw.facts)
+    # The samples have the machine's clock, and the facts say what the peer's own was at one moment.
+    cpu =
+      CPU.shares(raw.cpu, raw.facts.cores, started + raw.facts.machine_ns - raw.facts.monotonic_ns)
 
     %{
       wall_ms: max(0, raw.ended_ns - started) / 1_000_000,
@@ -48,19 +51,26 @@ defmodule Tame.Contention.Figures do
       normal_utilisation: utilisation && Tame.Stats.mean(utilisation.normal),
       dirty_cpu_utilisation: utilisation && Tame.Stats.mean(utilisation.dirty_cpu),
       dirty_io_utilisation: utilisation && Tame.Stats.mean(utilisation.dirty_io),
+      other_cpu: mean_share(cpu, :other, ms(raw.ended_ns - started)),
       busy_cores: utilisation && utilisation |> Map.values() |> List.flatten() |> Enum.sum(),
       longest_slice_us: us(longest(raw.slices, :longest_ns)),
       p999_slice_us: us(longest(raw.slices, :p999_ns)),
       charge_ratio: charge_ratio(raw.slices),
       long_schedule_events: raw.long_schedules,
       memory_mb: raw.memory_bytes / 1_000_000,
-      samples: samples(raw.samples, raw.facts, started, spec.sample_ms * 1_000_000)
+      samples: samples(raw.samples, raw.facts, started, spec.sample_ms * 1_000_000),
+      cpu: cpu,
+      held:
+        for(
+          {from, to} <- neighbours.held,
+          do: %{from_ms: ms(from - started), to_ms: ms(to - started)}
+        )
     }
   end
 
   # A node of which nothing was heard.
   @no_raw %{
-    facts: %{schedulers: 1, cores: 1, monotonic_ns: 0},
+    facts: %{schedulers: 1, cores: 1, monotonic_ns: 0, machine_ns: 0},
     started_ns: 0,
     ended_ns: 0,
     outcome: nil,
@@ -69,6 +79,7 @@ defmodule Tame.Contention.Figures do
     askers: [],
     long_schedules: 0,
     samples: [],
+    cpu: [],
     memory_bytes: 0
   }
   @no_spec %{lead_ms: 1, neighbour_ms: 1, dirty_ms: 1, sample_ms: 1, jobs: 0, duration_us: 0}
@@ -76,12 +87,16 @@ defmodule Tame.Contention.Figures do
   @doc "The figures of a cell that was not measured: the same keys, without a value, and no samples."
   @spec none() :: map()
   def none do
-    @no_raw |> figures(@no_spec) |> Map.new(fn {key, _} -> {key, nil} end) |> Map.put(:samples, [])
+    @no_raw
+    |> figures(@no_spec)
+    |> Map.new(fn {key, _} -> {key, nil} end)
+    |> Map.merge(%{samples: [], cpu: [], held: []})
   end
 
   @doc """
   How late the neighbours' wake-ups were that fell into the span, in ns, each missed one counted by itself, and the
-  missed seconds of the neighbour that fared worst: whole seconds of each stretch without CPU.
+  missed seconds of the neighbour that fared worst: whole seconds of each stretch without CPU. And the stretches for
+  which some neighbour waited for longer than its period.
 
   `wakes` are `{neighbour, planned, woke}`. A neighbour that had not woken when the span ended, or never was
   heard of, counts with its lateness so far.
@@ -97,7 +112,11 @@ defmodule Tame.Contention.Figures do
           pos_integer(),
           {integer(), integer()}
         ) ::
-          %{late: [non_neg_integer()], missed_seconds: non_neg_integer()}
+          %{
+            late: [non_neg_integer()],
+            missed_seconds: non_neg_integer(),
+            held: [Spans.span()]
+          }
   def neighbours(wakes, count, period, {from, to}) do
     by_neighbour = Enum.group_by(wakes, &elem(&1, 0), fn {_, planned, woke} -> {planned, woke} end)
     silent = for n <- 1..count//1, n > map_size(by_neighbour), do: [{from, to}]
@@ -129,7 +148,10 @@ defmodule Tame.Contention.Figures do
         |> Enum.sum()
       end
 
-    %{late: late, missed_seconds: Enum.max(missed, fn -> 0 end)}
+    held =
+      for wakes <- stretches, {planned, woke} <- wakes, woke - planned > period, do: {planned, woke}
+
+    %{late: late, missed_seconds: Enum.max(missed, fn -> 0 end), held: Spans.union(held)}
   end
 
   @doc """
@@ -240,6 +262,17 @@ defmodule Tame.Contention.Figures do
 
   defp rounded(utilisation) do
     Map.new(utilisation, fn {kind, shares} -> {kind, Enum.map(shares, &Float.round(&1 / 1, 3))} end)
+  end
+
+  # Of the stretches within the flood, by their length.
+  defp mean_share(cpu, kind, ended_ms) do
+    during =
+      for s <- cpu, s.since_ms >= 0 and s.at_ms <= ended_ms, do: {s.at_ms - s.since_ms, s[kind]}
+
+    case Enum.sum(for {length, _} <- during, do: length) do
+      none when none == 0 -> nil
+      all -> Enum.sum(for {length, share} <- during, do: length * share) / all
+    end
   end
 
   defp ideal_ms(raw, spec) do

@@ -23,6 +23,7 @@ defmodule Tame.Contention.Format do
     {"charged÷used", :charge_ratio, :ratio},
     {"normal %", :normal_utilisation, :percent},
     {"dirty CPU %", :dirty_cpu_utilisation, :percent},
+    {"other threads %", :other_cpu, :percent},
     {"wall ms", :wall_ms, :number},
     {"ideal ms", :ideal_ms, :number},
     {"jobs done", :finished, :count},
@@ -33,7 +34,8 @@ defmodule Tame.Contention.Format do
   @not_json ~w(p999_slice_us finished memory_mb)a
 
   @json_figures for({_, key, kind} <- @figures, kind != :spread, do: key) -- @not_json
-  @json_keys ~w(placement duration_us multiplier jobs status)a ++ @json_figures ++ [:samples]
+  @json_keys ~w(placement duration_us multiplier jobs status)a ++
+               @json_figures ++ [:samples, :cpu, :held]
 
   @ansi %{green: :green, yellow: :yellow, red: :red, none: :normal}
 
@@ -79,7 +81,7 @@ defmodule Tame.Contention.Format do
   end
 
   defp spreads(cell) do
-    for {key, {low, high}} <- cell[:spread] || %{},
+    for {key, [low, high]} <- cell[:spread] || %{},
         key in @json_figures,
         into: %{},
         do: {key, [low, high]}
@@ -119,7 +121,7 @@ defmodule Tame.Contention.Format do
   end
 
   # Of one round there is none.
-  defp spread({value, value}, _median), do: nil
+  defp spread([value, value], _median), do: nil
   defp spread(spread, median), do: spread |> Stats.spread_percent(median) |> Number.short()
 
   defp figure(nil, _kind), do: nil

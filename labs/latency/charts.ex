@@ -7,7 +7,7 @@ defmodule Tame.Latency.Charts do
   """
 
   alias Tame.Latency.Lines
-  alias Tame.Report.Chart
+  alias Tame.Report.{Chart, Words}
 
   @type method :: map()
   @type spec :: map()
@@ -57,24 +57,57 @@ defmodule Tame.Latency.Charts do
     })
   end
 
+  @doc "For the first screen: a dot at the p50 of each of `{method, name}`, with its text and how many times the first it is."
+  @spec answer([{method(), String.t()}], method() | nil) :: spec()
+  def answer(named, baseline) do
+    rows =
+      for {method, name} <- named do
+        us = drawn(method.p50_us)
+
+        %{
+          method: name,
+          kind: method.isolation,
+          us: us,
+          text: Words.time(us) <> times_text(us, method, baseline),
+          p99_us: method.p99_us
+        }
+      end
+
+    Chart.answers("p50 of one method of each kind", "method", rows,
+      colours: for({colour, name, _} <- Lines.isolations(), do: {name, colour}),
+      tooltip: [
+        %{field: "method", title: "method"},
+        Chart.number("us", "p50, µs"),
+        Chart.number("p99_us", "p99, µs")
+      ]
+    )
+  end
+
+  defp times_text(_us, _method, nil), do: ""
+  defp times_text(_us, %{id: id}, %{id: id}), do: ""
+  defp times_text(us, _method, baseline), do: " · " <> Words.times(us / drawn(baseline.p50_us))
+
   @doc """
   One line a method: latency against percentile, the percentiles spread as 1/(1 - p), so that the
   rare slow calls get as much room as the many fast ones.
 
-  Options: `:height` in pixels (default: 320), `:pick` makes the legend highlight what is clicked (default: false).
+  Options: `:height` in pixels (default: 320), `:pick` makes the legend highlight what is clicked (default: false),
+  `:scale_of` are the methods that the axes have room for, so that several pictures are on one scale (default: those
+  that are drawn).
   """
   @spec percentiles([method()], keyword()) :: spec()
   def percentiles(methods, opts \\ []) do
-    opts = Keyword.validate!(opts, height: 320, pick: false)
+    opts = Keyword.validate!(opts, height: 320, pick: false, scale_of: methods)
     rows = Enum.flat_map(methods, &percentile_rows/1)
+    all = Enum.flat_map(opts[:scale_of], &percentile_rows/1)
     opacity = if opts[:pick], do: %{opacity: picked(1, 0.1)}, else: %{}
 
     Chart.new("latency by percentile", opts[:height], %{
       data: %{values: rows},
       encoding: %{
-        x: share_axis(rows),
-        y: Chart.log_us(rows_domain(rows), "round trip, µs"),
-        color: line_colour(methods)
+        x: share_axis(all),
+        y: Chart.log_us(rows_domain(all), "round trip, µs"),
+        color: line_colour(methods, opts[:pick])
       },
       layer: [
         line_layer(methods, opts[:pick], opacity),
@@ -175,9 +208,9 @@ defmodule Tame.Latency.Charts do
     }
   end
 
-  defp line_colour(methods) do
-    columns =
-      "width < 420 ? 2 : #{if length(methods) > 6, do: "width < 700 ? 3 : 5", else: length(methods)}"
+  # The many of the large picture as the width has room for, the few of a small one in two columns.
+  defp line_colour(methods, many?) do
+    columns = if many?, do: %{expr: "width < 420 ? 2 : width < 700 ? 3 : 5"}, else: 2
 
     %{
       field: "method",
@@ -192,7 +225,7 @@ defmodule Tame.Latency.Charts do
         symbolType: "stroke",
         symbolSize: 340,
         symbolStrokeWidth: 2.5,
-        columns: %{expr: columns},
+        columns: columns,
         columnPadding: 12
       }
     }

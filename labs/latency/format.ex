@@ -55,7 +55,7 @@ defmodule Tame.Latency.Format do
             :out_of_range
           ],
           do: {key, Map.fetch!(row, key)}
-        ) ++ [p50_spread_us: row.p50_spread_us && Tuple.to_list(row.p50_spread_us)]
+        ) ++ [p50_spread_us: row.p50_spread_us]
       end
 
     [

@@ -34,7 +34,7 @@ defmodule Tame.Latency do
           context_switch: String.t(),
           count: non_neg_integer(),
           p50_us: nil | float(),
-          p50_spread_us: nil | {float(), float()},
+          p50_spread_us: nil | Stats.spread(),
           p90_us: nil | float(),
           p99_us: nil | float(),
           p999_us: nil | float(),

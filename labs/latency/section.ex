@@ -2,14 +2,14 @@ defmodule Tame.Latency.Section do
   @moduledoc """
   What the latency lab has to say in the report, from its result. Pure.
 
-  An overview of all methods; the four pictures of Andrew Bennett's "Latency of Native Functions for Erlang and
-  Elixir" (2017), measured here; latency by percentile of all methods. A picture without any measured method is left
-  out; one with gaps says which methods are missing and why.
+  An overview of all methods with the table of all; the four pictures of Andrew Bennett's "Latency of Native Functions
+  for Erlang and Elixir" (2017), measured here, and one of isolation, on one scale; latency by percentile of all methods.
+  A picture without any measured method is left out; one with gaps says which methods are missing and why.
   """
 
   alias Tame.Latency.{Charts, Lines}
   alias Tame.Number
-  alias Tame.Report.{Figure, Section, Table}
+  alias Tame.Report.{Figure, Finding, IsolationCost, Section, Table, Words}
 
   @baseline "nif_normal"
 
@@ -49,29 +49,44 @@ defmodule Tame.Latency.Section do
     {"p99.9 µs", :number},
     {"max µs", :number},
     {"mean µs", :number},
-    {"× #{@baseline}", :number},
+    {"× NIF", :number},
     {"GC runs", :number}
   ]
 
-  @short_columns [
-    {"method", :code},
-    {"isolation", :kind},
-    {"p50 µs", :number},
-    {"p90 µs", :number},
-    {"p99 µs", :number},
-    {"p99.9 µs", :number},
-    {"max µs", :number}
+  # One method of each kind, for the first screen, and what it is in a sentence.
+  @rungs [
+    {@baseline, "NIF"},
+    {"nif_dirty_cpu", "dirty NIF"},
+    {"driver_call", "port driver"},
+    {"isolated", "isolated NIF"},
+    {"port", "port"},
+    {"c_node", "C node"}
   ]
+
+  # Those that tell what isolation costs.
+  @ways [{:nif, @baseline}, {:dirty_nif, "nif_dirty_cpu"}, {:isolated, "isolated"}, {:port, "port"}]
+
+  # What the clock counts: a method cannot be told to take less.
+  @clock_us 0.001
+
+  # The warnings of the lab that concern one figure.
+  @of_overview ~w(overhead_visible out_of_range)
+  @of_percentiles ~w(too_few_samples)
 
   @doc "The section, from a result of the latency lab (`format: 1`)."
   @spec from_result(map()) :: Section.t()
   def from_result(result) do
     measured = result.methods |> Enum.filter(&ok?/1) |> Enum.sort_by(& &1.p50_us)
+    findings = findings(result, measured)
 
     %Section{
       id: "latency",
+      name: "Latency",
       title: "Latency: what a call into native code costs",
-      warnings: Enum.map(result.warnings, &Map.take(&1, [:id, :text])),
+      findings: findings,
+      conclusion:
+        for(%{id: "call", answer: answer} <- findings, do: answer) ++ conclusion(measured),
+      warnings: Section.warnings(result, :but, @of_overview ++ @of_percentiles),
       intro: intro(result, measured),
       facts: [
         {"payload", Number.bytes(result.payload_bytes)},
@@ -79,54 +94,86 @@ defmodule Tame.Latency.Section do
       ],
       words: Lines.isolations(),
       figures:
-        [overview(result.methods, measured)] ++
-          Enum.flat_map(@pictures, &picture(&1, result.methods)) ++
-          percentiles(measured)
+        [overview(result, measured)] ++
+          pictures(result.methods, measured) ++ percentiles(result, measured)
     }
+  end
+
+  defp findings(_result, []), do: []
+
+  defp findings(result, measured) do
+    rungs = for {id, name} <- @rungs, method = find(measured, id), do: {method, name}
+
+    call =
+      if rungs == [] do
+        []
+      else
+        spec = Charts.answer(rungs, find(measured, @baseline))
+        [Finding.new("call", answer(result, rungs), spec)]
+      end
+
+    ways =
+      for {way, id} <- @ways, method = find(measured, id) do
+        {result.payload_bytes, way, 1000 * method.p50_us}
+      end
+
+    call ++ IsolationCost.findings(ways)
+  end
+
+  # The port against the NIF, then what lies between; without the two, each by itself.
+  defp answer(result, rungs) do
+    payload = Words.bytes(result.payload_bytes)
+
+    case {find_rung(rungs, @baseline), find_rung(rungs, "port")} do
+      {%{p50_us: low} = nif, %{} = port} when low > 0 ->
+        others =
+          for {%{id: id} = method, name} <- rungs, id not in [@baseline, "port"] do
+            "#{a(name)} #{Words.time(method.p50_us)}"
+          end
+
+        [
+          "A port takes ",
+          {:strong, "#{Words.digits(port.p50_us / low)} times"},
+          " as long as a NIF: #{Words.time(port.p50_us)} instead of #{Words.time(nif.p50_us)}, for #{payload} there and back"
+          | if(others == [], do: ["."], else: ["; ", Words.list(others), "."])
+        ]
+
+      _ ->
+        calls = for {method, name} <- rungs, do: "#{a(name)} #{Words.time(method.p50_us)}"
+        "For #{payload} there and back takes #{Words.list(calls)}."
+    end
+  end
+
+  defp find_rung(rungs, id),
+    do: Enum.find_value(rungs, fn {method, _} -> method.id == id && method end)
+
+  defp a("isolated" <> _ = name), do: "an #{name}"
+  defp a(name), do: "a #{name}"
+
+  defp conclusion([]), do: ["No method was measured."]
+
+  defp conclusion(measured) do
+    {fastest, slowest} = Enum.min_max_by(measured, & &1.p50_us)
+    tail = Enum.max_by(measured, &(&1.p99_us / max(&1.p50_us, @clock_us)))
+
+    [
+      "Of all methods #{fastest.id} is the fastest (half of its calls within #{Words.time(fastest.p50_us)}) and #{slowest.id} " <>
+        "the slowest (#{Words.time(slowest.p50_us)}). #{tail.id} has the longest tail: one call in a hundred takes " <>
+        "#{Words.time(tail.p99_us)} or more."
+    ]
   end
 
   defp intro(result, measured) do
     [
       "Each method takes a term from Erlang to native code and back, and what came back is compared with what was " <>
         "sent. Every call is timed by itself and every sample is kept. The methods take turns, round by round, so that a " <>
-        "drift of the machine hits all alike. #{length(measured)} of #{length(result.methods)} methods were measured."
-    ] ++
-      headline(measured) ++
-      [
-        "p99 is the time that 99 of 100 calls stayed within. The colours stand for what the native code can take " <>
-          "down with it, in every chart:"
-      ]
+        "drift of the machine hits all alike. #{length(measured)} of #{length(result.methods)} methods were measured.",
+      "p99 is the time that 99 of 100 calls stayed within. The colours stand for what the native code can take " <>
+        "down with it, in every chart."
+    ]
   end
 
-  # The post's question, answered with this machine's numbers.
-  defp headline(measured) do
-    case find(measured, @baseline) do
-      nil ->
-        []
-
-      baseline ->
-        others =
-          for id <- ~w(nif_dirty_cpu driver_call port c_node), method = find(measured, id) do
-            "#{short_us(method)} by #{id}#{times_text(method, baseline)}"
-          end
-
-        [
-          "Half of all calls came back within " <>
-            Enum.join(["#{short_us(baseline)} by #{@baseline}" | others], ", ") <> "."
-        ]
-    end
-  end
-
-  defp short_us(method), do: "#{Number.short(method.p50_us)}\u00A0µs"
-
-  defp times_text(method, baseline) do
-    case times(method, baseline) do
-      nil -> ""
-      times -> " (#{times}\u00A0×)"
-    end
-  end
-
-  defp overview(methods, measured) do
+  defp overview(%{methods: methods} = result, measured) do
     %Figure{
       id: "overview",
       title: "Isolation against latency",
@@ -135,9 +182,10 @@ defmodule Tame.Latency.Section do
           "Fastest first. The dot and its number are p50 in µs, the bar reaches to p99. Further right is slower, and each " <>
             "line of the grid is ten times the one before it."
         ] ++ not_drawn(Enum.reject(methods, &ok?/1)),
+      warnings: Section.warnings(result, :only, @of_overview),
       spec: if(measured != [], do: Charts.overview(measured)),
       table: %Table{
-        title: "All methods",
+        title: "All methods, in numbers",
         columns: @full_columns,
         rows: full_rows(measured, methods)
       }
@@ -160,7 +208,32 @@ defmodule Tame.Latency.Section do
       end
   end
 
-  defp picture({id, title, ids, text}, methods) do
+  # Small multiples: the axes have room for all that is drawn in any of them.
+  defp pictures(methods, measured) do
+    shown =
+      Enum.uniq(for {_, _, ids, _} <- @pictures, id <- ids, method = find(measured, id), do: method)
+
+    case Enum.flat_map(@pictures, &picture(&1, methods, shown)) do
+      [] ->
+        []
+
+      panels ->
+        [
+          %Figure{
+            id: "pictures",
+            title: "Side by side",
+            caption: [
+              "Latency by percentile, all pictures on one scale. To the right are the rare slow calls: each line of the " <>
+                "grid is ten times as rare as the one before it."
+            ],
+            panels: panels,
+            columns: 2
+          }
+        ]
+    end
+  end
+
+  defp picture({id, title, ids, text}, methods, shown) do
     {measured, missing} =
       ids |> Enum.map(&(find(methods, &1) || not_run(&1))) |> Enum.split_with(&ok?/1)
 
@@ -168,20 +241,19 @@ defmodule Tame.Latency.Section do
       []
     else
       [
-        %Figure{
+        %{
           id: id,
           title: title,
-          caption: [text | not_drawn(missing)],
-          spec: Charts.percentiles(measured),
-          table: short_table(title, measured)
+          note: Enum.join([text | not_drawn(missing)], " "),
+          spec: Charts.percentiles(measured, height: 240, scale_of: shown)
         }
       ]
     end
   end
 
-  defp percentiles([]), do: []
+  defp percentiles(_result, []), do: []
 
-  defp percentiles(measured) do
+  defp percentiles(result, measured) do
     [
       %Figure{
         id: "percentiles",
@@ -190,19 +262,10 @@ defmodule Tame.Latency.Section do
           "Greys are plain Erlang, cool colours run inside the VM, warm ones are OS processes, pink ones are nodes. " <>
             "Click a name or a line to bring that method out, shift-click to add another, double-click to see all again."
         ],
-        spec: Charts.percentiles(measured, height: @tall_px, pick: true),
-        table: short_table("All methods by percentile", measured)
+        warnings: Section.warnings(result, :only, @of_percentiles),
+        spec: Charts.percentiles(measured, height: @tall_px, pick: true)
       }
     ]
-  end
-
-  defp short_table(title, measured) do
-    rows =
-      for method <- Enum.sort_by(measured, & &1.p50_us) do
-        [method.id, isolation(method)] ++ us(method, [:p50_us, :p90_us, :p99_us, :p999_us, :max_us])
-      end
-
-    %Table{title: "#{title}, in numbers", columns: @short_columns, rows: rows}
   end
 
   defp description(method) do

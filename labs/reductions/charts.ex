@@ -6,7 +6,7 @@ defmodule Tame.Reductions.Charts do
   default slice and at the budget, because they reach from a microsecond to seconds.
   """
 
-  alias Tame.Report.{Chart, Colours}
+  alias Tame.Report.{Chart, Colours, Words}
 
   @type variant :: map()
   @type spec :: map()
@@ -18,14 +18,15 @@ defmodule Tame.Reductions.Charts do
     {"neighbour", Colours.hex(:vermillion), "how late the neighbour on the same scheduler woke"}
   ]
 
-  @grey Colours.hex(:grey)
-
   # What tame.h takes by default, and what no slice may exceed.
   @slice_us :tame_job_rates.slice_us()
   @limits [
     %{limit_us: @slice_us, limit: "#{@slice_us} µs"},
-    %{limit_us: 1000, limit: "1 ms budget"}
+    %{limit_us: 1000, limit: "1 ms"}
   ]
+
+  # How much time pictures on one scale show, as a multiple of what half of the runs take.
+  @most_medians 3
 
   # A logarithmic axis has no zero, so a reading of zero is drawn here.
   @floor_us 0.1
@@ -47,7 +48,7 @@ defmodule Tame.Reductions.Charts do
     Chart.rows(description, "variant", variants, %{
       data: %{values: rows},
       encoding: %{
-        x: Chart.log_us(domain(rows), "µs"),
+        x: time_scale(domain(rows)),
         color: colour(~w(normal dirty neighbour), rows)
       },
       layer: [
@@ -59,35 +60,76 @@ defmodule Tame.Reductions.Charts do
             Chart.number("neighbour_max_us", "neighbour at most, µs")
           ]
         }),
-        limit_rules(:x),
+        Chart.limits(@limits, :x),
         %{mark: %{type: "circle", size: 110, opacity: 1, tooltip: nil}}
       ]
     })
   end
 
   @doc """
+  For the first screen: how late the neighbour woke at most, beside each of `{variant, name}`.
+  """
+  @spec answer([{variant(), String.t()}]) :: spec()
+  def answer(named) do
+    rows =
+      for {variant, name} <- named do
+        us = drawn(variant.neighbour_max_us)
+
+        %{
+          placement: name,
+          kind: "neighbour",
+          us: us,
+          text: Words.time(us),
+          longest_slice_us: variant.longest_slice_us,
+          elapsed_us: variant.elapsed_us
+        }
+      end
+
+    Chart.answers("how late the neighbour woke, by placement", "placement", rows,
+      colours: for({"neighbour" = name, colour, _} <- @kinds, do: {name, colour}),
+      limits: [{1000, "1 ms budget"}],
+      tooltip: [
+        %{field: "placement", title: "placement"},
+        Chart.number("us", "neighbour at most, µs"),
+        Chart.number("longest_slice_us", "longest slice, µs"),
+        Chart.number("elapsed_us", "the job took, µs")
+      ]
+    )
+  end
+
+  @doc """
+  What the pictures of `slices/2` have in common: `:us`, the scale of the slices, and `:ms`, how much time is drawn. A run
+  that takes far longer than most would leave the others too small to see, so it is cut off there.
+  """
+  @spec scale([variant()]) :: %{us: [number()], ms: number()}
+  def scale(variants) do
+    rows = Enum.flat_map(variants, &rows/1)
+    ends = for variant <- variants, rows = rows(variant), rows != [], do: last_ms(rows)
+    %{us: domain(rows), ms: min(Enum.max(ends), @most_medians * Tame.Stats.median(ends))}
+  end
+
+  @doc """
   The slices of one variant over time: each a line from its start to its end at the height of its length.
   """
-  @spec slices(variant()) :: spec()
-  def slices(variant) do
-    rows = Enum.map(variant.picture, &slice_row(variant, &1))
-
-    Chart.new("slices of #{variant.id} over time", 180, %{
-      data: %{values: rows},
+  @spec slices(variant(), %{us: [number()], ms: number()}) :: spec()
+  def slices(variant, scale) do
+    Chart.new("slices of #{variant.id} over time", 150, %{
+      data: %{values: Enum.filter(rows(variant), &(&1.start_ms <= scale.ms))},
       encoding: %{
         x: %{
           field: "start_ms",
           type: "quantitative",
-          title: "time since the start, ms",
-          scale: %{domain: [0, last_ms(rows)], nice: false}
+          title: "ms",
+          scale: %{domain: [0, scale.ms], nice: false},
+          axis: %{tickCount: 5, labelFlush: true, grid: false}
         },
-        y: Chart.log_us(domain(rows), "slice, µs"),
-        color: colour(~w(normal dirty), rows)
+        y: time_scale(scale.us),
+        color: %{colour(~w(normal dirty)) | legend: nil}
       },
       layer: [
-        limit_rules(:y),
+        Chart.limits(for(limit <- @limits, do: %{limit | limit: ""}), :y),
         %{
-          mark: %{type: "rule", strokeWidth: 3, opacity: 0.8, tooltip: nil},
+          mark: %{type: "rule", strokeWidth: 3, opacity: 0.8, tooltip: nil, clip: true},
           encoding: %{x2: %{field: "end_ms"}}
         },
         %{mark: %{type: "circle", size: 16, opacity: 0.8, tooltip: nil}},
@@ -100,6 +142,12 @@ defmodule Tame.Reductions.Charts do
       ]
     })
   end
+
+  @doc "How long the run of the picture took, in ms."
+  @spec last_ms_of(variant()) :: number()
+  def last_ms_of(variant), do: variant |> rows() |> last_ms()
+
+  defp rows(variant), do: Enum.map(variant.picture, &slice_row(variant, &1))
 
   defp harm_rows(variant) do
     all =
@@ -126,6 +174,9 @@ defmodule Tame.Reductions.Charts do
     }
   end
 
+  defp time_scale([low, high] = domain),
+    do: %{Chart.log_us(domain, nil) | axis: Chart.time_axis(low, high)}
+
   defp last_ms(rows), do: rows |> Enum.map(& &1.end_ms) |> Enum.max()
 
   # The limits are always in the picture: how far away they are is what it shows.
@@ -136,41 +187,12 @@ defmodule Tame.Reductions.Charts do
 
   defp drawn(us), do: max(us / 1, @floor_us)
 
-  # Lines across the chart, each with its name at its end.
-  defp limit_rules(axis) do
-    position = %{field: "limit_us", type: "quantitative"}
-
-    {rule, text, text_mark} =
-      case axis do
-        :x ->
-          {%{x: position, y: %{value: 0}, y2: %{value: "height"}}, %{x: position, y: %{value: 0}},
-           %{align: "left", dx: 4, baseline: "bottom", dy: -2}}
-
-        :y ->
-          {%{y: position, x: %{value: 0}, x2: %{value: "width"}},
-           %{y: position, x: %{value: "width"}},
-           %{align: "right", dx: -2, baseline: "bottom", dy: -2}}
-      end
-
-    %{
-      data: %{values: @limits},
-      encoding: %{color: %{value: @grey}},
-      layer: [
-        %{
-          mark: %{type: "rule", strokeDash: [4, 4], color: @grey, tooltip: nil},
-          encoding: rule
-        },
-        %{
-          mark: Map.merge(%{type: "text", fontSize: 11, color: @grey, tooltip: nil}, text_mark),
-          encoding: Map.put(text, :text, %{field: "limit", type: "nominal"})
-        }
-      ]
-    }
-  end
-
   defp colour(names, rows) do
     present = for name <- names, Enum.any?(rows, &(&1.kind == name)), do: name
-    kinds = for {name, colour, _} <- @kinds, name in present, do: {name, colour}
-    Chart.colours("kind", kinds)
+    colour(present)
+  end
+
+  defp colour(names) do
+    Chart.colours("kind", for({name, colour, _} <- @kinds, name in names, do: {name, colour}))
   end
 end

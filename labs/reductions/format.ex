@@ -4,6 +4,7 @@ defmodule Tame.Reductions.Format do
   """
 
   alias Tame.{JSON, Number, Stats, SystemInfo, TextTable, Warning}
+  alias Tame.Reductions.BurstsFigure
 
   # The figures of a row, the one list of them: title, key, and how it is written.
   @figures [
@@ -36,11 +37,12 @@ defmodule Tame.Reductions.Format do
       unmeasured(result),
       legend(),
       instruments(result.floor),
+      bursts(result.bursts),
       Warning.text(result.warnings)
     ]
   end
 
-  @doc "The result as JSON: `tool`, `format`, `system`, `bytes`, `variants`, and what belongs to them."
+  @doc "The result as JSON: `tool`, `format`, `system`, `bytes`, `variants`, `bursts`, and what belongs to them."
   @spec json(Tame.Reductions.result()) :: iodata()
   def json(result) do
     [
@@ -53,7 +55,8 @@ defmodule Tame.Reductions.Format do
         seed: result.seed,
         floor: result.floor,
         warnings: Warning.json(result.warnings),
-        variants: for(row <- result.variants, do: row_json(row))
+        variants: for(row <- result.variants, do: row_json(row)),
+        bursts: result.bursts
       ),
       ?\n
     ]
@@ -68,7 +71,7 @@ defmodule Tame.Reductions.Format do
     for(key <- @json_keys, do: {key, figures[key]}) ++
       [
         spread:
-          for({key, {low, high}} <- Enum.sort(figures.spread), into: %{}, do: {key, [low, high]})
+          for({key, [_, _] = spread} <- Enum.sort(figures.spread), into: %{}, do: {key, spread})
       ]
   end
 
@@ -119,5 +122,21 @@ defmodule Tame.Reductions.Format do
   defp instruments(floor) do
     "\nWith nothing else to do, the neighbour woke #{Number.short(floor.neighbour_p99_us)} µs late (p99), " <>
       "#{Number.short(floor.neighbour_max_us)} µs at most. Tracing costs #{floor.slice_cost_ns} ns a slice.\n"
+  end
+
+  defp bursts([]), do: []
+
+  defp bursts(rows) do
+    [
+      "\nBursts of jobs on #{Number.bytes(hd(rows).bytes)} each\n\n",
+      TextTable.format(
+        ["variant" | BurstsFigure.titles()],
+        for(%{status: "ok"} = row <- rows, do: [row.id | BurstsFigure.row(row)])
+      ),
+      for(
+        %{status: status} = row when status != "ok" <- rows,
+        do: "#{row.id}  #{status}: #{row.reason}\n"
+      )
+    ]
   end
 end

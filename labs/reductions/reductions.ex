@@ -37,7 +37,7 @@ defmodule Tame.Reductions do
 
   import Tame.Stats, only: [median: 1]
 
-  alias Tame.Reductions.{Format, Input, Runner, Turn, Variants}
+  alias Tame.Reductions.{Bursts, Format, Input, Runner, Turn, Variants}
   alias Tame.{Charge, OtherLoad, Stats, SystemInfo, Turns, Warning}
 
   @typedoc """
@@ -71,7 +71,7 @@ defmodule Tame.Reductions do
           neighbour_max_us: nil | float(),
           picture: [slice()],
           left_out: non_neg_integer(),
-          spread: %{atom() => nil | {number(), number()}}
+          spread: %{atom() => nil | Stats.spread()}
         }
 
   @typedoc "A slice of the run that had the longest one, in order of time."
@@ -87,7 +87,8 @@ defmodule Tame.Reductions do
           seed: Turns.seed(),
           command: String.t(),
           floor: Turn.floor(),
-          variants: [row()]
+          variants: [row()],
+          bursts: [Bursts.row()]
         }
 
   @typedoc """
@@ -95,6 +96,7 @@ defmodule Tame.Reductions do
 
     * `:variants` - what to measure (default: all of `Tame.Reductions.Variants.all/0`)
     * `:rounds` - turns of each variant (default: 5)
+    * `:bursts` - bursts of jobs of each variant, for the picture (`Tame.Reductions.Bursts`; default: 0)
     * `:seed` - of the order in each round (default: a new one)
     * `:command` - the command line, for the record (default: `"Tame.Reductions.measure"`)
     * `:progress` - called before each run, see `t:Tame.Reductions.Runner.progress/0`
@@ -102,6 +104,7 @@ defmodule Tame.Reductions do
   @type option ::
           {:variants, [Variants.variant()]}
           | {:rounds, pos_integer()}
+          | {:bursts, non_neg_integer()}
           | {:seed, Turns.seed()}
           | {:command, String.t()}
           | {:progress, Runner.progress()}
@@ -156,6 +159,7 @@ defmodule Tame.Reductions do
         :variants,
         :seed,
         rounds: @default_rounds,
+        bursts: 0,
         command: "Tame.Reductions.measure",
         progress: fn _ -> :ok end
       ])
@@ -174,6 +178,7 @@ defmodule Tame.Reductions do
       |> Runner.run(bytes, options[:rounds], seed, options[:progress])
       |> Enum.map(&row(&1, bytes))
 
+    bursts = bursts(variants, rows, bytes, options[:bursts], options[:progress])
     system = SystemInfo.ended(system, load)
 
     %{
@@ -186,8 +191,25 @@ defmodule Tame.Reductions do
       seed: seed,
       command: options[:command],
       floor: floor,
-      variants: rows
+      variants: rows,
+      bursts: bursts
     }
+  end
+
+  # Of those that were measured, so that a failure is said once.
+  defp bursts(variants, rows, bytes, count, progress) do
+    measured = for %{id: id, status: "ok"} <- rows, do: id
+    variants = Enum.filter(variants, &(&1.id in measured))
+
+    Bursts.measure(variants, bytes, count, fn id ->
+      done = Enum.find_index(variants, &(&1.id == id))
+
+      progress.(%{
+        what: "#{id}, bursts",
+        done: done || length(variants),
+        total: length(variants) + 1
+      })
+    end)
   end
 
   defp floor! do

@@ -9,6 +9,9 @@ defmodule Tame.Report.Chart do
 
   @row_px 28
 
+  # In a finding, whose page must fit on one screen.
+  @small_row_px 21
+
   @doc "A chart as wide as its place and `height` pixels high, with the rest of its spec."
   @spec new(String.t(), pos_integer(), map()) :: spec()
   def new(description, height, rest) do
@@ -23,7 +26,9 @@ defmodule Tame.Report.Chart do
 
   @doc "A chart with a row for each of `things`, in their order, named by its data's field `name`."
   @spec rows(String.t(), String.t(), [term()], map()) :: spec()
-  def rows(description, name, things, rest) do
+  def rows(description, name, things, rest), do: rows(description, name, things, @row_px, rest)
+
+  defp rows(description, name, things, row_px, rest) do
     name = %{
       field: name,
       type: "nominal",
@@ -32,7 +37,7 @@ defmodule Tame.Report.Chart do
       axis: %{domain: false, ticks: false, labelPadding: 8, labelLimit: 160}
     }
 
-    new(description, @row_px * length(things), put_in(rest, [:encoding, :y], name))
+    new(description, row_px * length(things), put_in(rest, [:encoding, :y], name))
   end
 
   @doc "A layer for `rows/4`: a band as wide as each row, so that the pointer need not hit a mark."
@@ -41,6 +46,98 @@ defmodule Tame.Report.Chart do
     %{
       mark: %{type: "bar", height: @row_px, opacity: 0},
       encoding: Map.merge(encoding, %{x: %{value: 0}, x2: %{value: "width"}})
+    }
+  end
+
+  # Room for the texts at the right of `answers/4`.
+  @answer_px 104
+
+  @doc """
+  A small chart for a finding: a row for each text of the field `name`, its dots at `us` on a logarithmic axis, and its
+  `text` at the right, where the texts of all rows stand under each other.
+
+  A row has `name`, `kind`, `us` and, once for each name, `text`. Options: `:colours`, `{kind, colour}` of each kind;
+  `:tooltip`; `:limits`, `{us, text}` of dashed lines (default: none); `:legend` (default: false).
+  """
+  @spec answers(String.t(), String.t(), [map()], keyword()) :: spec()
+  def answers(description, name, rows, opts) do
+    opts = Keyword.validate!(opts, [:colours, :tooltip, limits: [], legend: false])
+    limits = for {us, text} <- opts[:limits], do: %{limit_us: us, limit: text}
+    all = Enum.map(rows, & &1.us) ++ Enum.map(limits, & &1.limit_us)
+    {low, high} = Enum.min_max(all)
+    x = %{log_us([low / 1.6, high * 1.6], nil) | axis: time_axis(low, high)}
+    colour = colours("kind", opts[:colours])
+
+    names = rows |> Enum.map(& &1[String.to_existing_atom(name)]) |> Enum.uniq()
+
+    rows(description, name, names, @small_row_px, %{
+      data: %{values: rows},
+      encoding: %{
+        x: put_in(x, [:scale, :rangeMax], %{expr: "width - #{@answer_px}"}),
+        color: if(opts[:legend], do: colour, else: %{colour | legend: nil})
+      },
+      layer:
+        [row_bands(%{tooltip: opts[:tooltip]})] ++
+          if(limits == [], do: [], else: [limits(limits, :x)]) ++
+          [
+            %{mark: %{type: "circle", size: 100, opacity: 1, tooltip: nil}},
+            %{
+              transform: [%{filter: "isValid(datum.text)"}],
+              mark: %{type: "text", align: "right", fontSize: 12, tooltip: nil},
+              encoding: %{
+                x: %{value: "width"},
+                text: %{field: "text", type: "nominal"},
+                color: nil
+              }
+            }
+          ]
+    })
+  end
+
+  @doc """
+  A layer of dashed lines across the chart, each with its text at its end: of `limits`, maps with `limit_us` and `limit`,
+  on the axis `:x` or `:y`.
+  """
+  @spec limits([map()], :x | :y) :: map()
+  def limits(limits, axis) do
+    position = %{field: "limit_us", type: "quantitative"}
+    grey = Tame.Report.Colours.hex(:grey)
+
+    {rule, text, text_mark} =
+      case axis do
+        :x ->
+          {%{x: position, y: %{value: 0}, y2: %{value: "height"}}, %{x: position, y: %{value: 0}},
+           %{align: "center", baseline: "bottom", dy: -3}}
+
+        :y ->
+          {%{y: position, x: %{value: 0}, x2: %{value: "width"}},
+           %{y: position, x: %{value: "width"}},
+           %{align: "right", dx: -2, baseline: "bottom", dy: -2}}
+      end
+
+    %{
+      data: %{values: limits},
+      encoding: %{color: %{value: grey}},
+      layer: [
+        %{mark: %{type: "rule", strokeDash: [4, 4], color: grey, tooltip: nil}, encoding: rule},
+        %{
+          mark: Map.merge(%{type: "text", fontSize: 11, color: grey, tooltip: nil}, text_mark),
+          encoding: Map.put(text, :text, %{field: "limit", type: "nominal"})
+        }
+      ]
+    }
+  end
+
+  @doc "An axis of times in µs from `low` to `high`, each label in the unit that suits it."
+  @spec time_axis(number(), number()) :: map()
+  def time_axis(low, high) do
+    %{
+      values: powers(low / 1.6, high * 1.6),
+      grid: true,
+      labelOverlap: true,
+      labelExpr:
+        "datum.value >= 1e6 ? datum.value / 1e6 + ' s' : datum.value >= 1000 ? datum.value / 1000 + ' ms' : " <>
+          "datum.value >= 1 ? datum.value + ' µs' : round(datum.value * 1000) + ' ns'"
     }
   end
 
@@ -106,6 +203,25 @@ defmodule Tame.Report.Chart do
       title: title,
       scale: %{type: "log", domain: [low, high], nice: false},
       axis: %{values: powers(low, high), format: ",~r", grid: true}
+    }
+  end
+
+  @doc "A channel for the field `bytes` on a logarithmic scale, with labels at powers of four from 16 B on."
+  @spec log_bytes([pos_integer()], String.t()) :: map()
+  def log_bytes([first, last], title) do
+    %{
+      field: "bytes",
+      type: "quantitative",
+      title: title,
+      scale: %{type: "log", base: 2, domain: [first / 1.2, last * 1.2], nice: false},
+      axis: %{
+        values: for(n <- 2..20, size = Integer.pow(4, n), size >= first and size <= last, do: size),
+        labelExpr:
+          "datum.value < 1024 ? datum.value + ' B' : datum.value < 1048576 ? datum.value / 1024 + ' KiB' : " <>
+            "datum.value / 1048576 + ' MiB'",
+        labelOverlap: true,
+        grid: false
+      }
     }
   end
 

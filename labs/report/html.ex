@@ -18,6 +18,19 @@ defmodule Tame.Report.HTML do
     [?<, name, Enum.map(attributes, fn {k, v} -> [?\s, to_string(k), "=\"", escape(v), ?"] end), ?>]
   end
 
+  @doc "A sentence of which some parts stand out."
+  @spec rich(Tame.Report.Words.rich()) :: iodata()
+  def rich(text) when is_binary(text), do: escape(text)
+
+  def rich(parts) do
+    for part <- parts do
+      case part do
+        {:strong, text} -> tag("strong", text)
+        text -> escape(text)
+      end
+    end
+  end
+
   @doc "A spot of the colour that a chart uses for what stands beside it."
   @spec dot(String.t()) :: iodata()
   def dot(colour), do: tag("span", [class: "dot", style: "--dot: #{colour}"], [])

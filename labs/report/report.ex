@@ -2,7 +2,8 @@ defmodule Tame.Report do
   @moduledoc """
   The report: sections of text, charts and tables as one self-contained HTML page.
 
-  A lab gives its findings as a `Tame.Report.Section`; this module knows no lab. The page holds its style, its script
+  A lab gives what it has to say as a `Tame.Report.Section`; this module knows no lab. The page begins with the
+  findings of all sections, so that who reads no further knows the answers. It holds its style, its script
   and the data of its charts, so it opens from disk and needs no network.
 
       {:ok, assets} = Tame.Report.assets()
@@ -14,7 +15,7 @@ defmodule Tame.Report do
   are trusted. A table can be read without JavaScript, the charts cannot.
   """
 
-  alias Tame.Report.{HTML, Section, View}
+  alias Tame.Report.{HTML, Section, SectionView, View}
 
   @typedoc "The page's style and script, as `assets/` builds them."
   @type assets :: %{css: String.t(), js: String.t()}
@@ -29,11 +30,14 @@ defmodule Tame.Report do
 
     * `:assets` - what `assets/0` returned (required)
     * `:title` - the page's title (default: `"Tame report"`)
-    * `:lead` - one sentence under the title, such as when it was measured (default: none)
+    * `:lead` - one sentence under the title, such as when it was measured, and on what (default: none)
+    * `:json` - the file beside the page that has its figures (default: none)
+    * `:warnings` - what may spoil the figures of all labs, shown with the machine (default: none)
   """
   @spec render([Section.t()], system(), keyword()) :: iodata()
   def render(sections, system, opts) do
-    opts = Keyword.validate!(opts, [:assets, title: "Tame report", lead: nil])
+    opts =
+      Keyword.validate!(opts, [:assets, title: "Tame report", lead: nil, json: nil, warnings: []])
 
     assets =
       opts[:assets] || raise ArgumentError, "render/3 needs :assets, see Tame.Report.assets/0"
@@ -49,14 +53,16 @@ defmodule Tame.Report do
       "\n<style>\n",
       raw(assets.css, "</style"),
       "</style>\n</head>\n<body>\n",
-      View.head(opts[:title], opts[:lead]),
-      View.warnings(sections),
-      View.contents(sections),
-      View.machine(system),
+      View.contents(sections, system != []),
+      "<div class=\"page\">\n",
+      View.head(opts[:title], opts[:lead], opts[:json], opts[:warnings]),
+      View.findings(sections),
       "<main>\n",
-      Enum.map(sections, &View.section/1),
+      Enum.map(sections, &SectionView.section/1),
       "</main>\n",
+      View.machine(system, opts[:warnings]),
       View.foot(),
+      "</div>\n",
       "<script>\n",
       raw(assets.js, "</script"),
       "</script>\n</body>\n</html>\n"

@@ -8,17 +8,26 @@ defmodule Tame.Report.TableView do
   alias Tame.Report.Table
 
   @spec render(Table.t()) :: iodata()
-  def render(%Table{columns: columns, rows: rows} = table) do
+  def render(%Table{columns: columns} = table) do
+    rows = Enum.filter(table.rows, &is_list/1)
     classes = columns |> Enum.with_index() |> Enum.map(fn {column, i} -> class(column, rows, i) end)
 
+    labels = if stacked?(columns), do: for({label, _} <- columns, do: label), else: []
+
     [
-      open("table", filter(table)),
+      open("table", filter(table) ++ if(labels == [], do: [], else: [class: "stack"])),
       "\n<thead>\n<tr>",
       for({{label, _kind}, class} <- Enum.zip(columns, classes), do: head(label, class)),
-      "</tr>\n</thead>\n<tbody>\n",
-      for(row <- rows, do: ["<tr>", row(row, classes), "</tr>\n"]),
-      "</tbody>\n</table>\n"
+      "</tr>\n</thead>\n",
+      for({group, rows} <- groups(table.rows), do: body(group, rows, classes, labels)),
+      "</table>\n"
     ]
+  end
+
+  # Sentences beside each other are too wide for a small screen, which shows them below each other, each with its label.
+  defp stacked?(columns) do
+    kinds = for {_, kind} <- columns, do: kind
+    :text in kinds and :number not in kinds
   end
 
   # The page's script does the rest.
@@ -29,24 +38,60 @@ defmodule Tame.Report.TableView do
     ["data-filter": "#{index}"]
   end
 
-  defp head(label, class), do: tag("th", [scope: "col", class: class], escape(label))
-
-  defp row([name | cells], [class | classes]) do
-    [tag("th", [scope: "row", class: class], inner(name, class)) | cells(cells, classes)]
+  # `[{group | nil, rows}]`: a table without groups is one without a name.
+  defp groups([{:group, _, _} = group | rows]) do
+    {own, more} = Enum.split_while(rows, &is_list/1)
+    [{group, own} | if(more == [], do: [], else: groups(more))]
   end
 
-  defp cells([{:note, text} | _], classes) do
+  defp groups(rows) do
+    {own, more} = Enum.split_while(rows, &is_list/1)
+    [{nil, own} | if(more == [], do: [], else: groups(more))]
+  end
+
+  defp body(group, rows, classes, labels) do
+    [
+      "<tbody>\n",
+      group(group, length(classes)),
+      for(row <- rows, do: ["<tr>", row(row, classes, labels), "</tr>\n"]),
+      "</tbody>\n"
+    ]
+  end
+
+  defp group(nil, _columns), do: []
+
+  defp group({:group, name, text}, columns) do
+    inner = [tag("span", [class: "code"], escape(name)), ?\s, tag("small", [], escape(text))]
+
+    [
+      tag("tr", [class: "group"], tag("th", [scope: "rowgroup", colspan: "#{columns}"], inner)),
+      ?\n
+    ]
+  end
+
+  defp head(label, class), do: tag("th", [scope: "col", class: class], escape(label))
+
+  defp row([name | cells], [class | classes], labels) do
+    [
+      tag("th", [scope: "row", class: class], inner(name, class))
+      | cells(cells, classes, Enum.drop(labels, 1))
+    ]
+  end
+
+  defp cells([{:note, text} | _], classes, _labels) do
     [tag("td", [class: "note", colspan: "#{length(classes)}"], escape(text))]
   end
 
-  defp cells([cell | cells], [class | classes]) do
-    [tag("td", [class: class], inner(cell, class)) | cells(cells, classes)]
+  defp cells([cell | cells], [class | classes], labels) do
+    {label, labels} = List.pop_at(labels, 0)
+    attributes = if label, do: [class: class, "data-label": label], else: [class: class]
+    [tag("td", attributes, inner(cell, class)) | cells(cells, classes, labels)]
   end
 
-  defp cells([], _classes), do: []
+  defp cells([], _classes, _labels), do: []
 
   defp inner(nil, _class), do: "–"
-  defp inner({:dot, colour, text}, _class), do: [dot(colour), escape(text)]
+  defp inner({:dot, colour, text}, class), do: [dot(colour), inner(text, class)]
   defp inner(text, "number" <> _), do: number(String.split(text, ".", parts: 2))
   defp inner(text, _class), do: escape(text)
 
@@ -68,6 +113,8 @@ defmodule Tame.Report.TableView do
   end
 
   defp class({_label, kind}, _rows, _index), do: Atom.to_string(kind)
+
+  defp decimals_len({:dot, _, text}), do: decimals_len(text)
 
   defp decimals_len(text) when is_binary(text) do
     case String.split(text, ".", parts: 2) do

@@ -1,93 +1,58 @@
 defmodule Tame.Report.View do
   @moduledoc false
-  # The parts of the page, each from plain data to HTML.
+  # The frame of the page around its sections: head, contents, findings, machine. Each from plain data to HTML.
 
-  import Tame.Report.HTML, only: [dot: 1, escape: 1, open: 2, tag: 2, tag: 3]
+  import Tame.Report.HTML, only: [escape: 1, open: 2, rich: 1, tag: 2, tag: 3]
 
-  alias Tame.Report.{Figure, Section, Table, TableView}
+  alias Tame.Report.{Finding, Section, SectionView}
 
-  # A fact longer than this gets a row of its own and a font in which flags and paths can be read.
-  @wide_fact_len 48
+  @doc "Title, what was measured on what, where the figures are, and that the machine may have spoilt them."
+  @spec head(String.t(), String.t() | nil, String.t() | nil, [Section.warning()]) :: iodata()
+  def head(title, lead, json, warnings) do
+    links = [
+      if(json, do: ["Figures: ", tag("a", [href: URI.encode(json)], escape(json)), ". "], else: []),
+      if(warnings != [],
+        do: ["Before you trust them: ", link("machine", machine_text(warnings)), "."],
+        else: []
+      )
+    ]
 
-  @spec head(String.t(), String.t() | nil) :: iodata()
-  def head(title, lead) do
-    lead = if lead, do: [tag("p", [class: "lead"], escape(lead)), ?\n], else: []
-    ["<header>\n", tag("h1", title), ?\n, lead, "</header>\n"]
+    [
+      "<header>\n",
+      tag("h1", title),
+      ?\n,
+      if(lead, do: [tag("p", [class: "lead"], escape(lead)), ?\n], else: []),
+      if(json || warnings != [], do: [tag("p", [class: "lead"], links), ?\n], else: []),
+      "</header>\n"
+    ]
   end
 
-  @spec warnings([Section.t()]) :: iodata()
-  def warnings(sections) do
-    # Two labs on one machine warn of the same thing; once is enough.
-    case sections |> Enum.flat_map(& &1.warnings) |> Enum.uniq() do
-      [] ->
-        []
+  defp machine_text([_]), do: "what was wrong with the machine"
+  defp machine_text(warnings), do: "#{length(warnings)} things about the machine"
 
-      warnings ->
-        items =
-          for %{id: id, text: text} <- warnings do
-            ["<li>", escape(text), ?\s, tag("code", to_string(id)), "</li>\n"]
-          end
-
-        [
-          open("section", class: "warnings", "aria-labelledby": "warnings"),
-          ?\n,
-          tag("h2", [id: "warnings"], "Before you trust these numbers"),
-          ["\n<ul>\n", items, "</ul>\n</section>\n"]
-        ]
-    end
-  end
-
-  @spec contents([Section.t()]) :: iodata()
-  def contents([_, _ | _] = sections) do
+  @doc "The side bar, which is a menu on a small screen: open in the page, and closed there by its script."
+  @spec contents([Section.t()], boolean()) :: iodata()
+  def contents([_, _ | _] = sections, machine?) do
     items =
       for section <- sections,
-          do: ["<li>", link(section.id, section.title), figures(section), "</li>\n"]
+          do: ["<li>", link(section.id, name(section)), figures(section), "</li>\n"]
 
     [
-      open("nav", class: "contents", "aria-labelledby": "contents"),
-      ?\n,
-      tag("h2", [id: "contents"], "Contents"),
-      ["\n<ul>\n", items, "</ul>\n</nav>\n"]
+      open("nav", class: "contents", "aria-label": "Contents"),
+      "\n<details open>\n<summary>Contents</summary>\n<ul>\n",
+      if(Enum.any?(sections, &(&1.findings != [])), do: item("findings", "In short"), else: []),
+      items,
+      if(machine?, do: item("machine", "Machine"), else: []),
+      "</ul>\n</details>\n</nav>\n"
     ]
   end
 
-  def contents(_one_or_none), do: []
+  def contents(_one_or_none, _machine?), do: []
 
-  @spec machine(Tame.Report.system()) :: iodata()
-  def machine([]), do: []
+  defp item(id, text), do: ["<li>", link(id, text), "</li>\n"]
 
-  def machine(system) do
-    [
-      open("section", class: "machine", "aria-labelledby": "machine"),
-      ?\n,
-      tag("h2", [id: "machine"], "Measured on"),
-      ?\n,
-      facts(system),
-      "</section>\n"
-    ]
-  end
-
-  @spec section(Section.t()) :: iodata()
-  def section(%Section{} = section) do
-    [
-      open("section", class: "lab", "aria-labelledby": section.id),
-      ?\n,
-      tag("h2", [id: section.id], escape(section.title)),
-      ?\n,
-      facts(section.facts),
-      paragraphs(section.intro),
-      words(section.words),
-      Enum.map(section.figures, &figure(&1, section.id)),
-      Enum.map(section.tables, &table/1),
-      "</section>\n"
-    ]
-  end
-
-  @spec foot() :: iodata()
-  def foot do
-    "<footer>Made by tame. The charts are Vega-Lite specs, drawn by vega, vega-lite and vega-embed " <>
-      "(BSD-3-Clause), which this page holds; it needs no network.</footer>\n"
-  end
+  defp name(%Section{name: nil, title: title}), do: title
+  defp name(%Section{name: name}), do: name
 
   defp figures(%{figures: []}), do: []
 
@@ -98,75 +63,63 @@ defmodule Tame.Report.View do
     tag("ul", [], items)
   end
 
-  defp figure(%Figure{} = figure, section_id) do
-    id = "#{section_id}-#{figure.id}"
+  @doc "The first screen's findings, each with its picture and the way to its section."
+  @spec findings([Section.t()]) :: iodata()
+  def findings(sections) do
+    owners =
+      for section <- sections, finding <- section.findings, into: %{}, do: {finding.id, section}
+
+    case sections |> Enum.flat_map(& &1.findings) |> Finding.shown() do
+      [] ->
+        []
+
+      findings ->
+        [
+          open("section", class: "findings", "aria-labelledby": "findings"),
+          tag("h2", [id: "findings", class: "unseen"], "In short"),
+          "\n<div class=\"cards\">\n",
+          for(finding <- findings, do: finding(finding, owners[finding.id])),
+          "</div>\n</section>\n"
+        ]
+    end
+  end
+
+  defp finding(finding, section) do
+    id = "finding-#{finding.id}"
 
     [
-      open("section", class: "figure", "aria-labelledby": id),
+      open("article", class: "finding", "aria-labelledby": id),
       ?\n,
-      tag("h3", [id: id], escape(figure.title)),
-      ["\n<figure>\n", chart(figure.spec, id), caption(figure.caption), "</figure>\n"],
-      table(figure.table),
+      tag("h3", [id: id], link(section.id, finding.question)),
+      ?\n,
+      tag("p", [class: "answer"], rich(finding.answer)),
+      ?\n,
+      SectionView.chart(finding.spec, id),
+      "</article>\n"
+    ]
+  end
+
+  @doc "The machine, with what may spoil the figures of all labs."
+  @spec machine(Tame.Report.system(), [Section.warning()]) :: iodata()
+  def machine([], []), do: []
+
+  def machine(system, warnings) do
+    [
+      open("section", class: "machine", "aria-labelledby": "machine"),
+      ?\n,
+      tag("h2", [id: "machine"], "Measured on"),
+      ?\n,
+      SectionView.warnings(warnings),
+      SectionView.facts(system),
       "</section>\n"
     ]
   end
 
-  defp chart(nil, _id), do: []
-
-  defp chart(spec, id) do
-    without_script = "The chart needs JavaScript. Its numbers are in the table below."
-
-    [
-      tag("div", [class: "chart", "data-spec": "#{id}-spec"], tag("noscript", without_script)),
-      ?\n,
-      # JSON.encode writes "<" as an escape, so nothing in it can end the element.
-      tag("script", [type: "application/json", id: "#{id}-spec"], Tame.JSON.encode(spec)),
-      ?\n
-    ]
+  @spec foot() :: iodata()
+  def foot do
+    "<footer>Made by tame. The charts are Vega-Lite specs, drawn by vega, vega-lite and vega-embed " <>
+      "(BSD-3-Clause), which this page holds; it needs no network.</footer>\n"
   end
-
-  defp caption([]), do: []
-  defp caption(lines), do: [tag("figcaption", [], paragraphs(lines)), ?\n]
-
-  defp table(nil), do: []
-
-  defp table(%Table{} = table) do
-    [
-      "<details open>\n",
-      tag("summary", table.title),
-      ?\n,
-      # Wide tables scroll inside this element, and keys must be able to do that too.
-      open("div", class: "scroll", role: "region", tabindex: "0", "aria-label": table.title),
-      ?\n,
-      TableView.render(table),
-      "</div>\n</details>\n"
-    ]
-  end
-
-  defp facts([]), do: []
-
-  defp facts(facts) do
-    rows =
-      for {label, text} <- facts do
-        wide = if String.length(text) > @wide_fact_len, do: [class: "wide"], else: []
-        [tag("div", wide, [tag("dt", to_string(label)), tag("dd", text)]), ?\n]
-      end
-
-    [open("dl", class: "facts"), ?\n, rows, "</dl>\n"]
-  end
-
-  defp words([]), do: []
-
-  defp words(words) do
-    rows =
-      for {colour, name, meaning} <- words do
-        [tag("div", [], [tag("dt", [], [dot(colour), escape(name)]), tag("dd", meaning)]), ?\n]
-      end
-
-    [open("dl", class: "words"), ?\n, rows, "</dl>\n"]
-  end
-
-  defp paragraphs(paragraphs), do: Enum.map(paragraphs, &[tag("p", &1), ?\n])
 
   defp link(id, text), do: tag("a", [href: "##{id}"], escape(text))
 end

@@ -6,6 +6,9 @@ defmodule Tame.Stats do
   does not exceed. The median is the 50th percentile, so of an even number of values the lower one.
   """
 
+  @typedoc "The least and the greatest of some values."
+  @type spread :: [number()]
+
   @doc """
   The value that `percent` per cent of `values` do not exceed; nil of none.
 
@@ -31,26 +34,27 @@ defmodule Tame.Stats do
 
   @doc """
   The least and the greatest of the values that are known: what a lab states as the noise of their median; nil of none.
+  A list, as JSON has it, so that a saved result is like one that was just measured.
 
       iex> Enum.map([[3, nil, 2], [nil]], &Tame.Stats.spread/1)
-      [{2, 3}, nil]
+      [[2, 3], nil]
   """
-  @spec spread([nil | number()]) :: nil | {number(), number()}
+  @spec spread([nil | number()]) :: nil | spread()
   def spread(values) do
     case Enum.reject(values, &is_nil/1) do
       [] -> nil
-      known -> Enum.min_max(known)
+      known -> known |> Enum.min_max() |> Tuple.to_list()
     end
   end
 
   @doc """
   A spread's width as a share of the median, in per cent; nil where there is none.
 
-      iex> Tame.Stats.spread_percent({9, 12}, 10)
+      iex> Tame.Stats.spread_percent([9, 12], 10)
       30.0
   """
-  @spec spread_percent(nil | {number(), number()}, nil | number()) :: nil | float()
-  def spread_percent({low, high}, median) when is_number(median) and median != 0,
+  @spec spread_percent(nil | spread(), nil | number()) :: nil | float()
+  def spread_percent([low, high], median) when is_number(median) and median != 0,
     do: 100 * (high - low) / median
 
   def spread_percent(_spread, _median), do: nil
@@ -59,13 +63,13 @@ defmodule Tame.Stats do
   Whether two medians, each with the spread of its rounds, are the same within the noise: they lie no further apart than
   the wider of the two spreads reaches from end to end.
 
-      iex> Tame.Stats.agree?({10, {9, 12}}, {13, {13, 13}})
+      iex> Tame.Stats.agree?({10, [9, 12]}, {13, [13, 13]})
       true
-      iex> Tame.Stats.agree?({10, {9, 12}}, {14, {13, 15}})
+      iex> Tame.Stats.agree?({10, [9, 12]}, {14, [13, 15]})
       false
   """
-  @spec agree?({number(), {number(), number()}}, {number(), {number(), number()}}) :: boolean()
-  def agree?({a, {a_low, a_high}}, {b, {b_low, b_high}}) do
+  @spec agree?({number(), spread()}, {number(), spread()}) :: boolean()
+  def agree?({a, [a_low, a_high]}, {b, [b_low, b_high]}) do
     abs(a - b) <= max(a_high - a_low, b_high - b_low)
   end
 

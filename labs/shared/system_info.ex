@@ -71,6 +71,38 @@ defmodule Tame.SystemInfo do
   @spec ended(t(), OtherLoad.reading()) :: t()
   def ended(system, load), do: system ++ [others_percent: OtherLoad.percent(load)]
 
+  @doc """
+  The facts in the order in which they are shown, from a map of them, as JSON has them.
+
+      iex> Tame.SystemInfo.from_map(%{cores: 2, otp: "25", peer_flags: "none"})
+      [otp: "25", cores: 2, peer_flags: "none"]
+  """
+  @spec from_map(map()) :: t()
+  def from_map(facts) do
+    {known, other} = Map.split(facts, Keyword.keys(@labels))
+    order = for {key, _} <- @labels, is_map_key(known, key), do: {key, known[key]}
+    order ++ Enum.sort(Map.to_list(other))
+  end
+
+  @doc """
+  What a figure was measured on, in a line: processor, system and versions.
+
+      iex> Tame.SystemInfo.short(cpu: "AMD EPYC", cores: 2, os: "Debian 12", otp: "25", elixir: "1.14.0")
+      "AMD EPYC, 2 cores, Debian 12, Erlang/OTP 25, Elixir 1.14.0"
+  """
+  @spec short(t()) :: String.t()
+  def short(system) do
+    [
+      system[:cpu],
+      system[:cores] && "#{system[:cores]} cores",
+      system[:os],
+      system[:otp] && "Erlang/OTP #{system[:otp]}",
+      system[:elixir] && "Elixir #{system[:elixir]}"
+    ]
+    |> Enum.reject(&is_nil/1)
+    |> Enum.join(", ")
+  end
+
   @doc "The facts as `{label, text}`, for tables and the report's page."
   @spec lines(t()) :: [{String.t(), String.t()}]
   def lines(system) do
@@ -121,8 +153,7 @@ defmodule Tame.SystemInfo do
   end
 
   defp show(_key, nil), do: "unknown"
-  defp show(:cpu_quota, :none), do: "none"
-  defp show(:cpu_quota, cpus), do: "#{cpus} CPUs"
+  defp show(:cpu_quota, cpus) when is_number(cpus), do: "#{cpus} CPUs"
   defp show(:others_percent, percent), do: "#{percent} %"
   defp show(:clock_step_ns, ns), do: "#{ns} ns"
   defp show(:memory_mb, mb), do: "#{mb} MB"

@@ -18,6 +18,8 @@ defmodule Mix.Tasks.Tame.Reductions do
 
     * `--bytes N` - the size of each of the two inputs (default: 268435456, which is 256 MiB); it must
       fit in free memory five times over
+    * `--bursts N` - bursts of jobs of each variant as well, with a rest after each: how long a neighbour waited, and which
+      threads were at work, 20 ms by 20 ms, in the JSON (default: 0)
     * `--rounds N` - turns of each variant (default: 5)
     * `--seed N` - of the order in each round, which the output names (default: a new one)
     * `--only ID,ID` - measure these variants only (default: all, see below)
@@ -36,6 +38,7 @@ defmodule Mix.Tasks.Tame.Reductions do
 
   @switches [
     bytes: :pos_integer,
+    bursts: :non_neg_integer,
     rounds: :pos_integer,
     seed: :non_neg_integer,
     only: :list,
@@ -69,6 +72,7 @@ defmodule Mix.Tasks.Tame.Reductions do
       Reductions.measure(bytes,
         variants: variants,
         rounds: options[:rounds] || Reductions.default_rounds(),
+        bursts: options[:bursts] || 0,
         seed: options[:seed],
         command: command,
         progress: Progress.printer()

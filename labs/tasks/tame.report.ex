@@ -3,60 +3,91 @@ defmodule Mix.Tasks.Tame.Report do
 
   @default_output "report/index.html"
 
+  # In the order of their sections, in which they also run.
+  @labs [
+    Tame.Latency.Report,
+    Tame.Reductions.Report,
+    Tame.Contention.Report,
+    Tame.Isolation.Report,
+    Tame.Audit.Report
+  ]
+
   @shortdoc "Runs the labs and writes one report page with pictures"
 
   @moduledoc """
   Runs the labs and writes one report page with pictures.
 
-      $ mix tame.report
-      $ mix tame.report --output report/laptop.html --iterations 10000
+      $ mix tame.report --open
+      $ mix tame.report --only latency,reductions --output report/laptop.html
+      $ mix tame.report --compare report/before.json
+      $ mix tame.report --from report/after.json --compare report/before.json
 
-  Prints the tables of each lab, as `mix tame.contention`, `mix tame.reductions` and `mix tame.latency` do, and writes
-  a page that opens from disk, without a network. The contention lab runs only its corner cells (`--quick`), the
-  reductions lab takes two inputs of 64 MiB, and the audit lists every NIF on the code path and calls three of tame's
-  own.
+  Prints the tables of each lab, as `mix tame.latency`, `mix tame.reductions` and `mix tame.contention` do, and writes
+  a page that opens from disk, without a network: what was found in four sentences, then the labs. Its figures are
+  written beside it as JSON, under the same name.
+
+  The latency lab sends 64 KiB, the reductions lab takes two inputs of 256 MiB, the contention lab runs only its corner
+  cells (`--quick`), and the audit lists every NIF on the code path and calls three of tame's own.
 
   ## Command line options
 
-    * `--output FILE` - the page (default: #{@default_output}, whose folder is made)
+    * `--output FILE` - the page (default: #{@default_output}, whose folder is made); its figures are beside it, as FILE
+      with `.json`
+    * `--only LAB,LAB` - these labs only (default: all, see below)
+    * `--compare FILE` - the figures of another report, such as one from before an upgrade: the page begins with both
+      runs side by side and their ratios
+    * `--from FILE` - makes the page from the figures of a report, and measures nothing
+    * `--open` - opens the page in the browser
     * `--bytes N` - the payload of the latency lab, in bytes (default: 65536)
     * `--iterations N` - its calls of each method (default: 100000)
+    * `--job-bytes N` - each of the two inputs of the reductions lab, in bytes (default: 268435456)
+
+  Labs: #{Enum.map_join(@labs, ", ", &"`#{&1.name()}`")}.
 
   ## Exit status
 
   `0` when every cell, variant and method that this machine can run ended well, `1` when one failed midway
-  (the page is written and says so), the command line is wrong or the page cannot be written.
+  (the page is written and says so), the command line is wrong or a file cannot be read or written.
   """
 
-  alias Tame.{Audit, Contention, Latency, Options, Output, Payload, Progress, Reductions, Report}
+  alias Tame.{Options, Output, Progress, Reductions, Report}
+  alias Tame.Report.{Browser, Page, Saved}
 
-  @switches [output: :string, bytes: :non_neg_integer, iterations: :pos_integer]
+  @switches [
+    output: :string,
+    only: :list,
+    compare: :string,
+    from: :string,
+    open: :flag,
+    bytes: :non_neg_integer,
+    iterations: :pos_integer,
+    job_bytes: :pos_integer
+  ]
 
-  # A quarter of what mix tame.reductions takes by default, so that a report stays quick.
-  @reductions_bytes 64 * 1024 * 1024
+  # What says how to measure.
+  @measuring ~w(bytes iterations job_bytes)a
 
   @impl Mix.Task
   def run(argv) do
     Mix.Task.run("app.config")
-    command = Enum.join(["mix tame.report" | argv], " ")
 
     # All that can be refused is refused before the labs run.
     with {:ok, options} <- Options.parse(argv, @switches),
-         {:ok, path} <- output(options[:output]),
-         {:ok, term} <- Payload.bytes(options[:bytes] || 65_536),
-         :ok <- Reductions.Input.fits(@reductions_bytes),
+         {:ok, labs} <- labs(options[:only]),
+         {:ok, output} <- output(options[:output]),
+         {:ok, page, json} <- files(output),
          {:ok, assets} <- Report.assets(),
-         :ok <- Output.check(path),
-         {:ok, plan} <- contention_plan(command),
-         {:ok, audit} <- audit(command),
-         contention = contention(plan),
-         reductions = reductions(command),
-         latency = latency(term, options[:iterations] || 100_000, command),
-         page = page([contention, reductions, latency, audit], assets),
-         :ok <- Output.write(path, page) do
-      Mix.shell().info("\nThe report is in #{path}")
-
-      ok? = Contention.ok?(contention) and Reductions.ok?(reductions) and Latency.ok?(latency)
+         {:ok, old} <- old(options[:compare]),
+         {:ok, browser} <- browser(options[:open]),
+         {:ok, report} <- report(options, labs, Enum.join(["mix tame.report" | argv], " ")),
+         :ok <- Output.check(page),
+         :ok <- Output.check(json),
+         {text, ok?} = report.(),
+         {:ok, saved} <- Saved.decode(text),
+         :ok <- Output.write(json, text),
+         :ok <- Output.write(page, Page.render(saved, labs, old, Path.basename(json), assets)) do
+      Mix.shell().info("\nThe report is in #{page}, its figures in #{json}")
+      Browser.open(browser, page)
       if not ok?, do: exit({:shutdown, 1})
     else
       {:error, message} -> Mix.raise(message)
@@ -70,70 +101,90 @@ defmodule Mix.Tasks.Tame.Report do
 
   defp output(path), do: {:ok, path}
 
-  defp contention_plan(command) do
-    Contention.prepare(which: :quick, command: command, progress: Progress.printer())
-  end
+  defp labs(nil), do: {:ok, @labs}
 
-  defp contention(plan) do
-    result = Contention.run(plan)
-    Progress.clear()
-    [Contention.Format.text(result, IO.ANSI.enabled?()), ?\n] |> IO.write()
-    result
-  end
+  defp labs(names) do
+    known = Enum.map(@labs, & &1.name())
 
-  defp reductions(command) do
-    result = Reductions.measure(@reductions_bytes, command: command, progress: Progress.printer())
+    case names -- known do
+      [] ->
+        {:ok, Enum.filter(@labs, &(&1.name() in names))}
 
-    Progress.clear()
-    [Reductions.Format.text(result), ?\n] |> IO.write()
-    result
-  end
-
-  # One that blocks, one that does not, one that is dirty.
-  @audited ~w(exor_inline exor_yielding exor_dirty)a
-  @audited_bytes 64 * 1024 * 1024
-
-  defp audit(command) do
-    called =
-      for name <- @audited do
-        %{
-          target: {:function, {:tame_exor, name, 2}},
-          input: {"binary", [:binary]},
-          up_to: @audited_bytes
-        }
-      end
-
-    with :ok <- :tame_labs_native.build(),
-         {:ok, result} <-
-           Audit.run(
-             [%{target: :all} | called],
-             Tame.SystemInfo.collect(command),
-             Progress.printer()
-           ) do
-      Progress.clear()
-      [Audit.Format.called(result), ?\n] |> IO.write()
-      {:ok, result}
+      [name | _] ->
+        {:error, "unknown lab #{inspect(name)}, expected some of: #{Enum.join(known, ", ")}"}
     end
   end
 
-  defp latency(term, iterations, command) do
-    result = Latency.measure(term, iterations, command: command, progress: Progress.printer())
-    Progress.clear()
-    result |> Latency.Format.text() |> IO.write()
-    result
+  defp files(page) do
+    case Path.rootname(page) <> ".json" do
+      ^page ->
+        {:error,
+         "--output #{page}: expected a page such as #{Path.rootname(page)}.html; its figures go there"}
+
+      json ->
+        {:ok, page, json}
+    end
   end
 
-  defp page([contention, reductions, latency, audit], assets) do
-    sections = [
-      Audit.Section.from_result(audit),
-      Contention.Section.from_result(contention),
-      Reductions.Section.from_result(reductions),
-      Latency.Section.from_result(latency)
-    ]
+  defp old(nil), do: {:ok, nil}
+  defp old(path), do: Saved.read(path)
 
-    Report.render(sections, Tame.SystemInfo.lines(latency.system),
-      assets: assets,
-      lead: "Measured on #{Calendar.strftime(DateTime.utc_now(), "%Y-%m-%d at %H:%M")} UTC."
-    )
+  defp browser(nil), do: {:ok, nil}
+  defp browser(false), do: {:ok, nil}
+  defp browser(true), do: Browser.find()
+
+  # What makes the report's JSON: the labs, or a file.
+  defp report(options, labs, command) do
+    case options[:from] do
+      nil -> measured(options, labs, command)
+      path -> from(path, Keyword.take(options, @measuring))
+    end
+  end
+
+  defp from(path, []) do
+    with {:ok, _} <- Saved.read(path),
+         {:ok, text} <- File.read(path),
+         do: {:ok, fn -> {text, true} end}
+  end
+
+  defp from(_path, [{option, _} | _]) do
+    switch = option |> Atom.to_string() |> String.replace("_", "-")
+
+    {:error,
+     "--from and --#{switch}: expected one of them, because a saved report is not measured again"}
+  end
+
+  defp measured(options, labs, command) do
+    how = %{
+      bytes: options[:bytes] || 65_536,
+      iterations: options[:iterations] || 100_000,
+      job_bytes: options[:job_bytes] || Reductions.default_bytes(),
+      command: command,
+      progress: Progress.printer()
+    }
+
+    prepared =
+      Enum.reduce_while(labs, {:ok, []}, fn lab, {:ok, ready} ->
+        case lab.prepare(how) do
+          {:ok, measure} -> {:cont, {:ok, ready ++ [{lab, measure}]}}
+          error -> {:halt, error}
+        end
+      end)
+
+    with {:ok, ready} <- prepared, do: {:ok, fn -> measure(ready, command) end}
+  end
+
+  defp measure(ready, command) do
+    from = DateTime.utc_now()
+    results = for {lab, measure} <- ready, do: {lab, shown(lab, measure.())}
+    saved = Saved.new(results, command, from, DateTime.utc_now())
+    text = saved |> Saved.encode() |> IO.iodata_to_binary()
+    {text, Enum.all?(results, fn {lab, result} -> lab.ok?(result) end)}
+  end
+
+  defp shown(lab, result) do
+    Progress.clear()
+    IO.write([lab.text(result), ?\n])
+    result
   end
 end

@@ -56,7 +56,7 @@ defmodule Tame.JobRatesTest do
     assert hop > 0 and dirty > 0 and pool > 0
     assert thread > hop
     assert Enum.sort(Map.keys(calibration.break_even_us)) == [:dirty_hop, :pool, :thread]
-    assert %{^row => %{units_per_ms: rate, units_per_ms_spread: {low, high}}} = calibration.jobs
+    assert %{^row => %{units_per_ms: rate, units_per_ms_spread: [low, high]}} = calibration.jobs
     assert low <= rate and rate <= high
   end
 

@@ -35,7 +35,7 @@ defmodule Tame.ReductionsTest do
       assert [%{start_us: start, us: _, kind: _} | _] = slow.picture
       assert start >= 0.0 and start < slow.elapsed_us
       assert row(result, "good").reductions < slow.reductions
-      {quickest, slowest} = slow.spread.elapsed_us
+      [quickest, slowest] = slow.spread.elapsed_us
       assert slow.elapsed_us in [quickest, slowest]
     end
 
@@ -48,7 +48,7 @@ defmodule Tame.ReductionsTest do
       assert good.fresh.page_faults >= div(bytes, 4096)
       assert good.fresh.scheduler_page_faults >= div(bytes, 4096)
       assert good.page_faults < div(bytes, 4096) / 2
-      assert good.fresh.spread.page_faults == {good.fresh.page_faults, good.fresh.page_faults}
+      assert good.fresh.spread.page_faults == [good.fresh.page_faults, good.fresh.page_faults]
     end
 
     test "a variant that ends its VM is failed, and the others go on" do

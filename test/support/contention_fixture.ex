@@ -70,11 +70,17 @@ defmodule Tame.ContentionFixture do
     }
   end
 
+  @doc "Shares of all cores as `Tame.CPU.shares/3` makes them."
+  @spec cpu(number(), number(), number()) :: map()
+  def cpu(since_ms, at_ms, normal) do
+    %{since_ms: since_ms, at_ms: at_ms, normal: normal, dirty: 0.05, other: 0.02, hosts: 0.0}
+  end
+
   defp cell({id, nil, nil}, us, multiplier) do
     why = "not run: 20000 threads at once, the lab makes at most 2000"
 
     Map.new(figures(1, 1), fn {key, _} -> {key, nil} end)
-    |> Map.merge(%{samples: [], status: "failed", reason: why, tried?: false})
+    |> Map.merge(%{samples: [], cpu: [], held: [], status: "failed", reason: why, tried?: false})
     |> Map.merge(name(id, us, multiplier))
   end
 
@@ -114,6 +120,7 @@ defmodule Tame.ContentionFixture do
       normal_utilisation: 0.99,
       dirty_cpu_utilisation: 0.05,
       dirty_io_utilisation: 0.0,
+      other_cpu: 0.02,
       busy_cores: 0.008,
       longest_slice_us: 138.0,
       p999_slice_us: 138.0,
@@ -125,7 +132,9 @@ defmodule Tame.ContentionFixture do
         sample(0.0, 250.0, false),
         sample(250.0, 900.0, true),
         sample(900.0, 1050.0, false)
-      ]
+      ],
+      cpu: [cpu(-20.0, 0.0, 0.1), cpu(0.0, 20.0, 0.9), cpu(1030.0, 1050.0, 0.8)],
+      held: [%{from_ms: 10.0, to_ms: neighbour_ms + 10.0}]
     }
   end
 end

@@ -35,7 +35,8 @@ defmodule Tame.ReductionsFixture do
       seed: 7,
       command: "mix tame.reductions",
       floor: %{slice_cost_ns: 1543, neighbour_p99_us: 130.0, neighbour_max_us: 1063.0},
-      variants: Enum.map(@variants, &variant/1)
+      variants: Enum.map(@variants, &variant/1),
+      bursts: []
     }
   end
 
@@ -90,7 +91,7 @@ defmodule Tame.ReductionsFixture do
       left_out: max(0, slices + dirty - length(picture)),
       page_faults: 12,
       scheduler_page_faults: 3,
-      spread: %{elapsed_us: {ms * 950, ms * 1050}}
+      spread: %{elapsed_us: [ms * 950, ms * 1050]}
     }
     |> with_fresh()
   end

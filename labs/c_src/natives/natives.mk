@@ -62,6 +62,17 @@ $(OUT)/tame_builtin.so: $(NATIVES)audit/builtin_nif.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<
 
+# What the isolation lab lets crash, and the CPU time of an OS process, for pictures of who uses the cores.
+TARGETS += $(OUT)/tame_crash.so $(OUT)/tame_cpu.so
+
+$(OUT)/tame_crash.so: $(NATIVES)crash/crash_nif.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<
+
+$(OUT)/tame_cpu.so: $(NATIVES)cpu/cpu_nif.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<
+
 TESTS += $(TEST_BUILD)/spin_test
 
 $(TEST_BUILD)/spin_test: $(TAME)/test/c/spin_test.c $(TAME)/test/c/check.h $(NATIVES)spin/spin.h $(TAME_H)

@@ -4,8 +4,17 @@ defmodule Tame.Audit.SectionTest do
 
   alias Tame.Audit.{Format, Section}
   alias Tame.AuditFixture, as: Fixture
+  alias Tame.ReportFixture
 
-  defp figure(id), do: Enum.find(Section.from_result(Fixture.result()).figures, &(&1.id == id))
+  # As it is read from a saved report.
+  defp section(result \\ Fixture.result()) do
+    result
+    |> Map.put(:warnings, [])
+    |> ReportFixture.saved_lab(Tame.Audit.Report)
+    |> Section.from_result()
+  end
+
+  defp figure(id), do: Enum.find(section().figures, &(&1.id == id))
 
   test "has a line for each function on log axes, with the budget's" do
     [lines, dots, budget] = figure("slices").spec.layer
@@ -16,30 +25,50 @@ defmodule Tame.Audit.SectionTest do
     assert ["beta:bad/1", {:note, "crashes: " <> _}] = List.last(figure("slices").table.rows)
   end
 
-  test "says each verdict in words" do
-    [_, whole, cut, bad] = Section.from_result(Fixture.result()).intro
-    assert whole =~ "alpha:whole/1 on binary: blocks above 500,000 bytes"
+  test "says each verdict in words, and begins with what was found" do
+    table = figure("verdicts").table
+    assert [["alpha:whole/1 on binary", whole, advice], [_, cut, _], [_, bad, _]] = table.rows
+    assert whole =~ "blocks above 500,000 bytes"
+    assert advice =~ "alpha:whole/1"
     assert cut =~ "well-behaved: no slice above 120 µs"
     assert bad =~ "ended the VM with SIGSEGV"
+
+    [found, called] = section().conclusion
+
+    assert Tame.Report.Words.plain(found) =~
+             "4 NIFs were found in 2 libraries. 0 of them are declared normal"
+
+    assert called == "Well-behaved: 1 of 3 functions that were called."
   end
 
-  test "has a row for each NIF, to be filtered by how it is declared" do
+  test "has NIFs by library, what it can do said once, to be filtered by how they are declared" do
     table = figure("nifs").table
     assert table.filter == "declared"
 
     assert [
-             "alpha",
-             "b/2",
-             "dirty CPU",
-             "yields, has an upgrade callback, resources (with destructors)"
-           ] in table.rows
+             {:group, "alpha",
+              "NIF 2.16, yields, has an upgrade callback, resources (with destructors), /lib/alpha.so"},
+             ["normal", "1", "a/1"],
+             ["dirty CPU", "1", "b/2"],
+             {:group, "beta", _} | _
+           ] = table.rows
 
     html = table |> Tame.Report.TableView.render() |> IO.iodata_to_binary()
-    assert html =~ ~s(<table data-filter="2">)
+    assert html =~ ~s(<table data-filter="0">)
+    assert length(String.split(html, "has an upgrade callback")) == 3
+  end
+
+  test "a library that cannot yield is counted by its functions that are declared normal" do
+    library = Fixture.library("gamma", "g.so")
+    stiff = %{library | can: Keyword.put(library.can, :yields, false)}
+    [found | _] = section(%{Fixture.result() | libraries: [stiff]}).conclusion
+
+    assert Tame.Report.Words.plain(found) =~
+             "1 of them are declared normal in a library that cannot yield"
   end
 
   test "nothing called is a section without a picture" do
-    section = Section.from_result(%{Fixture.result() | targets: []})
+    section = section(%{Fixture.result() | targets: []})
     assert Enum.map(section.figures, & &1.id) == ["nifs"]
   end
 

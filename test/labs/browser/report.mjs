@@ -1,7 +1,8 @@
 // Opens a report in headless Chromium and checks what a reader would see.
 //
-//     node test/labs/browser/report.mjs REPORT.html SCREENSHOT_FOLDER
+//     node test/labs/browser/report.mjs REPORT.html SCREENSHOT_FOLDER [charts]
 //
+// With "charts" it looks at the charts alone, on a wide screen and on a phone.
 // One line a check, then "N passed, N failed"; the exit status is 1 when a check failed.
 
 import { mkdirSync, statSync } from "node:fs";
@@ -25,9 +26,10 @@ const FLAGS = [
 ];
 const DESKTOP = { width: 1280, height: 900 };
 const PHONE = { width: 390, height: 844 };
-const DRAWN_MS = 30_000;
+// A machine that is busy with other tests needs its time.
+const PATIENCE_MS = 120_000;
 
-const [report, folder] = process.argv.slice(2);
+const [report, folder, part] = process.argv.slice(2);
 if (!report || !folder) {
   console.error("usage: node report.mjs REPORT.html SCREENSHOT_FOLDER");
   process.exit(2);
@@ -44,15 +46,17 @@ function check(what, holds, detail = "") {
 }
 
 // A page that has drawn, and what went wrong on the way there and later.
-async function open(browser, { viewport, colorScheme, touch = false }) {
+async function open(browser, { viewport, colorScheme, touch = false, script = true }) {
   const context = await browser.newContext({
     viewport,
     colorScheme,
     hasTouch: touch,
     isMobile: touch,
     deviceScaleFactor: touch ? 2 : 1,
+    javaScriptEnabled: script,
     offline: true,
   });
+  context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
   const trouble = [];
   const requests = [];
@@ -64,9 +68,10 @@ async function open(browser, { viewport, colorScheme, touch = false }) {
     if (!/^(file|data|blob):/.test(request.url())) requests.push(request.url());
   });
   await page.goto(url);
+  if (!script) return { context, page, trouble, requests };
   await page.waitForSelector('html[data-charts="drawn"], html[data-charts="failed"]', {
     state: "attached",
-    timeout: DRAWN_MS,
+    timeout: PATIENCE_MS,
   });
   return { context, page, trouble, requests };
 }
@@ -101,10 +106,10 @@ const cutOff = (chart) => {
   return outside.map((text) => text.textContent).join(", ");
 };
 
-// The widths of the first chart on paper and afterwards. A real print lets pending promises run between
+// The widths of the first wide chart on paper and afterwards. A real print lets pending promises run between
 // the event and the layout, an event sent by hand does not.
 const printWidths = async () => {
-  const width = () => Number(document.querySelector(".chart svg").getAttribute("width"));
+  const width = () => Number(document.querySelector("figure > .chart svg").getAttribute("width"));
   const settled = () => new Promise((done) => setTimeout(done));
   dispatchEvent(new Event("beforeprint"));
   await settled();
@@ -113,6 +118,15 @@ const printWidths = async () => {
   await settled();
   return { onPaper, onScreen: width() };
 };
+
+// What would be cut off at the right edge of each table, in pixels.
+const tooWide = () =>
+  [...document.querySelectorAll(".scroll")]
+    .filter((place) => place.scrollWidth > place.clientWidth)
+    .map((place) => `${place.getAttribute("aria-label")}: ${place.scrollWidth - place.clientWidth} px`);
+
+const setFolds = (open) => document.querySelectorAll("details.fold").forEach((details) => (details.open = open));
+const openFolds = () => document.querySelectorAll("details.fold[open]").length;
 
 const overflow = () => document.documentElement.scrollWidth - document.documentElement.clientWidth;
 const paper = () => getComputedStyle(document.documentElement).backgroundColor;
@@ -151,14 +165,14 @@ async function checkHover(page) {
     await page.mouse.move(box.x + box.width * 0.48, box.y + box.height * 0.5);
     await page.mouse.move(box.x + box.width * 0.5, box.y + box.height * 0.5);
     const tooltip = page.locator("#vg-tooltip-element.visible");
-    const text = await tooltip.innerText({ timeout: 2000 }).catch(() => "nothing shown");
-    check(`hover: ${id} shows a name and a value`, /method|variant|placement|function/.test(text) && /(µs|ms)\W*\s*[\d.,]+/.test(text), text);
+    const text = await tooltip.innerText({ timeout: 20_000 }).catch(() => "nothing shown");
+    check(`hover: ${id} shows a name and a value`, /method|variant|placement|function|figure/.test(text) && /(µs|ms)\W*\s*[\d.,]+/.test(text), text);
   }
 }
 
-// A click on a name in the last chart's legend leaves that line alone at full strength.
+// A click on a name in the legend of all methods leaves that line alone at full strength.
 async function checkLegend(page) {
-  const chart = page.locator(".chart").last();
+  const chart = page.locator('[data-spec="latency-percentiles-spec"]');
   const faint = () =>
     chart.evaluate((element) => {
       const lines = [...element.querySelectorAll("svg .mark-line path")];
@@ -166,9 +180,9 @@ async function checkLegend(page) {
     });
   const lines = await chart.evaluate((element) => element.querySelectorAll("svg .mark-line path").length);
   const name = chart.locator("svg .role-legend-label text").first();
-  // Redrawing takes a frame or more; ask until it is so, or two seconds are over.
+  // Redrawing takes a frame or more; ask until it is so, or twenty seconds are over.
   const becomes = async (count) => {
-    for (const end = Date.now() + 2000; (await faint()) !== count && Date.now() < end; ) await page.waitForTimeout(20);
+    for (const end = Date.now() + 20_000; (await faint()) !== count && Date.now() < end; ) await page.waitForTimeout(20);
     return faint();
   };
   await name.click();
@@ -180,64 +194,152 @@ async function checkLegend(page) {
   check("legend: a double click brings all back", now === 0, `${now} of ${lines} are faint`);
 }
 
-// A table with a filter shows the rows of one text, and sorts by a column, there and back.
-async function checkTable(page) {
-  const table = page.locator("table[data-filter]").first();
-  if ((await table.count()) === 0) return;
-  const rows = () => table.locator("tbody tr:visible").count();
-  const all = await rows();
-  const choice = page.locator("label.filter select").first();
-  await choice.selectOption({ index: 1 });
-  const some = await rows();
-  check("table: the filter leaves some rows out", some > 0 && some < all, `${some} of ${all}`);
-  await choice.selectOption({ index: 0 });
-  check("table: and brings them back", (await rows()) === all);
-  const first = () => table.locator("tbody tr td").first().innerText();
-  const button = table.locator("button.sort").nth(1);
-  await button.click();
-  const least = await first();
-  await button.click();
-  check("table: a column sorts both ways", least !== (await first()), least);
+// What a reader sees without scrolling are all questions with their answers.
+async function checkFirstScreen(page) {
+  const bottoms = await page.$$eval(".answer", (answers) => answers.map((answer) => answer.getBoundingClientRect().bottom));
+  const lowest = Math.max(...bottoms);
+  check("first screen: all answers", bottoms.length > 0 && lowest <= DESKTOP.height, `${lowest}`);
 }
 
-const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
-try {
+// Tables are folded, one click away, open on paper, and as wide as their place.
+async function checkFolds(page) {
+  check("folds: all are closed", (await page.evaluate(openFolds)) === 0);
+  await page.locator("details.fold > summary").first().click();
+  check("folds: a click opens one", (await page.evaluate(openFolds)) === 1);
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  const count = await page.locator("details.fold").count();
+  check("folds: paper has all", (await page.evaluate(openFolds)) === count);
+  await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+  check("folds: and the screen what it had", (await page.evaluate(openFolds)) === 1);
+  await page.evaluate(setFolds, true);
+  const wide = await page.evaluate(tooWide);
+  check("folds: every table has room", wide.length === 0, wide.join("; "));
+  check("folds: no horizontal scroll of the page", (await page.evaluate(overflow)) <= 0);
+}
+
+// A table sorts by a column, there and back, and one with a filter shows the rows that are asked for.
+async function checkTables(page) {
+  const sorted = page.locator("table:has(button.sort)").first();
+  const cells = () => sorted.locator("tbody tr > :nth-child(5)").allInnerTexts();
+  const button = sorted.locator("button.sort").nth(4);
+  const numbers = async () => (await cells()).map(Number.parseFloat).filter((number) => !Number.isNaN(number));
+  const ordered = (list, sign) => list.every((number, i) => i === 0 || sign * (number - list[i - 1]) >= 0);
+  await button.click();
+  check("table: a column sorts by size", ordered(await numbers(), 1), (await cells()).join(" "));
+  await button.click();
+  check("table: and the other way", ordered(await numbers(), -1), (await cells()).join(" "));
+
+  const table = page.locator("table[data-filter]").first();
+  const rows = () => table.locator("tbody tr:not(.group):visible").count();
+  const groups = () => table.locator("tr.group:visible").count();
+  const all = [await rows(), await groups()];
+  const choice = page.locator(".filter select").first();
+  await choice.selectOption({ index: 1 });
+  check("table: the filter leaves some rows out", (await rows()) > 0 && (await rows()) < all[0]);
+  await choice.selectOption({ index: 0 });
+  const search = page.locator(".filter input").first();
+  await search.fill(await table.locator("tr.group .code").first().innerText());
+  check("table: a library is found by its name", (await groups()) === 1 && (await rows()) > 0, `${await groups()}`);
+  await search.fill("no such function");
+  check("table: nothing is found of what is not there", (await rows()) + (await groups()) === 0);
+  await search.fill("");
+  check("table: and all comes back", (await rows()) === all[0] && (await groups()) === all[1]);
+}
+
+// The contents are a side bar on a wide screen and a menu on a small one, which closes behind a choice.
+async function checkMenu(page) {
+  const menu = page.locator(".contents details");
+  const open = () => menu.evaluate((details) => details.open);
+  check("phone: the contents are a closed menu", !(await open()));
+  await menu.locator("summary").click();
+  check("phone: which opens", await open());
+  await menu.locator("a[href='#audit']").click();
+  check("phone: and closes behind a choice", !(await open()));
+  const top = await page.locator("#audit").evaluate((heading) => heading.getBoundingClientRect().top);
+  const bar = await page.locator(".contents").evaluate((nav) => nav.getBoundingClientRect().bottom);
+  check("phone: what was chosen stands below the menu", top >= bar && top < PHONE.height / 2, `${top} below ${bar}`);
+}
+
+async function lookWide(browser) {
   const light = await open(browser, { viewport: DESKTOP, colorScheme: "light" });
-  await light.page.screenshot({ path: join(folder, "desktop-light.png"), fullPage: true });
   await checkCharts("desktop", light.page);
   check("desktop: no horizontal scroll of the page", (await light.page.evaluate(overflow)) <= 0);
-  const lightPaper = await light.page.evaluate(paper);
-  const lightInk = await light.page.evaluate(labelInk);
+  await checkHover(light.page);
+  checkQuiet("desktop", light);
+  return light;
+}
 
-  await light.page.emulateMedia({ colorScheme: "dark" });
-  check("dark: the paper changes while the page is open", (await light.page.evaluate(paper)) !== lightPaper);
-  check("dark: the charts' text changes with it", (await light.page.evaluate(labelInk)) !== lightInk);
+async function lookCloser({ page }) {
+  await page.screenshot({ path: join(folder, "desktop-light.png"), fullPage: true });
+  await page.evaluate(() => scrollTo(0, 0));
+  await checkFirstScreen(page);
+  check("desktop: the contents are open", await page.locator(".contents a").first().isVisible());
+  const lightPaper = await page.evaluate(paper);
+  const lightInk = await page.evaluate(labelInk);
 
-  await light.page.emulateMedia({ media: "print", colorScheme: "dark" });
-  check("print: light paper, whatever the screen", (await light.page.evaluate(paper)) === lightPaper);
-  const { onPaper, onScreen } = await light.page.evaluate(printWidths);
-  check("print: charts are laid out for paper, and back", onPaper < 720 && onScreen > 1000, `${onPaper}, ${onScreen}`);
+  await page.emulateMedia({ colorScheme: "dark" });
+  check("dark: the paper changes while the page is open", (await page.evaluate(paper)) !== lightPaper);
+  check("dark: the charts' text changes with it", (await page.evaluate(labelInk)) !== lightInk);
+
+  await page.emulateMedia({ media: "print", colorScheme: "dark" });
+  check("print: light paper, whatever the screen", (await page.evaluate(paper)) === lightPaper);
+  const { onPaper, onScreen } = await page.evaluate(printWidths);
+  check("print: charts are laid out for paper, and back", onPaper < 720 && onScreen > 800, `${onPaper}, ${onScreen}`);
+  await page.setViewportSize({ width: 690, height: 980 });
+  await page.evaluate(setFolds, true);
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  const wide = await page.evaluate(tooWide);
+  check("print: every table fits on paper", wide.length === 0, wide.join("; "));
+  await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+  await page.evaluate(setFolds, false);
+  await page.setViewportSize(DESKTOP);
   const pdf = join(folder, "print.pdf");
-  await light.page.pdf({ path: pdf, format: "A4", printBackground: true });
+  await page.pdf({ path: pdf, format: "A4", printBackground: true });
   check("print: a PDF of some size", statSync(pdf).size > 10_000);
 
-  await light.page.emulateMedia({ media: "screen", colorScheme: "light" });
-  await checkHover(light.page);
-  await light.page.screenshot({ path: join(folder, "hover.png") });
-  await checkLegend(light.page);
-  await checkTable(light.page);
-  checkQuiet("desktop", light);
+  await page.emulateMedia({ media: "screen", colorScheme: "light" });
+  await checkLegend(page);
+  await checkFolds(page);
+  await checkTables(page);
+}
 
+async function lookDark(browser) {
   const dark = await open(browser, { viewport: DESKTOP, colorScheme: "dark" });
   await dark.page.screenshot({ path: join(folder, "desktop-dark.png"), fullPage: true });
   await checkCharts("dark", dark.page);
   checkQuiet("dark", dark);
+}
 
+async function lookPhone(browser) {
   const phone = await open(browser, { viewport: PHONE, colorScheme: "light", touch: true });
   await phone.page.screenshot({ path: join(folder, "phone.png"), fullPage: true });
   await checkCharts("phone", phone.page);
+  const stacked = await phone.page.$$eval(".stack", (tables) => tables.every((table) => table.scrollWidth <= table.parentElement.clientWidth));
+  check("phone: tables of sentences fit", stacked);
   check("phone: no horizontal scroll of the page", (await phone.page.evaluate(overflow)) <= 0);
+  await checkMenu(phone.page);
   checkQuiet("phone", phone);
+}
+
+async function lookWithoutScript(browser) {
+  const bare = await open(browser, { viewport: DESKTOP, colorScheme: "light", script: false });
+  const tables = bare.page.locator("table");
+  const shown = await tables.evaluateAll((all) => all.filter((table) => table.checkVisibility()).length);
+  check(`without a script: all ${shown} tables are shown`, shown > 0 && shown === (await tables.count()));
+  check("without a script: the contents are", await bare.page.locator(".contents a").first().isVisible());
+  check("without a script: charts say where their numbers are", await bare.page.locator("noscript").first().isVisible());
+}
+
+const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+try {
+  const light = await lookWide(browser);
+  if (part !== "charts") {
+    await lookCloser(light);
+    checkQuiet("desktop, used", light);
+    await lookDark(browser);
+    await lookWithoutScript(browser);
+  }
+  await lookPhone(browser);
 } catch (error) {
   check("the run came to its end", false, error.message);
 } finally {

@@ -6,10 +6,11 @@ defmodule Tame.ReportPageTest do
   use ExUnit.Case, async: true
 
   alias Tame.LatencyFixture, as: Fixture
+  alias Tame.ReportFixture
 
   @moduletag :browser
   @moduletag :tmp_dir
-  @moduletag timeout: 120_000
+  @moduletag timeout: 600_000
 
   @script Path.expand("report.mjs", __DIR__)
   @driver Path.expand("../../../labs/assets/node_modules/playwright-core", __DIR__)
@@ -32,7 +33,7 @@ defmodule Tame.ReportPageTest do
 
   test "draws every chart on desktop, in the dark, on a phone and on paper", context do
     result = Fixture.result()
-    check(context, result, "lab")
+    check(context, result, "lab", [])
   end
 
   test "draws a run of one method, one call, and names full of markup", context do
@@ -53,24 +54,22 @@ defmodule Tame.ReportPageTest do
       |> Fixture.update("port", once |> Map.merge(%{p50_us: 3.0, id: "port" <> evil}))
       |> Fixture.update("java_node", %{reason: evil})
 
-    check(context, result, "odd")
+    check(context, result, "odd", ["charts"])
   end
 
-  defp check(context, result, name) do
+  defp check(context, latency, name, part) do
     path = Path.join(context.tmp_dir, "#{name}.html")
+    saved = ReportFixture.saved()
 
-    sections = [
-      Tame.Audit.Section.from_result(Tame.AuditFixture.result()),
-      Tame.Contention.Section.from_result(Tame.ContentionFixture.result()),
-      Tame.Reductions.Section.from_result(Tame.ReductionsFixture.result()),
-      Tame.Latency.Section.from_result(result)
-    ]
+    saved = put_in(saved.labs["latency"], ReportFixture.saved_lab(latency, Tame.Latency.Report))
 
-    page = Tame.Report.render(sections, result.system, assets: context.assets)
+    old = ReportFixture.saved(otp: "24")
+    old = update_in(old.labs["reductions"].variants, &Enum.map(&1, fn v -> faster(v) end))
+    page = Tame.Report.Page.render(saved, ReportFixture.labs(), old, "#{name}.json", context.assets)
     :ok = Tame.Output.write(path, page)
 
     {output, status} =
-      System.cmd(context.node, [@script, path, Path.join(context.tmp_dir, name)],
+      System.cmd(context.node, [@script, path, Path.join(context.tmp_dir, name) | part],
         stderr_to_stdout: true
       )
 
@@ -78,4 +77,7 @@ defmodule Tame.ReportPageTest do
     assert output =~ ~r/^[1-9]\d* passed, 0 failed$/m
     assert File.exists?(Path.join([context.tmp_dir, name, "phone.png"]))
   end
+
+  defp faster(%{elapsed_us: nil} = variant), do: variant
+  defp faster(variant), do: %{variant | elapsed_us: variant.elapsed_us / 2}
 end

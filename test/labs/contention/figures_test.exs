@@ -154,7 +154,7 @@ defmodule Tame.Contention.FiguresTest do
     defp raw(fields) do
       Map.merge(
         %{
-          facts: Map.merge(@facts, %{schedulers: 2, cores: 2, monotonic_ns: 0}),
+          facts: Map.merge(@facts, %{schedulers: 2, cores: 2, monotonic_ns: 0, machine_ns: 0}),
           started_ns: 0,
           ended_ns: @s,
           outcome: %{status: :ok, bursts: 2, finished: 400, refused: 0},
@@ -172,6 +172,7 @@ defmodule Tame.Contention.FiguresTest do
           askers: [],
           long_schedules: 3,
           samples: [],
+          cpu: [],
           memory_bytes: 5_000_000
         },
         fields
@@ -183,6 +184,27 @@ defmodule Tame.Contention.FiguresTest do
       assert Map.keys(none) == Map.keys(Figures.figures(raw(%{}), @spec_of_cell))
       assert none |> Map.values() |> Enum.uniq() |> Enum.sort() == [[], nil] |> Enum.sort()
       assert none.samples == []
+    end
+
+    test "have the CPU of other threads during the flood as a share of all cores, on the peer's own clock" do
+      sample = fn at_ms, other_ms ->
+        # The machine's clock is an hour ahead.
+        %{at_ns: 3600 * @s + at_ms * @ms, normal: 0, dirty: 0, process: other_ms * @ms, hosts: 0}
+      end
+
+      facts = Map.merge(raw(%{}).facts, %{machine_ns: 3600 * @s})
+      samples = [sample.(-20, 0), sample.(0, 0), sample.(20, 30), sample.(1000, 1500)]
+      figures = Figures.figures(raw(%{facts: facts, cpu: samples}), @spec_of_cell)
+      assert [%{since_ms: -20.0, at_ms: 0.0}, %{since_ms: 0.0, other: 0.75} | _] = figures.cpu
+      assert_in_delta figures.other_cpu, 0.75, 0.001
+    end
+
+    test "have the stretches for which a neighbour waited, together" do
+      held = [{:a, 100 * @ms, 150 * @ms}, {:b, 140 * @ms, 200 * @ms}, {:a, 160 * @ms, 161 * @ms}]
+      late = for id <- [:a, :b], at <- 210..1000//10, do: {id, at * @ms, at * @ms}
+
+      assert %{held: [%{from_ms: 100.0, to_ms: 200.0}]} =
+               Figures.figures(raw(%{neighbours: held ++ late}), @spec_of_cell)
     end
 
     test "compares the time taken with that of all bursts without a loss" do

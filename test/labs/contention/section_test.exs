@@ -4,34 +4,53 @@ defmodule Tame.Contention.SectionTest do
 
   alias Tame.Contention.{Advice, Format, Section}
   alias Tame.ContentionFixture, as: Fixture
+  alias Tame.Report.Words
 
   defp section(result \\ Fixture.result()), do: Section.from_result(result)
   defp figure(section, id), do: Enum.find(section.figures, &(&1.id == id))
+  defp panels, do: figure(section(), "utilisation").panels
   defp text(result, colours? \\ false), do: result |> Format.text(colours?) |> IO.iodata_to_binary()
 
-  test "has a table a duration, the delays, and a picture of each placement that was measured" do
-    assert Enum.map(section().figures, & &1.id) ==
-             ~w(table-1000 table-100000 delays) ++
-               for(
-                 id <- ~w(inline dirty-cpu yielding yielding-dirty auto erlang),
-                 do: "utilisation-#{id}"
-               )
+  test "has the table, the delays, and pictures of each placement that was measured" do
+    assert Enum.map(section().figures, & &1.id) == ~w(table delays utilisation advice)
+
+    assert Enum.map(panels(), & &1.title) ==
+             ~w(inline dirty_cpu yielding yielding_dirty auto erlang)
+
+    assert figure(section(), "table").table.open
+  end
+
+  test "answers who starves" do
+    assert [%{id: "flood", answer: answer, spec: spec}] = section().findings
+
+    assert Words.plain(answer) ==
+             "In a flood of 100 jobs of 100 ms for each scheduler a process gets no CPU for a second or more beside " <>
+               "inline (1.3\u00A0s). Of the others it waits longest beside dirty_cpu (130\u00A0ms). Dirty work waits longest " <>
+               "beside dirty_cpu (1\u00A0s)."
+
+    assert [%{placement: "inline", kind: "processes"} | _] = spec.data.values
+
+    calm = Fixture.update(Fixture.result(), "inline", %{neighbour_max_us: 9000.0})
+    [%{answer: answer}] = section(calm).findings
+
+    assert Words.plain(answer) =~
+             "no process goes without CPU for a second. It waits longest beside dirty_cpu"
   end
 
   test "a cell has its colour, and says the same without it" do
-    rows = figure(section(), "table-1000").table.rows
-    assert ["inline", {:dot, yellow, "127ms~"}, {:dot, red, "+1.3s!"}] = Enum.at(rows, 0)
-    assert ["dirty_cpu", _, {:dot, ^red, "130ms~ dirty 1.0s!"}] = Enum.at(rows, 1)
-    assert ["yielding", {:dot, green, "1.7ms"}, _] = Enum.at(rows, 2)
-    assert ["thread", {:dot, grey, "not run"}, _] = Enum.at(rows, 4)
+    rows = figure(section(), "table").table.rows
+    assert ["inline", {:dot, yellow, "127ms~"}, {:dot, red, "+1.3s!"} | _] = Enum.at(rows, 0)
+    assert ["dirty_cpu", _, {:dot, ^red, "130ms~ dirty 1.0s!"} | _] = Enum.at(rows, 1)
+    assert ["yielding", {:dot, green, "1.7ms"} | _] = Enum.at(rows, 2)
+    assert ["thread", {:dot, grey, "not run"} | _] = Enum.at(rows, 4)
     assert length(Enum.uniq([yellow, red, green, grey])) == 4
     named = for {colour, _, _} <- section().words, do: colour
     assert Enum.all?([yellow, red, green, grey], &(&1 in named))
   end
 
   test "a cell that was stopped at its limit is marked" do
-    assert ["yielding", _, {:dot, _, "17ms …"}] =
-             Enum.at(figure(section(), "table-100000").table.rows, 2)
+    assert ["yielding", _, _, _, {:dot, _, "17ms …"}] =
+             Enum.at(figure(section(), "table").table.rows, 2)
   end
 
   test "a cell that failed says why, among the others' figures" do
@@ -44,16 +63,34 @@ defmodule Tame.Contention.SectionTest do
     assert Enum.all?(rows, &(length(&1) in [2, columns]))
   end
 
-  test "a late sample is a gap over the whole height, and is said" do
-    picture = figure(section(), "utilisation-inline")
+  test "two tables have every figure of a cell once" do
+    titles =
+      for id <- ~w(delays utilisation),
+          {title, _} <- tl(figure(section(), id).table.columns),
+          do: title
 
-    assert [%{low: -100, high: 100, since_ms: 250.0, at_ms: 900.0}] =
-             Enum.filter(picture.spec.data.values, &(&1.kind == "gap"))
+    assert titles == Format.figure_titles()
+  end
 
-    assert Enum.join(picture.caption) =~ "One sample came late"
+  test "a picture has the CPU of each kind of thread, and when a neighbour waited" do
+    inline = Enum.find(panels(), &(&1.title == "inline"))
+    bars = Enum.group_by(inline.spec.data.values, & &1.lane)
 
-    for %{kind: "dirty"} = bar <- picture.spec.data.values,
-        do: assert(bar.low <= 0 and bar.high == 0)
+    assert [%{from_ms: -20.0}, %{from_ms: from, to_ms: 20.0, text: "90 % of all cores"}, _] =
+             bars["normal"]
+
+    assert from == 0.0
+    assert length(bars["other"]) == 3
+    # 1214 ms, from 10 ms on.
+    assert [%{from_ms: 10.0, to_ms: 1224.0}] = bars["neighbours"]
+    assert String.replace(inline.note, "\u00A0", " ") =~ "Other threads used 2 % of all cores."
+  end
+
+  test "pictures of threads are on one scale" do
+    assert [[-20.0, 1050.0]] =
+             Enum.uniq(
+               for %{spec: %{layer: [bars | _]}} <- panels(), do: bars.encoding.x.scale.domain
+             )
   end
 
   test "delays have p50, p99 and max of each placement on a logarithmic axis" do
@@ -63,7 +100,7 @@ defmodule Tame.Contention.SectionTest do
   end
 
   test "every spec is plain Vega-Lite with its data inside" do
-    for %{spec: %{} = spec} <- section().figures do
+    for %{spec: %{} = spec} <- section().figures ++ panels() do
       json = spec |> Tame.JSON.encode() |> IO.iodata_to_binary()
       assert json =~ ~s("$schema":"https://vega.github.io/schema/vega-lite/)
       refute json =~ ~s("url")
@@ -74,7 +111,7 @@ defmodule Tame.Contention.SectionTest do
     result = Fixture.result()
     nothing = %{result | cells: Enum.filter(result.cells, &(&1.placement == "thread"))}
 
-    assert [_, _, %{id: "delays", spec: nil}] = section(nothing).figures
+    assert [%{id: "table"}, %{id: "delays", spec: nil}] = section(nothing).figures
     assert text(nothing) =~ "thread 1 ms 1×  failed: not run"
     assert section(%{result | cells: []}).figures |> length() == 1
     assert text(%{result | cells: []}) =~ "A cell is"
@@ -165,8 +202,8 @@ defmodule Tame.Contention.SectionTest do
     assert {"tool format system rounds seed warnings cells\n" <>
               "placement duration_us multiplier jobs status neighbour_p50_us neighbour_p99_us neighbour_max_us " <>
               "missed_seconds dirty_cpu_wait_p99_us dirty_cpu_wait_max_us dirty_io_wait_max_us gc_wait_max_us " <>
-              "longest_slice_us charge_ratio normal_utilisation dirty_cpu_utilisation wall_ms ideal_ms " <>
-              "long_schedule_events samples spread\n" <>
+              "longest_slice_us charge_ratio normal_utilisation dirty_cpu_utilisation other_cpu wall_ms ideal_ms " <>
+              "long_schedule_events samples cpu held spread\n" <>
               "failed null not run\n", 0} = System.cmd("node", ["-e", script])
   end
 

@@ -3,6 +3,7 @@ defmodule Tame.Latency.SectionTest do
 
   alias Tame.Latency.{Lines, Methods, Section}
   alias Tame.LatencyFixture, as: Fixture
+  alias Tame.Report.Words
 
   @pictures ~w(kinds drivers nifs threads isolation)
 
@@ -11,6 +12,13 @@ defmodule Tame.Latency.SectionTest do
   defp figure(section, id), do: Enum.find(section.figures, &(&1.id == id))
 
   defp ids(section), do: Enum.map(section.figures, & &1.id)
+
+  defp panels(section), do: figure(section, "pictures").panels
+
+  defp panel(section, id), do: Enum.find(panels(section), &(&1.id == id))
+
+  # All that has a chart, with its data.
+  defp charts(section), do: Enum.filter(section.figures, & &1.spec) ++ panels(section)
 
   defp values(figure), do: figure.spec.data.values
 
@@ -27,15 +35,15 @@ defmodule Tame.Latency.SectionTest do
   end
 
   describe "from_result/1" do
-    test "has the overview, the five pictures and the percentiles" do
-      assert ids(section()) == ["overview"] ++ @pictures ++ ["percentiles"]
+    test "has the overview, the five pictures side by side and the percentiles" do
+      assert ids(section()) == ["overview", "pictures", "percentiles"]
+      assert Enum.map(panels(section()), & &1.id) == @pictures
     end
 
-    test "hands on the warnings and says payload, calls and rounds" do
+    test "has warnings beside what they concern, and says payload, calls and rounds" do
       section = section()
-
-      assert [%{id: :machine_busy, text: "The load" <> _}, %{id: :overhead_visible}] =
-               section.warnings
+      assert [%{id: :machine_busy, text: "The load" <> _}] = section.warnings
+      assert [%{id: :overhead_visible}] = figure(section, "overview").warnings
 
       assert {"payload", "64 KiB (65,536 B)"} in section.facts
       assert {"calls a method", "100,000 in 10 rounds"} in section.facts
@@ -46,9 +54,31 @@ defmodule Tame.Latency.SectionTest do
       assert section(result).warnings == [%{id: :x, text: "t"}]
     end
 
-    test "answers in a sentence, with multiples of nif_normal" do
-      text = Enum.join(section().intro, "\n")
-      assert text =~ "0.072\u00A0µs by nif_normal, 2.98\u00A0µs by nif_dirty_cpu (41.4\u00A0×)"
+    test "answers the first screen's questions, and begins with the answer" do
+      [call, isolation] = section().findings
+      assert {call.id, isolation.id} == {"call", "isolation"}
+
+      assert Words.plain(call.answer) ==
+               "A port takes 2,500 times as long as a NIF: 180\u00A0µs instead of 0.072\u00A0µs, for 64\u00A0KiB there " <>
+                 "and back; a dirty NIF 3\u00A0µs, a port driver 4.6\u00A0µs, an isolated NIF 0.71\u00A0µs and a C node 140\u00A0µs."
+
+      assert Words.plain(isolation.answer) =~ "costs 0.71\u00A0µs with 64\u00A0KiB: 9.9 times a NIF"
+      assert hd(section().conclusion) == call.answer
+      assert length(values(call)) == 6
+    end
+
+    test "answers with what was measured when there is no NIF or no port" do
+      assert [%{id: "call", answer: answer}] =
+               section(Fixture.only(Fixture.result(), ~w(nif_dirty_cpu c_node))).findings
+
+      assert answer ==
+               "For 64\u00A0KiB there and back takes a dirty NIF 3\u00A0µs and a C node 140\u00A0µs."
+
+      assert section(Fixture.only(Fixture.result(), ~w(beam_call))).findings == []
+
+      assert section(Fixture.only(Fixture.result(), ~w(java_node))).conclusion == [
+               "No method was measured."
+             ]
     end
 
     test "renders as a page" do
@@ -59,7 +89,7 @@ defmodule Tame.Latency.SectionTest do
     end
 
     test "every spec is plain Vega-Lite with its data inside" do
-      for figure <- section().figures do
+      for figure <- charts(section()) do
         json = figure.spec |> Tame.JSON.encode() |> IO.iodata_to_binary()
         assert json =~ ~s("$schema":"https://vega.github.io/schema/vega-lite/)
         assert json =~ ~s("tooltip")
@@ -130,40 +160,46 @@ defmodule Tame.Latency.SectionTest do
   end
 
   describe "a picture" do
-    test "holds its methods, one line each, and their table" do
+    test "holds its methods, one line each" do
       section = section()
-      assert drawn(figure(section, "kinds")) == ~w(c_node port driver_call nif_normal)
+      assert drawn(panel(section, "kinds")) == ~w(c_node port driver_call nif_normal)
 
-      assert drawn(figure(section, "nifs")) ==
+      assert drawn(panel(section, "nifs")) ==
                ~w(nif_normal nif_yielding nif_dirty_cpu nif_dirty_io nif_yielding_dirty)
 
-      assert drawn(figure(section, "threads")) == ~w(nif_thread_new nif_thread_queue nif_dirty_cpu)
-      assert [_, "180", "226", "391", "1190", "12345"] = rows(figure(section, "kinds"))["port"]
+      assert drawn(panel(section, "threads")) == ~w(nif_thread_new nif_thread_queue nif_dirty_cpu)
     end
 
     test "says which of its methods is missing and why" do
-      drivers = figure(section(), "drivers")
+      drivers = panel(section(), "drivers")
       assert drawn(drivers) == ~w(driver_call driver_control driver_async)
-      assert Enum.join(drivers.caption) =~ "Not drawn: driver_outputv, failed: the port ended"
-      refute Map.has_key?(rows(drivers), "driver_outputv")
+      assert drivers.note =~ "Not drawn: driver_outputv, failed: the port ended"
     end
 
     test "says which of its methods was not asked for" do
-      kinds = Fixture.result() |> Fixture.only(~w(nif_normal port)) |> section() |> figure("kinds")
+      kinds = Fixture.result() |> Fixture.only(~w(nif_normal port)) |> section() |> panel("kinds")
       assert drawn(kinds) == ~w(port nif_normal)
 
-      assert Enum.join(kinds.caption) =~
+      assert kinds.note =~
                "c_node, not part of this run; driver_call, not part of this run"
     end
 
     test "is left out when none of its methods was measured" do
-      assert Fixture.result() |> Fixture.only(~w(c_node driver_outputv)) |> section() |> ids() ==
-               ~w(overview kinds percentiles)
+      section = Fixture.result() |> Fixture.only(~w(c_node driver_outputv)) |> section()
+      assert Enum.map(panels(section), & &1.id) == ["kinds"]
+    end
+
+    test "is on one scale with the others" do
+      scales =
+        for %{spec: %{encoding: encoding}} <- panels(section()),
+            do: {encoding.x.scale, encoding.y.scale}
+
+      assert [_] = Enum.uniq(scales)
     end
 
     test "gives each of its lines a colour and a dash of its own" do
-      for id <- @pictures ++ ["percentiles"] do
-        lines = for {_, line} <- lines(figure(section(), id)), do: line
+      for picture <- panels(section()) ++ [figure(section(), "percentiles")] do
+        lines = for {_, line} <- lines(picture), do: line
         assert lines == Enum.uniq(lines)
       end
     end
@@ -195,7 +231,7 @@ defmodule Tame.Latency.SectionTest do
           percentiles: [[0.0, 0.0], [100.0, 14.2]]
         })
 
-      for figure <- section(result).figures, row <- values(figure), do: assert(row.us > 0)
+      for figure <- charts(section(result)), row <- values(figure), do: assert(row.us > 0)
     end
 
     test "draws a method with a single sample" do

@@ -2,9 +2,10 @@ defmodule Tame.ReportTest do
   use ExUnit.Case, async: true
 
   alias Tame.Report
-  alias Tame.Report.{Figure, Section, Table}
+  alias Tame.Report.{Figure, Finding, Section, Table}
 
   doctest Tame.Number
+  doctest Tame.Report.Words
 
   @assets %{css: "p { margin: 0 }", js: "let drawn = 1;"}
   @hostile ~s|</script><img src=x onerror="alert('1')"> & <!-- |
@@ -51,13 +52,70 @@ defmodule Tame.ReportTest do
       refute page =~ "class=\"warnings\""
     end
 
-    test "shows every warning once, before the sections" do
-      warning = %{id: :machine_busy, text: "Something else was running."}
-      page = page([section(warnings: [warning]), section(id: "b", warnings: [warning])])
+    test "shows a warning beside what it concerns, and those of the machine with it" do
+      [machine, lab, figure] = for id <- ~w(busy few coarse)a, do: %{id: id, text: "About #{id}."}
+      figures = [%Figure{id: "f", title: "A figure", warnings: [figure]}]
 
-      assert [before, _rest] = String.split(page, "Something else was running.")
-      refute before =~ "<main>"
-      assert page =~ "<code>machine_busy</code>"
+      page =
+        page([section(warnings: [lab], figures: figures)], [{"OS", "Debian"}], warnings: [machine])
+
+      assert page =~
+               ~r/<h2 id="lab">.*About few\..*<h3 id="lab-f">.*About coarse\..*<h2 id="machine">.*About busy\./s
+
+      assert page =~ "<code>busy</code>"
+      assert page =~ ~r/<header>.*href="#machine".*<\/header>/s
+    end
+
+    test "begins with the findings in their order, each once, with the way to its section" do
+      one =
+        section(
+          findings: [Finding.new("isolation", "Early.", nil), Finding.new("flood", "Many.", nil)]
+        )
+
+      two =
+        section(
+          id: "other",
+          findings: [Finding.new("isolation", ["Late ", {:strong, "<2>"}, "."], %{mark: "bar"})]
+        )
+
+      page = page([one, two])
+
+      assert page =~
+               ~r/Who starves.*Many\..*What does isolation.*Late <strong>&lt;2&gt;<\/strong>\..*<main>/s
+
+      refute page =~ "Early."
+      assert page =~ ~s(data-spec="finding-isolation-spec")
+      assert page =~ ~r/id="finding-isolation"><a href="#other">/
+      refute page([section()]) =~ "class=\"findings\""
+    end
+
+    test "begins a section with its conclusion, and ends it with how it was measured" do
+      page =
+        page([section(conclusion: ["It is so."], intro: ["By looking."], facts: [{"rounds", "3"}])])
+
+      assert page =~
+               ~r/A lab<\/h2>\s*<p class="conclusion">It is so\..*How it was measured.*By looking\./s
+    end
+
+    test "shows panels side by side, each with its chart" do
+      panel = %{id: "p", title: "One", note: "Of two.", spec: %{mark: "bar"}}
+
+      page =
+        page([section(figures: [%Figure{id: "f", title: "F", panels: [panel, %{panel | id: "q"}]}])])
+
+      assert page =~
+               ~r/class="panels across-3".*data-spec="lab-f-p-spec".*data-spec="lab-f-q-spec"/s
+    end
+
+    test "folds a table but for one that is open, and both are there without JavaScript" do
+      table = table([{"id", :code}], [["row"]])
+      assert page([section(tables: [table])]) =~ ~r/<details class="fold" open>\s*<summary>T/
+      refute page([section(tables: [%{table | open: true}])]) =~ "<details"
+    end
+
+    test "names the file that has the figures" do
+      assert page([section()], [], json: "my run.json") =~
+               ~s(<a href="my%20run.json">my run.json</a>)
     end
 
     test "has a table of contents only for more than one section" do
@@ -93,7 +151,7 @@ defmodule Tame.ReportTest do
       }
 
       assert page([section(figures: [figure])]) =~
-               ~r/<h3[^>]*>Title.*data-spec="lab-f-spec".*<figcaption>.*Caption.*<details open>.*<th scope="row" class="code">row/s
+               ~r/<h3[^>]*>Title.*data-spec="lab-f-spec".*<figcaption>.*Caption.*<details class="fold" open>.*<th scope="row" class="code">row/s
     end
 
     test "leaves the chart out where there is no spec" do
@@ -128,6 +186,9 @@ defmodule Tame.ReportTest do
       section =
         section(
           title: @hostile,
+          name: @hostile,
+          findings: [Finding.new("call", [@hostile, {:strong, @hostile}], nil)],
+          conclusion: [@hostile],
           intro: [@hostile],
           facts: [{@hostile, @hostile}],
           words: [{"#000", @hostile, @hostile}],
@@ -137,11 +198,16 @@ defmodule Tame.ReportTest do
               id: "f",
               title: @hostile,
               caption: [@hostile],
+              warnings: [%{id: @hostile, text: @hostile}],
+              panels: [%{id: "p", title: @hostile, note: @hostile, spec: nil}],
               spec: %{data: %{values: [%{id: @hostile}]}},
               table: %Table{
                 title: @hostile,
                 columns: [{@hostile, :code}, {@hostile, :number}, {"d", :kind}, {"n", :text}],
-                rows: [[@hostile, @hostile, {:dot, "#000", @hostile}, {:note, @hostile}]]
+                rows: [
+                  {:group, @hostile, @hostile},
+                  [@hostile, @hostile, {:dot, "#000", @hostile}, {:note, @hostile}]
+                ]
               }
             }
           ]
@@ -150,7 +216,9 @@ defmodule Tame.ReportTest do
       page =
         page([section, %{section | id: "b"}], [{@hostile, @hostile}],
           title: @hostile,
-          lead: @hostile
+          lead: @hostile,
+          json: @hostile,
+          warnings: [%{id: :x, text: @hostile}]
         )
 
       refute page =~ "<img"
@@ -193,6 +261,25 @@ defmodule Tame.ReportTest do
                ~s(<td class="number d3"><span class="k">12</span>346<span class="after"></span></td>)
 
       assert page =~ ~s(<td class="number d3">0<span class="after">.042</span></td>)
+    end
+
+    test "of sentences has its labels with each, for a small screen; one with numbers does not" do
+      rows = [["x", "It blocks."]]
+
+      assert page([section(tables: [table([{"f", :code}, {"verdict", :text}], rows)])]) =~
+               ~r/<table class="stack">.*<td class="text" data-label="verdict">It blocks/s
+
+      refute page([section(tables: [table([{"f", :code}, {"n", :number}], [["x", "1"]])])]) =~
+               "data-label"
+    end
+
+    test "with groups has a body and a heading for each" do
+      rows = [{:group, "a", "can"}, ["x", "1"], {:group, "b", "cannot"}, ["y", "2"]]
+      page = page([section(tables: [table([{"id", :code}, {"n", :number}], rows)])])
+      assert [_, _, _] = String.split(page, "<tbody>")
+
+      assert page =~
+               ~r/class="group"><th scope="rowgroup" colspan="2"><span class="code">b<\/span> <small>cannot/
     end
 
     test "shows a missing value as a dash and lets a note take the rest of the row" do
