@@ -7,7 +7,7 @@ defmodule Tame.Audit.Dynamic do
   killed, and calls in a row whose memory is looked at (`Tame.Audit.Leak`).
   """
 
-  alias Tame.Audit.{Advice, Growth, Leak, Peer, Point, Verdict}
+  alias Tame.Audit.{Advice, Growth, Kill, Leak, Peer, Point, Verdict}
   alias Tame.{Duration, FunctionName}
 
   @typedoc "What was seen of one function. `:about` is its input in words, `:notes` what was not tried and why."
@@ -49,9 +49,6 @@ defmodule Tame.Audit.Dynamic do
   @calls 6
 
   @loop_ms 250
-
-  # From here on a call is long enough to be killed half-way.
-  @killable_us 5_000
 
   # Beyond its limit, a call that would end by itself has ended.
   @grace_ms 2_000
@@ -318,54 +315,18 @@ defmodule Tame.Audit.Dynamic do
 
   # ---- killing its caller ---------------------------------------------------------------------------
 
-  # Several times; the earliest end counts, because others on the machine can only make it later.
-  @kills 3
-
-  # CPU time is counted in portions of some milliseconds.
-  @cpu_ns 25_000_000
-
   defp kill(%{points: [_ | _] = points} = run)
        when run.end == nil or elem(run.end, 0) == :inconclusive do
-    case List.last(points) do
-      %{elapsed_us: us, bytes: bytes} = point when us >= @killable_us ->
-        after_ms = us |> ms(4) |> max(1) |> min(100)
-        callers = if point.slice_kind == :dirty, do: callers(run), else: 1
-        what = %{after_ms: after_ms, callers: callers}
+    point = List.last(points)
+    callers = if point.slice_kind == :dirty, do: callers(run), else: 1
 
-        seen =
-          for _ <- 1..@kills,
-              {:ok, {:ok, seen}} <- [ask(run, :kill, [spec(run, bytes), what])],
-              do: ended_us(seen, point.slice_kind)
-
-        if length(seen) == @kills,
-          do: %{
-            run
-            | killed: %{
-                call_us: us,
-                after_us: 1000 * after_ms,
-                stopped_us: Enum.min(seen),
-                bytes: bytes
-              }
-          },
-          else: note(run, "what happens when the caller is killed could not be measured")
-
-      _ ->
-        note(
-          run,
-          "no call took #{div(@killable_us, 1000)} ms, so killed callers were not tried"
-        )
+    case Kill.look(point, callers, &ask(run, :kill, [spec(run, point.bytes), &1])) do
+      {:ok, killed} -> %{run | killed: killed}
+      {:error, why} -> note(run, why)
     end
   end
 
   defp kill(run), do: run
-
-  # Whether a dirty thread is free says nothing of a call that is on none.
-  defp ended_us(%{down_ns: down, dirty_ns: dirty, cpu_ns: cpu}, kind) do
-    Enum.max([down, if(kind == :dirty, do: dirty, else: 0), if(cpu > @cpu_ns, do: cpu, else: 0)]) /
-      1000
-  end
-
-  defp ms(us, part), do: trunc(us / 1000 / part)
 
   # ---- the end --------------------------------------------------------------------------------------
 

@@ -1,0 +1,50 @@
+defmodule Tame.Audit.Kill do
+  @moduledoc """
+  Whether work goes on when its caller is killed half-way (`tame_audit:kill/2`).
+  """
+
+  alias Tame.Audit.Point
+
+  # From here on a call is long enough to be killed half-way.
+  @killable_us 5_000
+
+  # Several times; the earliest end counts, because others on the machine can only make it later.
+  @kills 3
+
+  # CPU time is counted in portions of some milliseconds.
+  @cpu_ns 25_000_000
+
+  @typedoc "How long a call takes, when its caller was killed, and how long after that its work went on."
+  @type t :: %{
+          call_us: number(),
+          after_us: pos_integer(),
+          stopped_us: number(),
+          bytes: pos_integer()
+        }
+
+  @doc "Has that many callers killed in calls of the size of `point` by `kill`, which takes what to do and asks the peer."
+  @spec look(Point.t(), pos_integer(), (map() -> {:ok, term()} | {:error, term()})) ::
+          {:ok, t()} | {:error, String.t()}
+  def look(%{elapsed_us: us}, _callers, _kill) when us < @killable_us,
+    do: {:error, "no call took #{div(@killable_us, 1000)} ms, so killed callers were not tried"}
+
+  def look(%{elapsed_us: us, bytes: bytes, slice_kind: kind}, callers, kill) do
+    after_ms = trunc(us / 4000) |> max(1) |> min(100)
+
+    seen =
+      for _ <- 1..@kills,
+          {:ok, {:ok, seen}} <- [kill.(%{after_ms: after_ms, callers: callers})],
+          do: ended_us(seen, kind)
+
+    if length(seen) == @kills,
+      do:
+        {:ok, %{call_us: us, after_us: 1000 * after_ms, stopped_us: Enum.min(seen), bytes: bytes}},
+      else: {:error, "what happens when the caller is killed could not be measured"}
+  end
+
+  # Whether a dirty thread is free says nothing of a call that is on none.
+  defp ended_us(%{down_ns: down, dirty_ns: dirty, cpu_ns: cpu}, kind) do
+    Enum.max([down, if(kind == :dirty, do: dirty, else: 0), if(cpu > @cpu_ns, do: cpu, else: 0)]) /
+      1000
+  end
+end
