@@ -1,5 +1,5 @@
 defmodule Mix.Tasks.Tame.Isolation do
-  use Mix.Task
+  use Tame.Task
 
   @shortdoc "Measures what an isolated NIF library costs, and what its crash is like"
 
