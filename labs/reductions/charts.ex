@@ -52,6 +52,7 @@ defmodule Tame.Reductions.Charts do
         color: colour(~w(normal dirty neighbour), rows)
       },
       layer: [
+        Chart.limits(@limits, :x),
         Chart.row_bands(%{
           tooltip: [
             %{field: "variant", title: "variant"},
@@ -60,7 +61,6 @@ defmodule Tame.Reductions.Charts do
             Chart.number("neighbour_max_us", "neighbour at most, µs")
           ]
         }),
-        Chart.limits(@limits, :x),
         %{mark: %{type: "circle", size: 110, opacity: 1, tooltip: nil}}
       ]
     })

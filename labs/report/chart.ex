@@ -76,9 +76,10 @@ defmodule Tame.Report.Chart do
         x: put_in(x, [:scale, :rangeMax], %{expr: "width - #{@answer_px}"}),
         color: if(opts[:legend], do: colour, else: %{colour | legend: nil})
       },
+      # Lines first: above the bands they would take the pointer.
       layer:
-        [row_bands(%{tooltip: opts[:tooltip]})] ++
-          if(limits == [], do: [], else: [limits(limits, :x)]) ++
+        if(limits == [], do: [], else: [limits(limits, :x)]) ++
+          [row_bands(%{tooltip: opts[:tooltip]})] ++
           [
             %{mark: %{type: "circle", size: 100, opacity: 1, tooltip: nil}},
             %{

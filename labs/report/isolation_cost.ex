@@ -102,7 +102,7 @@ defmodule Tame.Report.IsolationCost do
       encoding: %{
         x: Chart.log_bytes([first, last], "payload"),
         y: %{y | axis: Chart.time_axis(low, high)},
-        color: Chart.colours("method", present, %{columns: %{expr: "width < 300 ? 2 : 4"}})
+        color: Chart.colours("method", present, %{columns: 2})
       },
       layer: [
         %{mark: %{type: "line", strokeWidth: 2}},

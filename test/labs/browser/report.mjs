@@ -101,7 +101,8 @@ const cutOff = (chart) => {
   const texts = [...chart.querySelectorAll("svg text")].filter((text) => getComputedStyle(text).opacity !== "0");
   const outside = texts.filter((text) => {
     const box = text.getBoundingClientRect();
-    return box.width > 0 && (box.left < edge.left - 1 || box.right > edge.right + 1);
+    const beside = box.left < edge.left - 1 || box.right > edge.right + 1;
+    return box.width > 0 && (beside || box.top < edge.top - 1 || box.bottom > edge.bottom + 1);
   });
   return outside.map((text) => text.textContent).join(", ");
 };
