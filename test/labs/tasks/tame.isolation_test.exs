@@ -1,7 +1,26 @@
 defmodule Mix.Tasks.Tame.IsolationTest do
   use ExUnit.Case, async: true
 
+  import ExUnit.CaptureIO
+  import Tame.Test.Schema
+
   alias Mix.Tasks.Tame.Isolation
+
+  @tag :tmp_dir
+  @tag timeout: 120_000
+  test "measures all three and writes JSON", %{tmp_dir: folder} do
+    path = Path.join(folder, "out.json")
+    few = ~w(--sizes 16,70000 --iterations 50 --crashes 1 --calls 1000)
+    text = capture_io(fn -> Isolation.run(few ++ ["--json", path]) end)
+    json = assert_schema(path)
+
+    assert for(row <- json["calls"], do: {row["bytes"], row["status"]}) |> Enum.uniq() ==
+             [{16, "ok"}, {70_000, "ok"}]
+
+    assert %{"status" => "ok", "crashes" => [%{"error" => "sigsegv"}]} = json["crashes"]
+    assert %{"status" => "ok", "rows" => [_ | _]} = json["memory"]
+    assert text =~ "isolated"
+  end
 
   for {argv, expected} <- [
         {~w(--sizes 16,x), "--sizes x: expected whole numbers of 0 or more, in bytes"},
