@@ -70,7 +70,7 @@ defmodule Tame.Isolation.Charts do
               type: "nominal",
               title: nil,
               scale: %{domain: ["p50", "p99"], range: [[1, 0], [4, 4]]},
-              legend: %{orient: "top", symbolType: "stroke", symbolStrokeWidth: 2}
+              legend: %{orient: "bottom", symbolType: "stroke", symbolStrokeWidth: 2}
             }
           }
         },

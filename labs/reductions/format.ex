@@ -24,6 +24,10 @@ defmodule Tame.Reductions.Format do
     {"neighbour max µs", :neighbour_max_us, :number}
   ]
 
+  # The page has no room for two: GB/s say what the time says, and whose faults they were is in the text and the JSON.
+  @beside_page [:gb_per_s, :scheduler_page_faults]
+  @page for({_, key, _} = figure <- @figures, key not in @beside_page, do: figure)
+
   @json_keys (for({_, key, _} <- @figures, do: key) -- [:spread]) ++ [:neighbour_wake_ups]
 
   @doc "The machine block, the table of variants in the order in which they ran, the floor, the warnings."
@@ -75,15 +79,20 @@ defmodule Tame.Reductions.Format do
       ]
   end
 
-  @doc "Titles of the columns after the variant: the state of its pages, then its figures."
+  @doc "Titles of the page's columns after the variant: the state of its pages, then its figures."
   @spec titles() :: [String.t()]
-  def titles, do: ["pages" | for({title, _, _} <- @figures, do: title)]
+  def titles, do: titles(@page)
 
-  @doc "The two lines of a measured row as texts: with pages at hand, and on fresh pages."
+  @doc "The page's two lines of a measured row as texts: with pages at hand, and on fresh pages."
   @spec lines(Tame.Reductions.row()) :: [[String.t() | nil]]
-  def lines(row), do: [["at hand" | figures(row)], ["fresh" | figures(row.fresh)]]
+  def lines(row), do: lines(row, @page)
 
-  defp figures(figures), do: for({_, key, kind} <- @figures, do: figure(figures, key, kind))
+  defp titles(which), do: ["pages" | for({title, _, _} <- which, do: title)]
+
+  defp lines(row, which),
+    do: [["at hand" | figures(row, which)], ["fresh" | figures(row.fresh, which)]]
+
+  defp figures(figures, which), do: for({_, key, kind} <- which, do: figure(figures, key, kind))
 
   defp figure(figures, :spread, :spread) do
     figures.spread.elapsed_us |> Stats.spread_percent(figures.elapsed_us) |> Number.short()
@@ -101,11 +110,11 @@ defmodule Tame.Reductions.Format do
 
   defp variants(result) do
     rows =
-      for %{status: "ok"} = row <- result.variants, line <- lines(row) do
+      for %{status: "ok"} = row <- result.variants, line <- lines(row, @figures) do
         [row.id | Enum.map(line, &(&1 || "-"))]
       end
 
-    TextTable.format(["variant" | titles()], rows)
+    TextTable.format(["variant" | titles(@figures)], rows)
   end
 
   defp legend do

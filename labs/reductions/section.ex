@@ -12,7 +12,6 @@ defmodule Tame.Reductions.Section do
 
   @columns [
     {"variant", :code},
-    {"what it is", :text},
     {"pages", :text} | for(title <- tl(Format.titles()), do: {title, :number})
   ]
 
@@ -156,11 +155,11 @@ defmodule Tame.Reductions.Section do
     rows =
       for variant <- measured,
           line <- Format.lines(variant),
-          do: [variant.id, variant.about | line]
+          do: [variant.id | line]
 
     rows ++
       for variant <- variants, not ok?(variant) do
-        [variant.id, variant.about, {:note, why(variant)}]
+        [variant.id, {:note, "#{variant.about}; #{why(variant)}"}]
       end
   end
 
@@ -185,7 +184,7 @@ defmodule Tame.Reductions.Section do
           %{
             id: "#{index}",
             title: variant.id,
-            note: Enum.join([took(variant, scale) | left_out(variant)], " "),
+            note: Enum.join([variant.about <> ":", took(variant, scale) | left_out(variant)], " "),
             spec: Charts.slices(variant, scale)
           }
         end
