@@ -8,6 +8,8 @@ for folder <- Path.wildcard("#{:code.lib_dir()}/{jiffy,p1_*}-*/ebin") do
   Code.append_path(folder)
 end
 
+:ok = Tame.Test.MissingMethods.find()
+
 # Debian sid is at times without it.
 missing = if :code.which(:jiffy) == :non_existing, do: [needs: :jiffy], else: []
 if missing != [], do: IO.puts("skip: jiffy is not installed")

@@ -30,13 +30,30 @@ defmodule Tame.Property do
     # PropEr writes to the terminal unless it is quiet; the report below replaces what it writes.
     quickcheck_options = [:quiet, :long_result] ++ options
 
-    test = :proper.forall(generator, fn value -> outcome(property, value) == :holds end)
+    test = :proper.forall(generator, fn value -> holds?(property, value) end)
 
-    case :proper.quickcheck(test, quickcheck_options) do
+    case quickcheck(test, quickcheck_options) do
       true -> :ok
       [value] -> flunk(property, value)
       {:error, reason} -> raise "PropEr could not run the property: #{inspect(reason)}"
     end
+  end
+
+  # PropEr 1.2 raises while it makes some values smaller; the value that it had reached says enough.
+  defp quickcheck(test, options) do
+    :proper.quickcheck(test, options)
+  rescue
+    error ->
+      case Process.get(__MODULE__) do
+        {:broken, value} -> [value]
+        nil -> reraise error, __STACKTRACE__
+      end
+  end
+
+  defp holds?(property, value) do
+    holds? = outcome(property, value) == :holds
+    unless holds?, do: Process.put(__MODULE__, {:broken, value})
+    holds?
   end
 
   # The property is run once more, because PropEr keeps the value but not what it led to.

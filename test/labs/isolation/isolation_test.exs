@@ -1,4 +1,4 @@
-defmodule Tame.IsolationTest do
+defmodule Tame.IsolationLabTest do
   # One small run of the lab, and the arithmetic of its time line.
   use ExUnit.Case, async: true
 

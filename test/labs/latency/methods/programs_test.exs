@@ -5,30 +5,18 @@ defmodule Tame.Latency.Methods.ProgramsTest do
   import Tame.Test.OsProcess, only: [gone?: 1, await_gone: 1, parent: 1, signal: 2, stop: 1]
 
   alias Tame.Latency.{Distribution, Methods, Program}
+  alias Tame.Test.MissingMethods
 
-  @processes [Methods.Port, Methods.SocketUnix, Methods.SocketTCP]
-  @nodes [Methods.CNode, Methods.JavaNode]
+  @processes MissingMethods.processes()
+  @nodes MissingMethods.nodes()
 
   # How long a call may take to notice that the other side was killed.
   @promptly_ms 2_000
 
-  # Why a method cannot run on this machine, or nil. Asked while the file is compiled, so that
-  # ExUnit counts and announces what is skipped; in a process of its own, as a method must.
-  missing = fn module ->
-    open_and_close = fn ->
-      case module.open() do
-        {:ok, state} -> if(module.close(state) == :ok, do: nil)
-        {:skip, why} -> why
-      end
-    end
-
-    open_and_close |> Task.async() |> Task.await(60_000)
-  end
-
   for module <- @processes ++ @nodes do
     describe "#{module.describe().id}" do
       @describetag method: module
-      @describetag skip: missing.(module)
+      @describetag skip: MissingMethods.why_not(module)
 
       setup %{method: module} do
         {:ok, state} = module.open()
@@ -151,7 +139,7 @@ defmodule Tame.Latency.Methods.ProgramsTest do
 
   for module <- @nodes do
     describe "#{module.describe().id}, whose cookie is refused" do
-      @tag skip: missing.(module)
+      @tag skip: MissingMethods.why_not(module)
       test "says so" do
         assert {:error, why} = without_log(fn -> unquote(module).open(cookie: :not_our_cookie) end)
         assert why =~ "refused the handshake: the cookie is not its own"
