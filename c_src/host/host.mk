@@ -47,14 +47,18 @@ $(TEST_BUILD)/%_fuzz: $(FUZZ)%_fuzz.c $(HOST_SOURCES) $(HOST_RING) $(HOST_HEADER
 	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=all $(HOST_FLAGS) -o $@ $< $(filter-out $(HOST)main.c,$(HOST_SOURCES)) $(HOST_RING) $(HOST_LIBRARIES)
 
+# What is found lies in found_etf and found_elf.
+$(TEST_BUILD)/%_fuzz.run: $(TEST_BUILD)/%_fuzz
+	$(Q)mkdir -p $(TEST_BUILD)/found_$*; echo "== fuzz $*"
+	$(Q)$< -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -verbosity=0 \
+	    -artifact_prefix=$(TEST_BUILD)/found_ $(TEST_BUILD)/found_$* $(FUZZ)corpus/$*
+
 ifeq ($(CLANG),)
 fuzz:
 	@echo "fuzz: skipped, there is no clang"
 else
 fuzz: $(FUZZERS)
-	$(Q)set -e; for f in etf elf; do mkdir -p $(TEST_BUILD)/found_$$f; echo "== fuzz $$f"; \
-	    $(TEST_BUILD)/$${f}_fuzz -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -verbosity=0 \
-	    -artifact_prefix=$(TEST_BUILD)/found_ $(TEST_BUILD)/found_$$f $(FUZZ)corpus/$$f; done
+	$(Q)$(MAKE) --no-print-directory -s -j2 $(addsuffix .run,$(FUZZERS))
 endif
 
 .PHONY: fuzz host-sanitized

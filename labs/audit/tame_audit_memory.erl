@@ -3,6 +3,8 @@
 -module(tame_audit_memory).
 
 -export([rounds/2]).
+%% Internal.
+-export([round/2]).
 
 %% Memory that is freed by another thread than the one that lets go of it is freed a little later.
 -define(SETTLE_MS, 20).
@@ -16,7 +18,7 @@ rounds(Spec, #{calls := Calls, rounds := Rounds}) ->
 rounds(_Spec, _Calls, 0, Seen) ->
     {ok, lists:reverse(Seen)};
 rounds(#{limit_ms := LimitMs} = Spec, Calls, Rounds, Seen) ->
-    {Pid, Ref} = spawn_monitor(fun() -> exit({done, calls(Spec, Calls)}) end),
+    {Pid, Ref} = spawn_monitor(?MODULE, round, [Spec, Calls]),
     receive
         {'DOWN', Ref, process, Pid, {done, ok}} ->
             true = erlang:garbage_collect(),
@@ -30,6 +32,10 @@ rounds(#{limit_ms := LimitMs} = Spec, Calls, Rounds, Seen) ->
         true = exit(Pid, kill),
         {error, hangs}
     end.
+
+-spec round(tame_audit:spec(), pos_integer()) -> no_return().
+round(Spec, Calls) ->
+    exit({done, calls(Spec, Calls)}).
 
 calls(#{target := {Module, Function, Arity}, input := Input, bytes := Bytes}, Calls) ->
     case tame_audit_input:args(Input, Bytes, Arity) of
