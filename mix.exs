@@ -47,6 +47,8 @@ defmodule Tame.MixProject do
       version: @version,
       description: @description,
       elixir: "~> 1.14",
+      # The application needs no application elixir; lib/tame.ex is for those who have it.
+      language: :erlang,
       # rebar3 writes _build/<profile>/lib/tame too; the second would overwrite the first.
       build_path: "_build/mix",
       compilers: [:tame_natives] ++ Mix.compilers(),
@@ -61,8 +63,7 @@ defmodule Tame.MixProject do
   end
 
   def application do
-    # An Erlang system has no application elixir, and tame needs none; lib/tame.ex is for those who have it.
-    [mod: @app[:mod], registered: @app[:registered], extra_applications: [elixir: :optional]]
+    [mod: @app[:mod], registered: @app[:registered]]
   end
 
   defp package do

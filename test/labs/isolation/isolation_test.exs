@@ -1,6 +1,7 @@
 defmodule Tame.IsolationLabTest do
   # One small run of the lab, and the arithmetic of its time line.
-  use ExUnit.Case, async: true
+  # Not async: a module is isolated once in a VM.
+  use ExUnit.Case, async: false
 
   alias Tame.Isolation
   alias Tame.Isolation.There

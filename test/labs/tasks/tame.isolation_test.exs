@@ -1,5 +1,6 @@
 defmodule Mix.Tasks.Tame.IsolationTest do
-  use ExUnit.Case, async: true
+  # Not async: a module is isolated once in a VM.
+  use ExUnit.Case, async: false
 
   import ExUnit.CaptureIO
   import Tame.Test.Schema
