@@ -47,13 +47,17 @@ defmodule Tame.MixProject do
       version: @version,
       description: @description,
       elixir: "~> 1.14",
-      # The application needs no application elixir; lib/tame.ex is for those who have it.
-      language: :erlang,
       # rebar3 writes _build/<profile>/lib/tame too; the second would overwrite the first.
       build_path: "_build/mix",
       compilers: [:tame_natives] ++ Mix.compilers(),
-      # Elixir is optional, below.
+      # tame needs no application elixir, and names none; lib/tame.ex is for those who have it.
       language: :erlang,
+      # What Elixir's own macros call.
+      xref: [
+        exclude:
+          [Kernel, Kernel.Typespec, Kernel.LexicalTracker, Kernel.Utils, Module] ++
+            [:elixir_def, :elixir_module, :elixir_utils]
+      ],
       erlc_options: [:debug_info, :warn_missing_spec, :warn_export_vars, :warn_shadow_vars],
       # The tests are a project of their own, which depends on this one: test/mix.exs.
       test_paths: [],
