@@ -6,7 +6,7 @@
 #
 #   exor    exor in every placement against one uncut C loop, memcpy, the classic yielding form and
 #           crypto:exor/2, warm: before each timed call the same function is called once untimed, and the heap
-#           collected, so that its output's pages are at hand, whoever had the turn before
+#           collected, so that its output's pages are at hand, regardless of the turn before
 #   small   what a job adds to a hand-written inline NIF at 64 B and 4 KiB
 #   echo    handing a tiny job to the pool or a thread, against a dirty CPU NIF and a bare thread
 #   load    200 jobs of 10 ms wait: jobs per second by placement

@@ -159,7 +159,7 @@ defmodule Tame.Isolation.Charts do
     })
   end
 
-  @doc "What the VM and the host hold after so many calls."
+  @doc "Memory of the VM and of the host, by the number of calls made."
   @spec memory([map()]) :: spec()
   def memory(rows) do
     values =

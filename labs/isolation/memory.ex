@@ -4,7 +4,7 @@ defmodule Tame.Isolation.Memory do
   alias Tame.Isolation.There
 
   @typedoc """
-  After so many calls: what a call took since the row before, what the VM says that it uses, what the system says that the
+  One row for each number of calls: what a call took since the row before, what the VM says that it uses, what the system says that the
   VM and the host hold, and what else might grow.
   """
   @type row :: %{

@@ -27,7 +27,7 @@ defmodule Tame.Proc do
     dirty: ~r/^(?:(\d+)_dirty_|erts_d(?:cpu|io)s_(\d+))/
   ]
 
-  # What the kernel tells programs: a hundred ticks a second, whatever it counts itself.
+  # The kernel reports a hundred ticks a second to programs, also where its own clock is finer.
   @tick_ns 10_000_000
 
   @doc """

@@ -1,5 +1,5 @@
-# The control port is as hostile as the ring: whatever a host says on it, and whatever it does, the VM
-# lives, answers, and has nothing left of it in the end. In modules that run beside each other, because most attacks wait.
+# The VM trusts nothing that a host writes to the control port. Under each attack it lives and answers, and keeps nothing of
+# the host in the end. In modules that run beside each other, because most attacks wait.
 modules = 3
 
 for part <- 1..modules do

@@ -45,7 +45,7 @@ defmodule Tame.IsolationFixture do
     }
   end
 
-  @doc "What the VM and the host hold after so many calls."
+  @doc "Memory of the VM and of the host, by the number of calls made."
   @spec memory(non_neg_integer()) :: map()
   def memory(calls) do
     %{

@@ -42,7 +42,7 @@ defmodule Tame.Latency.OrphansTest do
     IO.puts("pid epmd #{epmd}")
   end
 
-  # All in the middle of echoes by now.
+  # The echoes have no event to wait for: they go on until the VM is killed, and must have begun.
   Process.sleep(300)
   IO.puts("pid vm #{System.pid()}")
   IO.puts("ready")
