@@ -41,6 +41,10 @@ defmodule Tame.MixProject do
   @version to_string(app[:vsn])
   @description to_string(app[:description])
 
+  # What Elixir's own macros call.
+  @no_dependency [Kernel, Kernel.Typespec, Kernel.LexicalTracker, Kernel.Utils, Module] ++
+                   [:elixir_def, :elixir_module, :elixir_utils]
+
   def project do
     [
       app: :tame,
@@ -52,18 +56,19 @@ defmodule Tame.MixProject do
       compilers: [:tame_natives] ++ Mix.compilers(),
       # tame needs no application elixir, and names none; lib/tame.ex is for those who have it.
       language: :erlang,
-      # What Elixir's own macros call.
-      xref: [
-        exclude:
-          [Kernel, Kernel.Typespec, Kernel.LexicalTracker, Kernel.Utils, Module] ++
-            [:elixir_def, :elixir_module, :elixir_utils]
-      ],
       erlc_options: [:debug_info, :warn_missing_spec, :warn_export_vars, :warn_shadow_vars],
       # The tests are a project of their own, which depends on this one: test/mix.exs.
       test_paths: [],
       deps: [],
       package: package()
-    ]
+    ] ++ calls_no_dependency()
+  end
+
+  # Elixir 1.20 warns of the older word, and Elixir 1.14 does not know the newer one for this.
+  defp calls_no_dependency do
+    if Version.match?(System.version(), ">= 1.20.0-dev"),
+      do: [elixirc_options: [no_warn_undefined: @no_dependency]],
+      else: [xref: [exclude: @no_dependency]]
   end
 
   def application do

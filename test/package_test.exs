@@ -17,7 +17,6 @@ defmodule Tame.PackageTest do
   end
 
   @no_git skip.(System.find_executable("git") != nil, "there is no git")
-  @no_rebar3 skip.(System.find_executable("rebar3") != nil, "there is no rebar3")
   @no_root skip.(Tame.Test.Package.roots?(), "chroot and mount are not allowed here")
 
   defp package!(dir), do: unpack!(:tame, ".", Path.join(dir, "tame"))
@@ -124,7 +123,7 @@ defmodule Tame.PackageTest do
   end
 
   @tag needs: :jiffy
-  @tag skip: @no_git || @no_rebar3
+  @tag skip: @no_git || skip.(System.find_executable("rebar3") != nil, "there is no rebar3")
   test "a rebar3 release with tame from git isolates jiffy, and holds two natives and our modules" do
     dir = tmp_dir!()
     git = git!(package!(dir))

@@ -123,7 +123,8 @@ defmodule Tame.Host.LibrariesTest do
       {json(), integer(0, 200), integer(0, 255)},
       fn {json, at, byte} ->
         at = rem(at, byte_size(json))
-        <<head::binary-size(at), _, tail::binary>> = json
+        head = binary_part(json, 0, at)
+        tail = binary_part(json, at + 1, byte_size(json) - at - 1)
         exactly(head <> <<byte>> <> tail)
       end,
       false
@@ -281,8 +282,8 @@ defmodule Tame.Host.LibrariesTest do
   defp chunks(binary, size) when byte_size(binary) <= size, do: [binary]
 
   defp chunks(binary, size) do
-    <<head::binary-size(size), tail::binary>> = binary
-    [head | chunks(tail, size)]
+    tail = binary_part(binary, size, byte_size(binary) - size)
+    [binary_part(binary, 0, size) | chunks(tail, size)]
   end
 
   defp xml do

@@ -133,7 +133,7 @@ defmodule Tame.Test.ExternalForms do
   end
 
   defp backwards(size) do
-    pairs = for n <- size..1, into: "", do: pair(n)
+    pairs = for n <- size..1//-1, into: "", do: pair(n)
     <<131, 116, size::32, pairs::binary>>
   end
 

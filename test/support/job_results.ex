@@ -52,7 +52,7 @@ defmodule Tame.JobResults do
     apply(__MODULE__, placement, [us, what, with])
   rescue
     error ->
-      {m, f, args, _} = hd(__STACKTRACE__)
+      [{m, f, args, _} | _] = __STACKTRACE__
       {Exception.message(error), {m, f, args}}
   end
 

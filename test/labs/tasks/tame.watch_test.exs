@@ -113,7 +113,7 @@ defmodule Mix.Tasks.Tame.WatchTest do
   test "who holds a scheduler while it lasts" do
     watched = WatchNode.start()
     [pid] = WatchNode.work(watched, :long_cuts, 1)
-    {out, "", 0, json} = watch(watched, ~w(--for 6s))
+    {out, "", 0, json} = watch(watched, ~w(--for 8s))
     clean!(watched)
 
     # As it is written there: <9001.90.0> here is <0.90.0>.
