@@ -24,7 +24,12 @@ report: deps-report build
 	@mkdir -p report
 	cd labs && $(MIX) tame.report --output ../report/index.html $(REPORT_FLAGS)
 
-test: deps-test build check test-c test-beam test-sanitized test-fuzz test-rebar3 test-examples
+# The sanitized tests wait more than they compute: the last three run beside them, and print when they are done.
+test: deps-test build check test-c test-beam
+	@$(MAKE) --no-print-directory -j2 --output-sync=recurse test-sanitized test-others
+
+test-others:
+	@$(MAKE) --no-print-directory -j1 test-fuzz test-rebar3 test-examples
 
 deps-report:
 	@tools/install-missing report

@@ -233,7 +233,7 @@ defmodule Tame.Contention.Section do
             title: "Which threads used the cores, and who waited",
             caption: [
               of(drawn) <>
-                " Each bar is #{Tame.CPU.sample_ms()} ms, or a multiple in a long cell, and as high as its share of all cores. Red above " <>
+                " Each bar is #{Tame.CPU.sample_ms()} ms, or a multiple in a long cell, and as high as its share of all cores. Orange above " <>
                 "them is the time for which a neighbour that wanted to run did not; the dashed line is where the flood " <>
                 "begins. All pictures are on one scale, and what is much longer than the others is cut off."
             ],

@@ -40,7 +40,7 @@ defmodule Tame.Reductions.BurstsFigure do
       id: "bursts",
       title: "Burst after burst",
       caption: [
-        "#{first.jobs} jobs at once on #{Words.bytes(first.bytes)} each, grey at the top, then a rest. Red is a gap: the neighbour " <>
+        "#{first.jobs} jobs at once on #{Words.bytes(first.bytes)} each, grey at the top, then a rest. Orange is a gap: the neighbour " <>
           "on scheduler 1 wanted to run and did not, for more than a millisecond. Below, the share of all cores that each " <>
           "kind of thread used, every #{Tame.CPU.sample_ms()} ms. All pictures are on one scale, and what is much longer than the " <>
           "others is cut off."

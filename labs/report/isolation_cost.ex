@@ -38,34 +38,29 @@ defmodule Tame.Report.IsolationCost do
   defp answer(isolated, rows, recovery_ms) do
     ["Native code that crashes takes the VM down; isolated, it takes down its own OS process"] ++
       recovery(recovery_ms) ++
-      [". A call then costs "] ++ cost(isolated) ++ times(isolated, rows) ++ ["."]
+      [". A call then costs "] ++
+      costs(isolated, rows) ++ ["."]
   end
 
   defp recovery(nil), do: []
   defp recovery(ms), do: [", and answers again after ", {:strong, Words.time(ms * 1000)}]
 
-  defp cost([{bytes, ns}]),
-    do: [{:strong, Words.time(ns / 1000)}, " with #{Words.bytes(bytes)}"]
-
-  defp cost(sizes) do
-    {small, large} = {hd(sizes), List.last(sizes)}
-
-    [
-      {:strong, Words.time(elem(small, 1) / 1000)},
-      " with #{Words.bytes(elem(small, 0))} and ",
-      {:strong, Words.time(elem(large, 1) / 1000)},
-      " with #{Words.bytes(elem(large, 0))}"
-    ]
+  defp costs(sizes, rows) do
+    Enum.uniq([hd(sizes), List.last(sizes)])
+    |> Enum.map(&cost(&1, rows))
+    |> Enum.intersperse(["; "])
+    |> Enum.concat()
   end
 
-  # Against the others with the smallest payload that was measured.
-  defp times([{bytes, ns} | _], rows) do
+  # With one payload, beside the other ways with the same.
+  defp cost({bytes, ns}, rows) do
     others =
       for {way, of} <- [nif: "a NIF", dirty_nif: "a dirty NIF", port: "a port"],
           {^bytes, ^way, other} when other > 0 <- rows,
           do: "#{Words.digits(ns / other)} times #{of}"
 
-    if others == [], do: [], else: [": ", Words.list(others)]
+    times = if others == [], do: "", else: ", " <> Words.list(others)
+    [{:strong, Words.time(ns / 1000)}, " with #{Words.bytes(bytes)}#{times}"]
   end
 
   # One size: a dot a way.
