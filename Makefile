@@ -146,5 +146,5 @@ clean:
 	rm -rf _build labs/priv/report report tmp labs/assets/node_modules
 	for example in examples/*/; do $(MAKE) -C $$example clean; done
 
-.PHONY: report test deps-report deps-test build natives assets check test-c test-beam test-sanitized test-fuzz soak \
+.PHONY: report test deps-report deps-test build natives assets check test-c test-beam test-sanitized test-others test-fuzz soak \
         test-rebar3 test-examples test-version matrix docs docs-here bench clean
