@@ -106,7 +106,7 @@ defmodule Tame.SystemInfo do
   @doc "The facts as `{label, text}`, for tables and the report's page."
   @spec lines(t()) :: [{String.t(), String.t()}]
   def lines(system) do
-    for {key, value} <- system, do: {@labels[key] || to_string(key), show(key, value)}
+    for {key, value} <- system, do: {label(key), show(key, value)}
   end
 
   @doc "The facts as lines of text, the labels padded."
@@ -151,6 +151,9 @@ defmodule Tame.SystemInfo do
        end}
     ])
   end
+
+  # A saved report may have facts that this version does not know.
+  defp label(key), do: if(is_atom(key), do: @labels[key]) || to_string(key)
 
   defp show(_key, nil), do: "unknown"
   defp show(:cpu_quota, cpus) when is_number(cpus), do: "#{cpus} CPUs"

@@ -49,11 +49,8 @@ defmodule Mix.Tasks.Tame.Isolation do
          {:ok, sizes} <- sizes(options[:sizes]),
          :ok <- Output.check(options[:json]),
          result = measure(options, sizes, Enum.join(["mix tame.isolation" | argv], " ")),
-         :ok <- Output.write(options[:json], fn -> Isolation.Format.json(result) end) do
-      if not Isolation.ok?(result), do: exit({:shutdown, 1})
-    else
-      {:error, message} -> Mix.raise(message)
-    end
+         :ok <- Output.write(options[:json], fn -> Isolation.Format.json(result) end),
+         do: Tame.Task.outcome(Isolation.ok?(result))
   end
 
   defp measure(options, sizes, command) do

@@ -143,11 +143,7 @@ defmodule Tame.Isolation.SectionTest do
   test "hostile reasons stay text in the page" do
     evil = ~s|</script><script>alert(1)</script>|
 
-    page =
-      [section(Fixture.failed(evil))]
-      |> Tame.Report.render([{"os", evil}], assets: %{css: "", js: ""})
-      |> IO.iodata_to_binary()
-
+    page = Tame.ReportFixture.page([section(Fixture.failed(evil))], [{"os", evil}])
     refute page =~ "<script>alert"
   end
 end
