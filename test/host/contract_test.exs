@@ -2,7 +2,7 @@ defmodule Tame.Host.ContractTest do
   # Every function of erl_nif that enif_api.def calls FULL, here and in a host: the same library, the
   # same arguments, the same results. The cases and the clauses of the manual that they check are in
   # test/support/natives/contract. What has to do with processes is in contract_processes_test.exs.
-  use ExUnit.Case, async: false
+  use ExUnit.Case, async: true
 
   alias Tame.Property
   alias Tame.Test.{CLibrary, Contract, Host, Terms}
