@@ -37,6 +37,7 @@ top = Path.expand("..", __DIR__)
 scratch = Path.join(top, "tmp/audited")
 words = System.argv()
 began = System.monotonic_time(:microsecond)
+load = Tame.OtherLoad.start()
 :ok = :tame_labs_native.build()
 
 packages =
@@ -96,11 +97,11 @@ rows =
   end
 
 took = Index.took(System.monotonic_time(:microsecond) - began)
-system = Tame.SystemInfo.collect("mix run ../bench/audited.exs")
+system = "mix run ../bench/audited.exs" |> Tame.SystemInfo.collect() |> Tame.SystemInfo.ended(load)
 
 about =
   "#{system[:os]}, #{Calendar.strftime(DateTime.utc_now(), "%Y-%m-%d")}, OTP #{system[:otp]} (erts #{system[:erts]}), #{system[:cpu]}, " <>
-    "#{system[:cores]} cores, #{system[:busy_percent]} % busy at the end. #{length(packages)} packages are built against Erlang; " <>
+    "#{system[:cores]} cores, others took #{system[:others_percent]} % of them. #{length(packages)} packages are built against Erlang; " <>
     "#{length(libraries)} NIF libraries are in #{libraries |> Enum.map(&elem(&1, 1)) |> Enum.uniq() |> length()} of them. Budget 1 ms, " <>
     "#{Tame.Duration.text(1000 * total_ms)} for all sizes of a function. It took #{took}."
 
@@ -113,12 +114,11 @@ if words == [] do
   :ok = Tame.Output.write(path, text)
 
   {:ok, assets} = Tame.Report.assets()
-  search = File.read!(Path.join(__DIR__, "audited/search.js"))
   section = Index.section(rows, libraries, unread, about)
 
   page =
     Tame.Report.render([section], Tame.SystemInfo.lines(system),
-      assets: %{assets | js: assets.js <> "\n" <> search},
+      assets: assets,
       title: "NIFs that Debian ships, audited"
     )
 

@@ -164,7 +164,7 @@ function sortable(table) {
   });
 }
 
-// A table that says which column to filter by shows the rows of one text there, and those in which a word stands. A
+// A table that says which column to filter by shows the rows of one text there, and those in which all words stand. A
 // row belongs to its group, whose name is searched too; a group of which nothing is left is gone.
 function filterable(table) {
   const by = Number(table.dataset.filter);
@@ -183,18 +183,20 @@ function filterable(table) {
     bar.append(box);
   }
   const apply = () => {
-    const wanted = word.value.trim().toLowerCase();
+    const wanted = word.value.toLowerCase().split(/\s+/).filter(Boolean);
     for (const body of table.tBodies) {
       const head = body.querySelector("tr.group");
-      const named = head?.textContent.toLowerCase().includes(wanted) ?? false;
+      const name = head?.textContent.toLowerCase() ?? "";
+      const named = head !== null && wanted.every((part) => name.includes(part));
       let left = 0;
       for (const row of body.rows) {
         if (row === head) continue;
-        const found = named || row.textContent.toLowerCase().includes(wanted);
+        const text = `${name} ${row.textContent.toLowerCase()}`;
+        const found = wanted.every((part) => text.includes(part));
         row.hidden = !found || (choice.value !== "all" && row.cells[by].textContent !== choice.value);
         if (!row.hidden) left++;
       }
-      const untouched = wanted === "" && choice.value === "all";
+      const untouched = wanted.length === 0 && choice.value === "all";
       if (head) head.hidden = left === 0 && !(untouched || (named && choice.value === "all"));
     }
   };

@@ -4,8 +4,7 @@ defmodule Tame.Audit.Format do
   """
 
   alias Tame.Audit.{Diff, Library, Verdict}
-  alias Tame.{JSON, TextTable, Warning}
-  alias Tame.Number
+  alias Tame.{Number, Result, TextTable, Warning}
 
   @kinds %{normal: "normal", dirty_cpu: "dirty CPU", dirty_io: "dirty I/O", unknown: "unknown"}
 
@@ -177,15 +176,12 @@ defmodule Tame.Audit.Format do
   @doc "The result as JSON: `tool`, `format`, `system`, `libraries`, `targets`."
   @spec json(Tame.Audit.result()) :: iodata()
   def json(result) do
-    JSON.encode(
-      tool: "tame.audit",
-      format: 1,
-      system: result.system,
-      warnings: Warning.json(result.warnings),
+    result
+    |> Map.merge(%{tool: "tame.audit", format: 1})
+    |> Result.json(
       libraries: Enum.map(result.libraries, &library_json/1),
       targets: Enum.map(result.targets, &target_json/1)
     )
-    |> then(&[&1, ?\n])
   end
 
   defp library_json(library) do

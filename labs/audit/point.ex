@@ -28,6 +28,17 @@ defmodule Tame.Audit.Point do
   """
   @type t :: %__MODULE__{}
 
+  @doc "The shape of a point in a saved report."
+  @spec shape() :: Tame.Report.Shape.t()
+  def shape do
+    figures =
+      ~w(longest_call_us charge_ratio call_neighbour_us loop_slice_us loop_neighbour_us dirty_wait_max_us)a
+
+    figures
+    |> Map.new(&{&1, {:maybe, :amount}})
+    |> Map.merge(%{bytes: :count, elapsed_us: :amount, longest_slice_us: :amount, slice_kind: :text})
+  end
+
   @doc "Figures of a size, from the readings of single calls, the reading of calls in a row or nil, the shares of a call that one NIF and garbage collections had, and a wait."
   @spec new(pos_integer(), [map()], nil | map(), map(), nil | non_neg_integer()) :: t()
   def new(bytes, [_ | _] = calls, loop, shares, dirty_wait_ns) do

@@ -4,7 +4,7 @@ defmodule Tame.Audit.Report do
   @behaviour Tame.Report.Lab
 
   alias Tame.Audit
-  alias Tame.Audit.{Format, Library, Section, Verdict}
+  alias Tame.Audit.{Format, Library, Point, Section, Verdict}
 
   # One that blocks, one that does not, one that is dirty.
   @called ~w(exor_inline exor_yielding exor_dirty)a
@@ -27,8 +27,8 @@ defmodule Tame.Audit.Report do
     with :ok <- :tame_labs_native.build() do
       {:ok,
        fn ->
-         system = Tame.SystemInfo.collect(options.command)
-         {:ok, result} = Audit.run([%{target: :all} | checks], system, options.progress)
+         system = Tame.SystemInfo.collect(options.run[:command])
+         {:ok, result} = Audit.run([%{target: :all} | checks], system, options.run[:progress])
          result
        end}
     end
@@ -57,6 +57,31 @@ defmodule Tame.Audit.Report do
           |> Map.put(:verdicts, Enum.map(target.verdicts, &Verdict.text/1))
           |> Map.put(:points, Enum.map(target.points, &Map.from_struct/1))
         end
+    }
+  end
+
+  @impl true
+  def shape do
+    %{
+      libraries: [
+        %{
+          module: :text,
+          path: :text,
+          nif_version: {:maybe, :text},
+          can: [:text],
+          functions: [%{name: :text, arity: :count, kind: :text}]
+        }
+      ],
+      targets: [
+        %{
+          target: :text,
+          about: :text,
+          budget_us: :amount,
+          advice: {:maybe, :text},
+          verdicts: [:text],
+          points: [Point.shape()]
+        }
+      ]
     }
   end
 

@@ -7,7 +7,7 @@ defmodule Tame.Calibrate do
   """
 
   alias Tame.Calibrate.Costs
-  alias Tame.{Number, OtherLoad, Stats, SystemInfo, TextTable, Turns, Warning}
+  alias Tame.{Number, OtherLoad, Result, Stats, SystemInfo, TextTable, Turns, Warning}
 
   @typedoc "A call of a job: module, function, arguments."
   @type target :: {module(), atom(), [term()]}
@@ -128,9 +128,8 @@ defmodule Tame.Calibrate do
   @doc "The result as a page of text."
   @spec text(result()) :: iodata()
   def text(%{system: system, calibration: calibration} = result) do
-    [
-      SystemInfo.text(system),
-      "\nWhat a way out costs, and from what length of work on it is cheaper than the hops of yielding\n\n",
+    body = [
+      "What a way out costs, and from what length of work on it is cheaper than the hops of yielding\n\n",
       TextTable.format(["way", "costs µs", "spread %", "break-even µs"], ways(calibration)),
       "\nWhat fits, in each job's own unit: a slice (#{:tame_job_rates.slice_us()} µs), an inline call (1 ms), before auto moves (100 ms)\n\n",
       TextTable.format(
@@ -138,9 +137,10 @@ defmodule Tame.Calibrate do
         jobs(calibration)
       ),
       "\n#{result.rounds} rounds, seed #{result.seed}. A cost is their median, a rate the greatest of them, because others on the machine\n" <>
-        "only slow a job down; spread: from the least round to the greatest, as a share of the figure.\n",
-      Warning.text(result.warnings)
+        "only slow a job down; spread: from the least round to the greatest, as a share of the figure.\n"
     ]
+
+    Result.text(system, body, result.warnings)
   end
 
   defp ways(%{costs_ns: costs, costs_spread_ns: spreads, break_even_us: break_even}) do
@@ -177,11 +177,9 @@ defmodule Tame.Calibrate do
         Map.merge(job, %{module: module, nif: nif, arity: arity})
       end
 
-    Tame.JSON.encode(
-      tool: "tame.calibrate",
-      format: 1,
-      system: system,
-      warnings: Warning.json(result.warnings),
+    head = %{tool: "tame.calibrate", format: 1, system: system, warnings: result.warnings}
+
+    Result.json(head,
       rounds: result.rounds,
       seed: result.seed,
       costs_ns: calibration.costs_ns,

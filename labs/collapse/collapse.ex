@@ -8,7 +8,7 @@ defmodule Tame.Collapse do
   once more with `+sfwi 100` added, which makes the VM wake its schedulers every 100 ms whatever their load.
   """
 
-  alias Tame.{Duration, JSON, Peer, Proc, Spans, SystemInfo, TextTable, Warning}
+  alias Tame.{Duration, Peer, Proc, Result, Spans, SystemInfo, TextTable, Warning}
 
   @type measured :: %{
           flags: [String.t()],
@@ -176,16 +176,14 @@ defmodule Tame.Collapse do
   @doc "What was measured, as JSON."
   @spec json([measured()], SystemInfo.t()) :: iodata()
   def json(rows, system) do
-    [
-      JSON.encode(
-        tool: "tame.collapse",
-        format: 1,
-        system: system,
-        warnings: system |> SystemInfo.warnings() |> Warning.json(),
-        collapse: Enum.map(rows, &Map.to_list/1)
-      ),
-      ?\n
-    ]
+    head = %{
+      tool: "tame.collapse",
+      format: 1,
+      system: system,
+      warnings: SystemInfo.warnings(system)
+    }
+
+    Result.json(head, collapse: Enum.map(rows, &Map.to_list/1))
   end
 
   defp sentence(%{stretches: 0} = row) do

@@ -6,6 +6,7 @@ defmodule Tame.Contention.Cell do
   schedulers, is killed by this VM's clock; the cell then has what the peer had sent until then.
   """
 
+  alias Tame.Contention.Figures
   alias Tame.{CPU, Peer}
 
   @typedoc "What is to be run: the type `cell` of `tame_contention`."
@@ -55,20 +56,7 @@ defmodule Tame.Contention.Cell do
 
   defp watch(%{tag: tag, spec: spec} = lab) do
     with {:ok, facts} <- hello(lab) do
-      raw = %{
-        facts: facts,
-        started_ns: nil,
-        ended_ns: nil,
-        outcome: nil,
-        slices: nil,
-        neighbours: [],
-        askers: [],
-        long_schedules: 0,
-        samples: [],
-        cpu: [],
-        memory_bytes: 0
-      }
-
+      raw = %{Figures.no_raw() | facts: facts, started_ns: nil, ended_ns: nil}
       deadline = now_ms() + spec.lead_ms + spec.limit_ms + spec.tail_ms + @grace_ms
       collect(raw, Map.put(lab, :deadline, deadline), tag)
     end

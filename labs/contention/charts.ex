@@ -93,10 +93,7 @@ defmodule Tame.Contention.Charts do
         x: %{Chart.log_us([low / 1.5, high * 1.5], nil) | axis: Chart.time_axis(low, high)},
         color: Chart.colours("quantile", for({name, _, colour} <- @quantiles, do: {name, colour}))
       },
-      layer: [
-        Chart.row_bands(%{tooltip: [%{field: "placement", title: "placement"} | values]}),
-        %{mark: %{type: "circle", size: 110, opacity: 1, tooltip: nil}}
-      ]
+      layer: Chart.row_dots([%{field: "placement", title: "placement"} | values])
     })
   end
 end

@@ -24,6 +24,8 @@ defmodule Tame.Contention do
   Cells are measured in an order that is drawn from a seed, round by round. With more than one round a figure is the
   median of the rounds, and its *spread* their least and their greatest: that is the noise, and medians that lie further
   apart than that are different (`Tame.Stats.agree?/2`). Pictures are of the round whose longest delay is the median.
+  One round says nothing of the next. What it does say is how even the delays were within it: the *fifths* of a cell are the
+  least and the greatest of each delay's figure in five parts of the flood's time, of several rounds those of the pictures.
 
   ## Who watches
 

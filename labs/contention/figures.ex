@@ -3,7 +3,7 @@ defmodule Tame.Contention.Figures do
   Turns what the observers of a cell saw into its figures. Pure: every time is a number that is passed in.
   """
 
-  import Tame.Stats, only: [percentile: 2]
+  import Tame.Stats, only: [percentile: 2, spread: 1]
 
   alias Tame.{Charge, CPU, Spans, Utilisation}
 
@@ -15,6 +15,9 @@ defmodule Tame.Contention.Figures do
 
   @second_ns 1_000_000_000
 
+  # A flood lasts a second or more: enough for some twenty wake-ups of each neighbour in a part.
+  @parts 5
+
   @doc "The figures of a cell, from `t:Tame.Contention.Cell.raw/0` and the spec that it was run by."
   @spec figures(map(), map()) :: map()
   def figures(raw, spec) do
@@ -22,9 +25,11 @@ defmodule Tame.Contention.Figures do
     started = raw.started_ns || raw.facts.monotonic_ns + spec.lead_ms * 1_000_000
     span = {started, raw.ended_ns}
 
-    neighbours =
+    woke = fn span ->
       neighbours(raw.neighbours, raw.facts.schedulers, spec.neighbour_ms * 1_000_000, span)
+    end
 
+    neighbours = woke.(span)
     dirty_cpu = waits(raw.askers, :dirty_cpu, spec.dirty_ms * 1_000_000, span)
     dirty_io = waits(raw.askers, :dirty_io, spec.dirty_ms * 1_000_000, span)
     during = Enum.filter(raw.samples, &(&1.at_ns >= started))
@@ -39,9 +44,7 @@ defmodule Tame.Contention.Figures do
       finished: finished(raw),
       refused: if(raw.outcome, do: raw.outcome.refused, else: 0),
       bursts: if(raw.outcome, do: raw.outcome.bursts, else: 1),
-      neighbour_p50_us: us(percentile(neighbours.late, 50)),
-      neighbour_p99_us: us(percentile(neighbours.late, 99)),
-      neighbour_max_us: us(percentile(neighbours.late, 100)),
+      within: span |> parts() |> Enum.map(&delays(woke.(&1))) |> within(),
       missed_seconds: neighbours.missed_seconds,
       dirty_cpu_wait_p99_us: us(percentile(dirty_cpu, 99)),
       dirty_cpu_wait_max_us: us(percentile(dirty_cpu, 100)),
@@ -66,9 +69,34 @@ defmodule Tame.Contention.Figures do
           do: %{from_ms: ms(from - started), to_ms: ms(to - started)}
         )
     }
+    |> Map.merge(delays(neighbours))
   end
 
-  # A node of which nothing was heard.
+  defp delays(%{late: late}) do
+    %{
+      neighbour_p50_us: us(percentile(late, 50)),
+      neighbour_p99_us: us(percentile(late, 99)),
+      neighbour_max_us: us(percentile(late, 100))
+    }
+  end
+
+  @doc """
+  The span in fifths.
+
+      iex> Tame.Contention.Figures.parts({10, 21})
+      [{10, 12}, {12, 14}, {14, 16}, {16, 18}, {18, 21}]
+  """
+  @spec parts(Spans.span()) :: [Spans.span()]
+  def parts({from, to}) do
+    at = fn part -> from + div((to - from) * part, @parts) end
+    for part <- 1..@parts, do: {at.(part - 1), at.(part)}
+  end
+
+  # The least and the greatest of each figure of the parts.
+  defp within([first | _] = parts) do
+    for {key, _} <- first, into: %{}, do: {key, parts |> Enum.map(& &1[key]) |> spread()}
+  end
+
   @no_raw %{
     facts: %{schedulers: 1, cores: 1, monotonic_ns: 0, machine_ns: 0},
     started_ns: 0,
@@ -83,6 +111,10 @@ defmodule Tame.Contention.Figures do
     memory_bytes: 0
   }
   @no_spec %{lead_ms: 1, neighbour_ms: 1, dirty_ms: 1, sample_ms: 1, jobs: 0, duration_us: 0}
+
+  @doc "What was seen of a cell of which nothing was heard."
+  @spec no_raw() :: map()
+  def no_raw, do: @no_raw
 
   @doc "The figures of a cell that was not measured: the same keys, without a value, and no samples."
   @spec none() :: map()

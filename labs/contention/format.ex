@@ -3,7 +3,7 @@ defmodule Tame.Contention.Format do
   A contention result as text for a terminal and as JSON. All pure.
   """
 
-  alias Tame.{Duration, JSON, Number, Stats, SystemInfo, TextTable, Warning}
+  alias Tame.{Duration, Number, Result, Stats, TextTable}
   alias Tame.Contention.{Advice, Verdict}
 
   # A cell's figures, the one list of them: title, key, and how it is written. The tables of the terminal and of the report
@@ -13,6 +13,7 @@ defmodule Tame.Contention.Format do
     {"p99 ms", :neighbour_p99_us, :ms},
     {"max ms", :neighbour_max_us, :ms},
     {"spread %", :neighbour_max_us, :spread},
+    {"fifths %", :neighbour_max_us, :within},
     {"missed s", :missed_seconds, :count},
     {"dirty CPU p99 ms", :dirty_cpu_wait_p99_us, :ms},
     {"dirty CPU max ms", :dirty_cpu_wait_max_us, :ms},
@@ -31,9 +32,12 @@ defmodule Tame.Contention.Format do
     {"memory MB", :memory_mb, :number}
   ]
 
+  # Of rounds, and within one.
+  @spreads ~w(spread within)a
+
   @not_json ~w(p999_slice_us finished memory_mb)a
 
-  @json_figures for({_, key, kind} <- @figures, kind != :spread, do: key) -- @not_json
+  @json_figures for({_, key, kind} <- @figures, kind not in @spreads, do: key) -- @not_json
   @json_keys ~w(placement duration_us multiplier jobs status)a ++
                @json_figures ++ [:samples, :cpu, :held]
 
@@ -42,9 +46,7 @@ defmodule Tame.Contention.Format do
   @doc "The machine block, the tables, every cell's figures, the observers' cost, the advice, the warnings."
   @spec text(Tame.Contention.result(), boolean()) :: iodata()
   def text(result, colours? \\ false) do
-    [
-      SystemInfo.text(result.system),
-      ?\n,
+    body = [
       tables(result, colours?),
       legend(),
       ?\n,
@@ -52,9 +54,10 @@ defmodule Tame.Contention.Format do
       unmeasured(result),
       rounds(result),
       observers(result),
-      advice(result),
-      Warning.text(result.warnings)
+      advice(result)
     ]
+
+    Result.text(result.system, body, result.warnings)
   end
 
   @doc "The result as JSON: `tool`, `format`, `system`, `cells`. A cell that did not end well says why, as `reason`."
@@ -63,29 +66,33 @@ defmodule Tame.Contention.Format do
     cells =
       for cell <- result.cells do
         reason = if cell.reason, do: [reason: cell.reason], else: []
-        for(key <- @json_keys, do: {key, cell[key]}) ++ [spread: spreads(cell)] ++ reason
+        spreads = for key <- @spreads, do: {key, spreads(cell[key] || %{})}
+        for(key <- @json_keys, do: {key, cell[key]}) ++ spreads ++ reason
       end
 
-    [
-      JSON.encode(
-        tool: result.tool,
-        format: result.format,
-        system: result.system,
-        rounds: result.rounds,
-        seed: result.seed,
-        warnings: Warning.json(result.warnings),
-        cells: cells
-      ),
-      ?\n
-    ]
+    Result.json(result, rounds: result.rounds, seed: result.seed, cells: cells)
   end
 
-  defp spreads(cell) do
-    for {key, [low, high]} <- cell[:spread] || %{},
-        key in @json_figures,
-        into: %{},
-        do: {key, [low, high]}
+  defp spreads(spreads) do
+    for {key, [low, high]} <- spreads, key in @json_figures, into: %{}, do: {key, [low, high]}
   end
+
+  @doc "The shape of a cell's figures in a saved report."
+  @spec shape() :: Tame.Report.Shape.t()
+  def shape do
+    figures =
+      for {_, key, kind} <- @figures,
+          kind not in @spreads,
+          into: %{},
+          do: {key, {:maybe, shape(kind)}}
+
+    spreads = {:maybe, {:each, {:maybe, {:row, [:number, :number]}}}}
+    Map.merge(figures, %{spread: spreads, within: spreads})
+  end
+
+  defp shape(:count), do: :count
+  defp shape(:ratio), do: :number
+  defp shape(_kind), do: :amount
 
   @doc "Titles of a cell's figures."
   @spec figure_titles() :: [String.t()]
@@ -95,7 +102,11 @@ defmodule Tame.Contention.Format do
   @spec figures(map()) :: [String.t() | nil]
   def figures(cell) do
     for {_, key, kind} <- @figures do
-      if kind == :spread, do: spread(cell[:spread][key], cell[key]), else: figure(cell[key], kind)
+      case kind do
+        :spread -> spread(cell.spread[key], cell[key])
+        :within -> cell.within[key] |> Stats.spread_percent(cell[key]) |> Number.short()
+        _ -> figure(cell[key], kind)
+      end
     end
   end
 
@@ -215,12 +226,24 @@ defmodule Tame.Contention.Format do
   end
 
   defp rounds(%{rounds: 1, seed: seed}) do
-    "\nEach cell was measured once, in an order drawn from seed #{seed}: how much a figure varies is not known (--rounds 3).\n"
+    [
+      "\nEach cell was measured once, in an order drawn from seed #{seed}: how much a figure varies from one run to the next is not\n" <>
+        "known (--rounds 3).\n",
+      fifths()
+    ]
   end
 
   defp rounds(%{rounds: rounds, seed: seed}) do
-    "\nMedians of #{rounds} rounds, in an order drawn from seed #{seed}; spread: from the least to the greatest of the longest\n" <>
-      "delays, as a share of their median.\n"
+    [
+      "\nMedians of #{rounds} rounds, in an order drawn from seed #{seed}; spread: from the least to the greatest of the longest\n" <>
+        "delays, as a share of their median.\n",
+      fifths()
+    ]
+  end
+
+  defp fifths do
+    "Fifths: a flood's time in five parts; from the least to the greatest of their longest delays, as a share of the longest. It says\n" <>
+      "how even the delays were within one run: at 0 each part had as long a one as the others, at 100 nobody was late in one.\n"
   end
 
   @doc "A cell in words."

@@ -1,7 +1,7 @@
 defmodule Tame.Doctor.Format do
   @moduledoc "What the doctor found as text for a terminal and as JSON. All pure."
 
-  alias Tame.JSON
+  alias Tame.Result
 
   @doc "A line for each finding, below it what mends it; then the isolated modules."
   @spec text(Tame.Doctor.result()) :: iodata()
@@ -35,15 +35,9 @@ defmodule Tame.Doctor.Format do
         %{module | hosts: Enum.map(module.hosts, &%{&1 | since: &1.since && DateTime.to_iso8601(&1.since)})}
       end
 
-    [
-      JSON.encode(
-        tool: "tame.doctor",
-        format: 1,
-        system: result.system,
-        findings: result.findings,
-        isolated: isolated
-      ),
-      ?\n
-    ]
+    Result.json(%{tool: "tame.doctor", format: 1, system: result.system},
+      findings: result.findings,
+      isolated: isolated
+    )
   end
 end

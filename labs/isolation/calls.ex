@@ -38,15 +38,9 @@ defmodule Tame.Isolation.Calls do
   end
 
   defp size(bytes, iterations, rounds, seed, progress) do
-    result =
-      Latency.measure(:binary.copy(<<1>>, bytes), iterations,
-        methods: @methods,
-        rounds: rounds,
-        seed: seed,
-        progress: progress
-      )
+    term = :binary.copy(<<1>>, bytes)
 
-    for method <- result.methods do
+    for method <- Latency.rows(@methods, term, iterations, rounds, seed, progress) do
       %{
         method: method.id,
         isolation: method.isolation,

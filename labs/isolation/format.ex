@@ -1,43 +1,29 @@
 defmodule Tame.Isolation.Format do
   @moduledoc "A result of the isolation lab as text for a terminal and as JSON. All pure."
 
-  alias Tame.{JSON, Number, Stats, SystemInfo, TextTable, Warning}
+  alias Tame.{Number, Result, Stats, TextTable}
   alias Tame.Isolation.{Calls, Memory}
 
   @doc "The machine block, the three tables, the warnings."
   @spec text(Tame.Isolation.result()) :: iodata()
   def text(result) do
-    [
-      SystemInfo.text(result.system),
-      ?\n,
+    body = [
       "Latency in µs of #{result.iterations} echoes of a binary, in #{result.rounds} rounds, seed #{result.seed}\n\n",
       calls(result.calls),
       ?\n,
       crashes(result.crashes),
       ?\n,
-      memory(result.memory),
-      Warning.text(result.warnings)
+      memory(result.memory)
     ]
+
+    Result.text(result.system, body, result.warnings)
   end
 
   @doc "The result as JSON: `tool`, `format`, `system`, `warnings`, `calls`, `crashes`, `memory`, and what belongs to them."
   @spec json(Tame.Isolation.result()) :: iodata()
   def json(result) do
-    [
-      JSON.encode(
-        tool: result.tool,
-        format: result.format,
-        system: result.system,
-        iterations: result.iterations,
-        rounds: result.rounds,
-        seed: result.seed,
-        warnings: Warning.json(result.warnings),
-        calls: result.calls,
-        crashes: result.crashes,
-        memory: result.memory
-      ),
-      ?\n
-    ]
+    fields = for key <- [:iterations, :rounds, :seed, :calls, :crashes, :memory], do: {key, result[key]}
+    Result.json(result, fields)
   end
 
   # ---- calls by size -----------------------------------------------------------------------------

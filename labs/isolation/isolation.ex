@@ -76,7 +76,7 @@ defmodule Tame.Isolation do
           crashes: pos_integer(),
           calls: pos_integer()
         }
-  def defaults(:quick), do: %{iterations: 1000, crashes: 3, calls: 100_000}
+  def defaults(:quick), do: %{iterations: 1000, crashes: 3, calls: 50_000}
   def defaults(:default), do: %{iterations: 10_000, crashes: 10, calls: 2_000_000}
 
   @doc "Measures and prints the tables."

@@ -3,7 +3,7 @@ defmodule Tame.Latency.Format do
   A latency result as text for a terminal, as JSON and as HdrHistogram's text. All pure.
   """
 
-  alias Tame.{JSON, Number, Stats, SystemInfo, TextTable, Warning}
+  alias Tame.{Number, Result, Stats, TextTable}
 
   # The 2017 post's four types of interoperation, each by the method that stands for it.
   @types [
@@ -19,16 +19,15 @@ defmodule Tame.Latency.Format do
   @doc "The machine block, the table of methods fastest first, the order-of-magnitude table, the warnings."
   @spec text(Tame.Latency.result()) :: iodata()
   def text(result) do
-    [
-      SystemInfo.text(result.system),
-      ?\n,
+    body = [
       "Latency in µs of #{result.iterations} echoes of a term of #{result.payload_bytes} bytes, " <>
         "in #{result.rounds} rounds, seed #{result.seed}, fastest first\n\n",
       methods(result),
       unmeasured(result),
-      orders(result),
-      Warning.text(result.warnings)
+      orders(result)
     ]
+
+    Result.text(result.system, body, result.warnings)
   end
 
   @doc "The result as JSON: `tool`, `format`, `system`, `payload_bytes`, `iterations`, `methods`, and what belongs to them."
@@ -58,20 +57,13 @@ defmodule Tame.Latency.Format do
         ) ++ [p50_spread_us: row.p50_spread_us]
       end
 
-    [
-      JSON.encode(
-        tool: result.tool,
-        format: result.format,
-        system: result.system,
-        payload_bytes: result.payload_bytes,
-        iterations: result.iterations,
-        rounds: result.rounds,
-        seed: result.seed,
-        warnings: Warning.json(result.warnings),
-        methods: methods
-      ),
-      ?\n
-    ]
+    Result.json(result,
+      payload_bytes: result.payload_bytes,
+      iterations: result.iterations,
+      rounds: result.rounds,
+      seed: result.seed,
+      methods: methods
+    )
   end
 
   @doc "`{id, text}` of each measured method: its percentile distribution in HdrHistogram's classic form, in µs."

@@ -113,11 +113,7 @@ defmodule Tame.Latency do
     system = SystemInfo.collect(options[:command])
     load = OtherLoad.start()
 
-    rows =
-      modules
-      |> Runner.run(term, iterations, options[:rounds], seed, options[:progress])
-      |> Enum.map(&row/1)
-
+    rows = rows(modules, term, iterations, options[:rounds], seed, options[:progress])
     system = SystemInfo.ended(system, load)
 
     %{
@@ -132,6 +128,13 @@ defmodule Tame.Latency do
       command: options[:command],
       methods: rows
     }
+  end
+
+  @doc "The rows of a result alone: for one who says of the machine once what holds for several."
+  @spec rows([module()], term(), pos_integer(), pos_integer(), Turns.seed(), (map() -> any())) ::
+          [row()]
+  def rows(modules, term, iterations, rounds, seed, progress) do
+    modules |> Runner.run(term, iterations, rounds, seed, progress) |> Enum.map(&row/1)
   end
 
   # A binary by its own size, as --bytes asks for it; any other term by its external size.

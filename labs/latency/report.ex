@@ -11,15 +11,8 @@ defmodule Tame.Latency.Report do
 
   @impl true
   def prepare(options) do
-    with {:ok, term} <- Payload.bytes(options.bytes) do
-      {:ok,
-       fn ->
-         Latency.measure(term, options.iterations,
-           command: options.command,
-           progress: options.progress
-         )
-       end}
-    end
+    with {:ok, term} <- Payload.bytes(options.bytes),
+         do: {:ok, fn -> Latency.measure(term, options.iterations, options.run) end}
   end
 
   @impl true
@@ -36,13 +29,39 @@ defmodule Tame.Latency.Report do
     |> Map.put(:methods, Enum.map(result.methods, &Map.delete(&1, :histogram)))
   end
 
+  @described %{
+    id: :text,
+    isolation: :text,
+    data_type: :text,
+    context_switch: :text,
+    status: :text,
+    reason: {:maybe, :text}
+  }
+  @measured Map.merge(@described, %{
+              count: :count,
+              gc_runs: :count,
+              p50_us: :amount,
+              p90_us: :amount,
+              p99_us: :amount,
+              p999_us: :amount,
+              max_us: :amount,
+              mean_us: :amount,
+              percentiles: [{:row, [:amount, :amount]}]
+            })
+
+  @impl true
+  def shape, do: %{payload_bytes: :count, iterations: :count, rounds: :count, methods: [&method/1]}
+
+  defp method(%{"status" => "ok"}), do: @measured
+  defp method(_), do: @described
+
   @impl true
   def section(saved), do: Section.from_result(saved)
 
   @impl true
   def figures(saved) do
-    for method <- saved.methods, {metric, key} <- [p50: :p50_us, p99: :p99_us], us = method[key] do
-      {method.id, to_string(metric), us}
+    for %{status: "ok"} = method <- saved.methods, {metric, key} <- [p50: :p50_us, p99: :p99_us] do
+      {method.id, to_string(metric), method[key]}
     end
   end
 end

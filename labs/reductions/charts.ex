@@ -52,16 +52,13 @@ defmodule Tame.Reductions.Charts do
         color: colour(~w(normal dirty neighbour), rows)
       },
       layer: [
-        Chart.limits(@limits, :x),
-        Chart.row_bands(%{
-          tooltip: [
+        Chart.limits(@limits, :x)
+        | Chart.row_dots([
             %{field: "variant", title: "variant"},
             Chart.number("longest_slice_us", "longest slice, µs"),
             Chart.number("longest_dirty_slice_us", "longest dirty slice, µs"),
             Chart.number("neighbour_max_us", "neighbour at most, µs")
-          ]
-        }),
-        %{mark: %{type: "circle", size: 110, opacity: 1, tooltip: nil}}
+          ])
       ]
     })
   end

@@ -3,7 +3,7 @@ defmodule Tame.Reductions.Format do
   A reductions result as text for a terminal and as JSON. All pure.
   """
 
-  alias Tame.{JSON, Number, Stats, SystemInfo, TextTable, Warning}
+  alias Tame.{Number, Result, Stats, TextTable}
   alias Tame.Reductions.BurstsFigure
 
   # The figures of a row, the one list of them: title, key, and how it is written.
@@ -33,37 +33,29 @@ defmodule Tame.Reductions.Format do
   @doc "The machine block, the table of variants in the order in which they ran, the floor, the warnings."
   @spec text(Tame.Reductions.result()) :: iodata()
   def text(result) do
-    [
-      SystemInfo.text(result.system),
-      ?\n,
+    body = [
       "Exclusive or of two binaries of #{Number.bytes(result.bytes)}, #{result.rounds} rounds, seed #{result.seed}\n\n",
       variants(result),
       unmeasured(result),
       legend(),
       instruments(result.floor),
-      bursts(result.bursts),
-      Warning.text(result.warnings)
+      bursts(result.bursts)
     ]
+
+    Result.text(result.system, body, result.warnings)
   end
 
   @doc "The result as JSON: `tool`, `format`, `system`, `bytes`, `variants`, `bursts`, and what belongs to them."
   @spec json(Tame.Reductions.result()) :: iodata()
   def json(result) do
-    [
-      JSON.encode(
-        tool: result.tool,
-        format: result.format,
-        system: result.system,
-        bytes: result.bytes,
-        rounds: result.rounds,
-        seed: result.seed,
-        floor: result.floor,
-        warnings: Warning.json(result.warnings),
-        variants: for(row <- result.variants, do: row_json(row)),
-        bursts: result.bursts
-      ),
-      ?\n
-    ]
+    Result.json(result,
+      bytes: result.bytes,
+      rounds: result.rounds,
+      seed: result.seed,
+      floor: result.floor,
+      variants: for(row <- result.variants, do: row_json(row)),
+      bursts: result.bursts
+    )
   end
 
   defp row_json(row) do

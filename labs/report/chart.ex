@@ -49,6 +49,15 @@ defmodule Tame.Report.Chart do
     }
   end
 
+  @doc "The layers of `rows/4` with dots alone: anywhere in a row the pointer gets this tooltip."
+  @spec row_dots([map()]) :: [map()]
+  def row_dots(tooltip) do
+    [
+      row_bands(%{tooltip: tooltip}),
+      %{mark: %{type: "circle", size: 110, opacity: 1, tooltip: nil}}
+    ]
+  end
+
   # Room for the texts at the right of `answers/4`.
   @answer_px 104
 

@@ -57,7 +57,10 @@ defmodule Tame.Report.Compare do
     before =
       for {row, metric, us} <- lab.figures(old.labs[name]), into: %{}, do: {{row, metric}, us}
 
-    for {row, metric, us} <- lab.figures(new.labs[name]), was = before[{row, metric}], was > 0 do
+    # A clock may have read nothing.
+    for {row, metric, us} <- lab.figures(new.labs[name]),
+        was = before[{row, metric}],
+        was > 0 and us > 0 do
       %{lab: name, row: row, metric: metric, old: was, new: us, ratio: us / was}
     end
   end
@@ -214,16 +217,13 @@ defmodule Tame.Report.Compare do
             y2: %{value: "height"},
             color: %{value: @alike}
           }
-        },
-        Chart.row_bands(%{
-          tooltip: [
+        }
+        | Chart.row_dots([
             %{field: "figure", title: "figure"},
             Chart.number("old", "then, µs"),
             Chart.number("new", "now, µs"),
             Chart.number("ratio", "now ÷ then")
-          ]
-        }),
-        %{mark: %{type: "circle", size: 110, opacity: 1, tooltip: nil}}
+          ])
       ]
     })
     |> put_in([:encoding, :y, :axis, :labelLimit], 260)

@@ -6,15 +6,17 @@ defmodule Tame.Report.Lab do
   report gives the same page, and two of them can be compared.
   """
 
-  alias Tame.Report.Section
+  alias Tame.Report.{Section, Shape}
 
-  @typedoc "What `mix tame.report` was asked for: the payload of a call, calls of each method, the size of a large job."
+  @typedoc """
+  What `mix tame.report` was asked for: the payload of a call, calls of each method, the size of a large job; as `:run`
+  the `:command` and `:progress` that every lab takes.
+  """
   @type options :: %{
           bytes: non_neg_integer(),
           iterations: pos_integer(),
           job_bytes: pos_integer(),
-          command: String.t(),
-          progress: (map() -> any())
+          run: keyword()
         }
 
   @typedoc "What the lab measured; its `:system` and `:warnings` are in every lab's."
@@ -40,6 +42,12 @@ defmodule Tame.Report.Lab do
 
   @doc "What of a result is saved: all that its section and `figures/1` need, but for system and warnings."
   @callback to_save(result()) :: saved()
+
+  @doc """
+  The shape of what is saved, but for the warnings: all that `section/1` and `figures/1` read. A file that has another one
+  is refused with the place in it.
+  """
+  @callback shape() :: Shape.t()
 
   @doc "The section; `saved` has the lab's own `:warnings`."
   @callback section(saved()) :: Section.t()

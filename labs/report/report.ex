@@ -9,7 +9,7 @@ defmodule Tame.Report do
       {:ok, assets} = Tame.Report.assets()
       section = Tame.Latency.Section.from_result(result)
       page = Tame.Report.render([section], Tame.SystemInfo.lines(result.system), assets: assets)
-      :ok = Tame.Output.write("report/index.html", page)
+      :ok = Tame.Output.write("tame_report.html", page)
 
   Sections may come from anywhere, so everything in them is text and is escaped; only the assets
   are trusted. A table can be read without JavaScript, the charts cannot.

@@ -3,7 +3,8 @@ defmodule Tame.Report.Saved do
   A report's figures as JSON: the file beside the page. The page is made from what is read from it, nothing else.
   """
 
-  alias Tame.{JSON, SystemInfo}
+  alias Tame.{Result, SystemInfo}
+  alias Tame.Report.Shape
 
   @typedoc """
   `:labs` has what each lab saved, by its name. Its `:warnings` are those of the lab; `:warnings` of the report are those
@@ -18,7 +19,10 @@ defmodule Tame.Report.Saved do
           labs: %{String.t() => map()}
         }
 
+  @tool "tame.report"
   @format 1
+
+  @warnings [%{id: :text, text: :text}]
 
   @doc "The results of labs, `{module, result}` in the order in which they ran, as a report."
   @spec new([{module(), map()}], String.t(), DateTime.t(), DateTime.t()) :: t()
@@ -58,28 +62,21 @@ defmodule Tame.Report.Saved do
     end
   end
 
-  @doc "The report as JSON: `tool`, `format`, `command`, `at`, `took_s`, `system`, `warnings`, `labs`."
+  @doc "The report as JSON: `tool`, `format`, `system`, `warnings`, `command`, `at`, `took_s`, `labs`."
   @spec encode(t()) :: iodata()
   def encode(saved) do
-    [
-      JSON.encode(
-        tool: "tame.report",
-        format: @format,
-        command: saved.command,
-        at: saved.at,
-        took_s: saved.took_s,
-        system: saved.system,
-        warnings: saved.warnings,
-        labs: saved.labs
-      ),
-      ?\n
-    ]
+    saved
+    |> Map.merge(%{tool: @tool, format: @format})
+    |> Result.json(command: saved.command, at: saved.at, took_s: saved.took_s, labs: saved.labs)
   end
 
-  @doc "Reads a report's file. The error is one line that names it."
-  @spec read(Path.t()) :: {:ok, t()} | {:error, String.t()}
-  def read(path) do
-    with {:ok, text} <- File.read(path), {:ok, saved} <- decode(text) do
+  @doc """
+  Reads a report's file, whose labs may be those of `labs`, modules, and others, which are left out. The error is one line
+  that names the file, and where it is no report or not one of this version, the place and what was expected there.
+  """
+  @spec read(Path.t(), [module()]) :: {:ok, t()} | {:error, String.t()}
+  def read(path, labs) do
+    with {:ok, text} <- File.read(path), {:ok, saved} <- decode(text, labs) do
       {:ok, saved}
     else
       {:error, why} when is_binary(why) -> {:error, "#{path}: #{why}"}
@@ -88,30 +85,66 @@ defmodule Tame.Report.Saved do
   end
 
   @doc "Reads a report's JSON."
-  @spec decode(binary()) :: {:ok, t()} | {:error, String.t()}
-  def decode(text) do
-    case :tame_json.decode(text) do
-      {:ok, %{"tool" => "tame.report", "format" => @format, "labs" => %{} = labs} = report} ->
-        load_atoms()
+  @spec decode(binary(), [module()]) :: {:ok, t()} | {:error, String.t()}
+  def decode(text, labs) do
+    with {:ok, report} <- json(text), do: from_json(report, labs)
+  end
 
-        {:ok,
-         %{
-           command: report["command"],
-           at: report["at"],
-           took_s: report["took_s"],
-           system: SystemInfo.from_map(value(report["system"])),
-           warnings: value(report["warnings"]),
-           labs: Map.new(labs, fn {name, lab} -> {name, value(lab)} end)
-         }}
+  @doc "The report that this is, as `:tame_json` reads it."
+  @spec from_json(:tame_json.value(), [module()]) :: {:ok, t()} | {:error, String.t()}
+  def from_json(report, labs) do
+    with :ok <- Shape.check(report, %{tool: {:is, @tool}}),
+         :ok <- Shape.check(report, %{format: {:is, @format}}),
+         :ok <- Shape.check(report, shape(labs)),
+         {:ok, labs} <- known(report["labs"], labs) do
+      load_atoms()
 
-      {:ok, %{"tool" => "tame.report", "format" => format}} ->
-        {:error, "expected a report of format #{@format}, got format #{inspect(format)}"}
+      {:ok,
+       %{
+         command: report["command"],
+         at: report["at"],
+         took_s: report["took_s"],
+         system: SystemInfo.from_map(value(report["system"])),
+         warnings: value(report["warnings"]),
+         labs: Map.new(labs, fn {name, lab} -> {name, value(lab)} end)
+       }}
+    end
+  end
 
-      {:ok, _} ->
-        {:error, "expected the JSON that mix tame.report writes beside its page"}
+  defp json(text) do
+    with {:error, at} <- :tame_json.decode(text),
+         do:
+           {:error,
+            "expected the JSON that mix tame.report writes beside its page, which it is not from byte #{at} on"}
+  rescue
+    ArgumentError -> {:error, "expected numbers below 10^308"}
+  end
 
-      {:error, at} ->
-        {:error, "expected JSON, which it is not from byte #{at} on"}
+  # The labs that it has, and each as the lab says.
+  defp shape(labs) do
+    %{
+      command: :text,
+      at: :text,
+      took_s: :count,
+      system: {:each, {:maybe, :scalar}},
+      warnings: @warnings,
+      labs: fn saved ->
+        for lab <- labs, is_map_key(saved, lab.name()), into: %{} do
+          {String.to_atom(lab.name()), Map.put(lab.shape(), :warnings, @warnings)}
+        end
+      end
+    }
+  end
+
+  defp known(saved, labs) do
+    names = Enum.map(labs, & &1.name())
+
+    case Map.take(saved, names) do
+      none when none == %{} ->
+        {:error, "labs: expected some of #{Enum.join(names, ", ")}, which are missing"}
+
+      known ->
+        {:ok, known}
     end
   end
 

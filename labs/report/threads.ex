@@ -31,6 +31,12 @@ defmodule Tame.Report.Threads do
     {:hosts, "hosts", Colours.hex(:violet), "CPU of the OS processes of isolated libraries"}
   ]
 
+  @doc "What one of `:cpu` is in a saved report."
+  @spec shape() :: Tame.Report.Shape.t()
+  def shape do
+    Map.new(~w(since_ms at_ms normal dirty other hosts)a, &{&1, :number})
+  end
+
   @doc "The colours of pictures of these, with what they mean."
   @spec words([seen()]) :: [Tame.Report.Section.word()]
   def words(seen), do: for({_, name, colour, meaning} <- lanes(seen), do: {colour, name, meaning})

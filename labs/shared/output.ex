@@ -47,6 +47,30 @@ defmodule Tame.Output do
   end
 
   @doc """
+  Whether no two of these outputs are one file, also by a link or through another name of its folder: only the one that is
+  written last would be left. Asked before anything is measured, as `check/1` is. What is no regular file takes several.
+  """
+  @spec apart([nil | Path.t()]) :: :ok | {:error, String.t()}
+  def apart(paths) do
+    named = for path <- paths, path != nil, path not in @stdout_names, do: {place(path), path}
+
+    case named -- Enum.uniq_by(named, &elem(&1, 0)) do
+      [] ->
+        :ok
+
+      [{place, path} | _] ->
+        {_, first} = List.keyfind(named, place, 0)
+
+        {:error,
+         "cannot write #{inspect(path)}: another output, #{inspect(first)}, is the same file"}
+    end
+  end
+
+  @doc "Whether `path`, as an output, would replace the file `other`."
+  @spec replaces?(Path.t(), Path.t()) :: boolean()
+  def replaces?(path, other), do: place(path) == place(other)
+
+  @doc """
   Writes `data` to `path`. The error is one line that names the path. Without a path nothing is written; a function,
   which makes the data, is not called then.
   """
@@ -161,6 +185,24 @@ defmodule Tame.Output do
       not File.exists?(folder) -> {:error, {:no_folder, folder}}
       not File.dir?(folder) -> {:error, :enotdir}
       true -> {:ok, {how, path}}
+    end
+  end
+
+  # What tells two files apart, also those that are not there yet: the folder itself and the name in it.
+  defp place(path) do
+    case target(path) do
+      {:ok, {:replace, file}} -> place_in_folder(file)
+      {:ok, _} -> make_ref()
+      {:error, _} -> place_in_folder(path)
+    end
+  end
+
+  defp place_in_folder(path) do
+    path = path |> Path.absname() |> String.trim_trailing("/")
+
+    case File.stat(Path.dirname(path)) do
+      {:ok, folder} -> {folder.major_device, folder.inode, Path.basename(path)}
+      {:error, _} -> path
     end
   end
 

@@ -106,7 +106,7 @@ defmodule Tame.SystemInfo do
   @doc "The facts as `{label, text}`, for tables and the report's page."
   @spec lines(t()) :: [{String.t(), String.t()}]
   def lines(system) do
-    for {key, value} <- system, do: {@labels[key] || to_string(key), show(key, value)}
+    for {key, value} <- system, do: {label(key), show(key, value)}
   end
 
   @doc "The facts as lines of text, the labels padded."
@@ -152,6 +152,9 @@ defmodule Tame.SystemInfo do
     ])
   end
 
+  # A saved report may have facts that this version does not know.
+  defp label(key), do: if(is_atom(key), do: @labels[key]) || to_string(key)
+
   defp show(_key, nil), do: "unknown"
   defp show(:cpu_quota, cpus) when is_number(cpus), do: "#{cpus} CPUs"
   defp show(:others_percent, percent), do: "#{percent} %"
@@ -176,10 +179,13 @@ defmodule Tame.SystemInfo do
   # everything is within 1 ns of a multiple, so that says nothing and counts as 1.
   def step_ns(differences) do
     largest = Enum.max(differences)
+    # Few are different, and the steps to try are many.
+    counts = Enum.frequencies(differences)
 
     fits? = fn step ->
-      near = Enum.count(differences, &(rem(&1 + @rounding_ns, step) <= 2 * @rounding_ns))
-      near >= 0.95 * length(differences)
+      near = for {ns, count} <- counts, rem(ns + @rounding_ns, step) <= 2 * @rounding_ns, do: count
+
+      Enum.sum(near) >= 0.95 * length(differences)
     end
 
     case Enum.find(min(largest, 10_000)..1//-1, fits?) do

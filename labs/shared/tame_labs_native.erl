@@ -19,15 +19,32 @@ build() ->
         {true, Make} -> make(Make, Folder)
     end.
 
-%% make looks OTP up through an erl; it must be the one that runs us.
 make(Make, Folder) ->
-    Erl = filename:join([code:root_dir(), "bin", "erl"]),
-    Args = ["-s", "-C", Folder, "OUT=" ++ dir(), "TAME=" ++ tame:source_dir(), "ERL=" ++ Erl],
+    Args = ["-s", "-C", Folder, "OUT=" ++ dir(), "TAME=" ++ tame:source_dir() | otp()],
     Options = [exit_status, stderr_to_stdout, binary, {args, Args}],
     case output(open_port({spawn_executable, Make}, Options), <<>>) of
         {0, _} -> ok;
         {_, Output} ->
             {error, iolist_to_binary(["the natives do not build:\n" | last_lines(Output, 15)])}
+    end.
+
+%% What c_src/otp.mk would start an erl to ask for: that of the OTP that runs us. A start takes
+%% longer than all the rest of a make that has nothing to do.
+otp() ->
+    Version = erlang:system_info(version),
+    Jar = filename:join(lib_dir(jinterface), "priv/OtpErlang.jar"),
+    [
+        "ERTS_VERSION=" ++ Version,
+        "ERTS_INCLUDE=" ++ filename:join([code:root_dir(), "erts-" ++ Version, "include"]),
+        "EI_INCLUDE=" ++ filename:join(lib_dir(erl_interface), "include"),
+        "EI_LIB=" ++ filename:join(lib_dir(erl_interface), "lib"),
+        "JINTERFACE_JAR=" ++ lists:append([Jar || filelib:is_regular(Jar)])
+    ].
+
+lib_dir(App) ->
+    case code:lib_dir(App) of
+        {error, bad_name} -> "-";
+        Dir -> Dir
     end.
 
 output(Port, Seen) ->

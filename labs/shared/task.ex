@@ -7,6 +7,9 @@ defmodule Tame.Task do
       that the task started end with it. A second SIGINT ends it even when native code holds all schedulers.
     * Nothing is printed in colours or rewritten where `TERM` is `dumb` or `NO_COLOR` is set.
     * Where an output is `-`, it has standard output to itself (`Tame.Output`).
+
+  What `run/1` returns decides how the task ends: `{:error, line}` prints the line, `:failed` says that what failed is
+  printed already, both with exit status 1; anything else is 0.
   """
 
   alias Tame.Output
@@ -31,16 +34,25 @@ defmodule Tame.Task do
   end
 
   @doc "Runs a task, unless the command line asks for its help or the version."
-  @spec run(module(), [String.t()], ([String.t()] -> value)) :: value | :ok when value: term()
+  @spec run(module(), [String.t()], ([String.t()] -> term())) :: :ok
   def run(task, argv, body) do
     plain()
 
     case asked(Enum.take_while(argv, &(&1 != "--"))) do
       :help -> Mix.Tasks.Help.run([Mix.Task.task_name(task)])
       :version -> Mix.shell().info("tame #{:tame.version()}")
-      nil -> ended_by_signals(fn -> Output.around(fn -> body.(argv) end) end)
+      nil -> fn -> Output.around(fn -> body.(argv) end) end |> ended_by_signals() |> ended()
     end
   end
+
+  @doc "What a task returns whose result is written: whether all went well that could be tried."
+  @spec outcome(boolean()) :: :ok | :failed
+  def outcome(true), do: :ok
+  def outcome(false), do: :failed
+
+  defp ended({:error, line}), do: Mix.raise(line)
+  defp ended(:failed), do: exit({:shutdown, 1})
+  defp ended(_), do: :ok
 
   defp asked(words) do
     cond do

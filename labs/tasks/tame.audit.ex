@@ -84,20 +84,18 @@ defmodule Mix.Tasks.Tame.Audit do
     # All that can be refused is refused before anything is called.
     with {:ok, options, words} <- Options.parse_words(argv, @switches),
          {:ok, old} <- Diff.read(options[:diff]),
+         :ok <- Output.apart([options[:json], options[:junit]]),
          :ok <- Output.check(options[:json]),
          :ok <- Output.check(options[:junit]),
          {:ok, checks} <- checks(words, options),
          {:ok, baseline} <- Baseline.read(options[:baseline]),
          :ok <- :tame_labs_native.build(),
          system = SystemInfo.collect(Enum.join(["mix tame.audit" | argv], " ")),
-         {:ok, result} <- audit(checks, baseline, system, options) do
-      if old, do: result |> Format.diff(old) |> IO.write()
-      write(options[:json], fn -> Format.json(result) end)
-
+         {:ok, result} <- audit(checks, baseline, system, options),
+         _ = if(old, do: result |> Format.diff(old) |> IO.write()),
+         :ok <- Output.write(options[:json], fn -> Format.json(result) end) do
       for failure <- result.failures, do: Mix.shell().error(failure)
-      if result.failures != [], do: exit({:shutdown, 1})
-    else
-      {:error, message} -> Mix.raise(message)
+      Tame.Task.outcome(result.failures == [])
     end
   end
 
@@ -179,11 +177,6 @@ defmodule Mix.Tasks.Tame.Audit do
 
     for line <- stale, do: IO.puts("stale  #{line}")
 
-    write(junit, fn -> JUnit.xml(outcomes) end)
-    {:ok, result}
-  end
-
-  defp write(path, data) do
-    with {:error, message} <- Output.write(path, data), do: Mix.raise(message)
+    with :ok <- Output.write(junit, fn -> JUnit.xml(outcomes) end), do: {:ok, result}
   end
 end

@@ -44,11 +44,8 @@ defmodule Mix.Tasks.Tame.Calibrate do
          :ok <- :tame_labs_native.build(),
          {:ok, _} <- Application.ensure_all_started(:tame),
          {:ok, result} <- Calibrate.measure(Calibrate.targets(), command(argv)),
-         :ok <- Output.write(options[:json], fn -> Calibrate.json(result) end) do
-      result |> Calibrate.text() |> IO.write()
-    else
-      {:error, message} -> Mix.raise(message)
-    end
+         :ok <- Output.write(options[:json], fn -> Calibrate.json(result) end),
+         do: result |> Calibrate.text() |> IO.write()
   end
 
   defp command(argv), do: Enum.join(["mix tame.calibrate" | argv], " ")

@@ -39,10 +39,7 @@ defmodule Mix.Tasks.Tame.Collapse do
          {:ok, rows} <- Collapse.measure(options[:erl] || []),
          system = SystemInfo.ended(system, load),
          _ = rows |> Collapse.text(system) |> IO.write(),
-         :ok <- Output.write(options[:json], fn -> Collapse.json(rows, system) end) do
-      if not Collapse.ok?(rows), do: exit({:shutdown, 1})
-    else
-      {:error, message} -> Mix.raise(message)
-    end
+         :ok <- Output.write(options[:json], fn -> Collapse.json(rows, system) end),
+         do: Tame.Task.outcome(Collapse.ok?(rows))
   end
 end

@@ -90,15 +90,17 @@ defmodule Mix.Tasks.Tame.Contention do
              command: Enum.join(["mix tame.contention" | argv], " "),
              progress: Progress.printer(),
              finished: &write_early(options[:json], &1)
-           ) do
-      result = Contention.run(plan)
-      Progress.clear()
-      result |> Contention.Format.text(IO.ANSI.enabled?()) |> IO.write()
-      write(options[:json], result)
-      if not Contention.ok?(result), do: exit({:shutdown, 1})
-    else
-      {:error, message} -> Mix.raise(message)
-    end
+           ),
+         result = measure(plan),
+         :ok <- Output.write(options[:json], json(result)),
+         do: Tame.Task.outcome(Contention.ok?(result))
+  end
+
+  defp measure(plan) do
+    result = Contention.run(plan)
+    Progress.clear()
+    result |> Contention.Format.text(IO.ANSI.enabled?()) |> IO.write()
+    result
   end
 
   defp which(options) do
@@ -114,12 +116,9 @@ defmodule Mix.Tasks.Tame.Contention do
   defp optional(words, parse), do: parse.(words)
 
   # After each cell, so that what is done is kept whatever happens next.
-  defp write_early(path, result), do: path |> Output.write_early(json(result)) |> done()
-
-  defp write(path, result), do: path |> Output.write(json(result)) |> done()
+  defp write_early(path, result) do
+    with {:error, message} <- Output.write_early(path, json(result)), do: Mix.raise(message)
+  end
 
   defp json(result), do: fn -> Contention.Format.json(result) end
-
-  defp done(:ok), do: :ok
-  defp done({:error, message}), do: Mix.raise(message)
 end

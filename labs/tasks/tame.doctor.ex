@@ -38,10 +38,7 @@ defmodule Mix.Tasks.Tame.Doctor do
          facts = Doctor.Facts.collect(Enum.join(["mix tame.doctor" | argv], " ")),
          result = Doctor.examine(facts),
          _ = result |> Doctor.Format.text() |> IO.write(),
-         :ok <- Output.write(options[:json], fn -> Doctor.Format.json(result) end) do
-      if not Doctor.ok?(result), do: exit({:shutdown, 1})
-    else
-      {:error, message} -> Mix.raise(message)
-    end
+         :ok <- Output.write(options[:json], fn -> Doctor.Format.json(result) end),
+         do: Tame.Task.outcome(Doctor.ok?(result))
   end
 end

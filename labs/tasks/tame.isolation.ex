@@ -16,7 +16,7 @@ defmodule Mix.Tasks.Tame.Isolation do
 
   ## Command line options
 
-    * `--quick` - 1000 calls of each way and size, 3 crashes, 100000 calls for memory; under 15 s
+    * `--quick` - 1000 calls of each way and size, 3 crashes, 50000 calls for memory; under 15 s on a quiet machine
     * `--sizes N,N` - the payloads, binaries of N bytes (default: #{Enum.join(Tame.Isolation.default_sizes(), ",")})
     * `--iterations N` - calls of each way and size (default: 10000)
     * `--crashes N` - crashes, a second apart (default: 10)
@@ -49,11 +49,8 @@ defmodule Mix.Tasks.Tame.Isolation do
          {:ok, sizes} <- sizes(options[:sizes]),
          :ok <- Output.check(options[:json]),
          result = measure(options, sizes, Enum.join(["mix tame.isolation" | argv], " ")),
-         :ok <- Output.write(options[:json], fn -> Isolation.Format.json(result) end) do
-      if not Isolation.ok?(result), do: exit({:shutdown, 1})
-    else
-      {:error, message} -> Mix.raise(message)
-    end
+         :ok <- Output.write(options[:json], fn -> Isolation.Format.json(result) end),
+         do: Tame.Task.outcome(Isolation.ok?(result))
   end
 
   defp measure(options, sizes, command) do

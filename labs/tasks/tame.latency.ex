@@ -51,22 +51,17 @@ defmodule Mix.Tasks.Tame.Latency do
   def run(argv) do
     Mix.Task.run("app.config")
 
-    result =
-      with {:ok, options} <- Options.parse(argv, @switches),
-           {:ok, methods} <- methods(options[:only]),
-           {:ok, term} <- payload(options[:bytes], options[:term]),
-           :ok <- Output.check(options[:json]),
-           :ok <- Output.check_folder(options[:hgrm]) do
-        {:ok, measure(term, methods, options, Enum.join(["mix tame.latency" | argv], " ")), options}
-      end
-
-    with {:ok, result, options} <- result,
+    with {:ok, options} <- Options.parse(argv, @switches),
+         {:ok, methods} <- methods(options[:only]),
+         {:ok, term} <- payload(options[:bytes], options[:term]),
+         :ok <-
+           Output.apart([options[:json], options[:hgrm] | hgrm_files(options[:hgrm], methods)]),
+         :ok <- Output.check(options[:json]),
+         :ok <- Output.check_folder(options[:hgrm]),
+         result = measure(term, methods, options, Enum.join(["mix tame.latency" | argv], " ")),
          :ok <- Output.write(options[:json], fn -> Latency.Format.json(result) end),
-         :ok <- write_hgrm(options[:hgrm], result) do
-      if not Latency.ok?(result), do: exit({:shutdown, 1})
-    else
-      {:error, message} -> Mix.raise(message)
-    end
+         :ok <- write_hgrm(options[:hgrm], result),
+         do: Tame.Task.outcome(Latency.ok?(result))
   end
 
   defp measure(term, methods, options, command) do
@@ -92,12 +87,17 @@ defmodule Mix.Tasks.Tame.Latency do
   defp payload(nil, text), do: Payload.expression(text)
   defp payload(_, _), do: {:error, "--bytes and --term are two payloads, expected one of them"}
 
+  defp hgrm_files(nil, _methods), do: []
+  defp hgrm_files(folder, methods), do: for(m <- methods, do: hgrm_file(folder, m.describe().id))
+
+  defp hgrm_file(folder, id), do: Path.join(folder, "#{id}.hgrm")
+
   defp write_hgrm(nil, _result), do: :ok
 
   defp write_hgrm(folder, result) do
     with :ok <- Output.make_folder(folder) do
       Enum.reduce_while(Latency.Format.hgrm(result), :ok, fn {id, text}, :ok ->
-        case Output.write(Path.join(folder, id <> ".hgrm"), text) do
+        case Output.write(hgrm_file(folder, id), text) do
           :ok -> {:cont, :ok}
           error -> {:halt, error}
         end

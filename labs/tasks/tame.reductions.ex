@@ -49,22 +49,14 @@ defmodule Mix.Tasks.Tame.Reductions do
   def run(argv) do
     Mix.Task.run("app.config")
 
-    result =
-      with {:ok, options} <- Options.parse(argv, @switches),
-           {:ok, variants} <- variants(options[:only]),
-           bytes = options[:bytes] || Reductions.default_bytes(),
-           :ok <- fits(bytes),
-           :ok <- Output.check(options[:json]) do
-        command = Enum.join(["mix tame.reductions" | argv], " ")
-        {:ok, measure(bytes, variants, options, command), options}
-      end
-
-    with {:ok, result, options} <- result,
-         :ok <- Output.write(options[:json], fn -> Reductions.Format.json(result) end) do
-      if not Reductions.ok?(result), do: exit({:shutdown, 1})
-    else
-      {:error, message} -> Mix.raise(message)
-    end
+    with {:ok, options} <- Options.parse(argv, @switches),
+         {:ok, variants} <- variants(options[:only]),
+         bytes = options[:bytes] || Reductions.default_bytes(),
+         :ok <- fits(bytes),
+         :ok <- Output.check(options[:json]),
+         result = measure(bytes, variants, options, Enum.join(["mix tame.reductions" | argv], " ")),
+         :ok <- Output.write(options[:json], fn -> Reductions.Format.json(result) end),
+         do: Tame.Task.outcome(Reductions.ok?(result))
   end
 
   defp measure(bytes, variants, options, command) do

@@ -1,7 +1,8 @@
 defmodule Mix.Tasks.Tame.Report do
   use Tame.Task
 
-  @default_output "report/index.html"
+  # No folder, which could be one of the project's own.
+  @default_output "tame_report.html"
 
   # In the order of their sections, in which they also run.
   @labs [
@@ -18,9 +19,9 @@ defmodule Mix.Tasks.Tame.Report do
   Runs the labs and writes one report page with pictures.
 
       $ mix tame.report --open
-      $ mix tame.report --only latency,reductions --output report/laptop.html
-      $ mix tame.report --compare report/before.json
-      $ mix tame.report --from report/after.json --compare report/before.json
+      $ mix tame.report --only latency,reductions --output laptop.html
+      $ mix tame.report --compare before.json
+      $ mix tame.report --from after.json --compare before.json
 
   Prints the tables of each lab, as `mix tame.latency`, `mix tame.reductions` and `mix tame.contention` do, and writes
   a page that opens from disk, without a network: what was found in four sentences, then the labs. Its figures are
@@ -31,8 +32,7 @@ defmodule Mix.Tasks.Tame.Report do
 
   ## Command line options
 
-    * `--output FILE` - the page (default: #{@default_output}, whose folder is made); its figures are beside it, as FILE
-      with `.json`
+    * `--output FILE` - the page (default: #{@default_output}); its figures are beside it, as FILE with `.json`
     * `--only LAB,LAB` - these labs only (default: all, see below)
     * `--compare FILE` - the figures of another report, such as one from before an upgrade: the page begins with both
       runs side by side and their ratios
@@ -74,32 +74,23 @@ defmodule Mix.Tasks.Tame.Report do
     # All that can be refused is refused before the labs run.
     with {:ok, options} <- Options.parse(argv, @switches),
          {:ok, labs} <- labs(options[:only]),
-         {:ok, output} <- output(options[:output]),
-         {:ok, page, json} <- files(output),
+         {:ok, page, json} <- files(options[:output] || @default_output),
+         :ok <- Output.apart([page, json]),
          {:ok, assets} <- Report.assets(),
-         {:ok, old} <- old(options[:compare]),
+         {:ok, old} <- old(options[:compare], [page, json]),
          {:ok, browser} <- browser(options[:open]),
          {:ok, report} <- report(options, labs, Enum.join(["mix tame.report" | argv], " ")),
          :ok <- Output.check(page),
          :ok <- Output.check(json),
          {text, ok?} = report.(),
-         {:ok, saved} <- Saved.decode(text),
+         {:ok, saved} <- Saved.decode(text, @labs),
          :ok <- Output.write(json, text),
          :ok <- Output.write(page, Page.render(saved, labs, old, Path.basename(json), assets)) do
       Mix.shell().info("\nThe report is in #{page}, its figures in #{json}")
       Browser.open(browser, page)
-      if not ok?, do: exit({:shutdown, 1})
-    else
-      {:error, message} -> Mix.raise(message)
+      Tame.Task.outcome(ok?)
     end
   end
-
-  # Its folder is ours to make; that of another path is not.
-  defp output(nil) do
-    with :ok <- Output.make_folder(Path.dirname(@default_output)), do: {:ok, @default_output}
-  end
-
-  defp output(path), do: {:ok, path}
 
   defp labs(nil), do: {:ok, @labs}
 
@@ -126,8 +117,13 @@ defmodule Mix.Tasks.Tame.Report do
     end
   end
 
-  defp old(nil), do: {:ok, nil}
-  defp old(path), do: Saved.read(path)
+  defp old(nil, _outputs), do: {:ok, nil}
+
+  defp old(path, outputs) do
+    if Enum.any?(outputs, &Output.replaces?(&1, path)),
+      do: {:error, "--compare #{path}: would be replaced, expected another --output"},
+      else: Saved.read(path, @labs)
+  end
 
   defp browser(nil), do: {:ok, nil}
   defp browser(false), do: {:ok, nil}
@@ -137,21 +133,29 @@ defmodule Mix.Tasks.Tame.Report do
   defp report(options, labs, command) do
     case options[:from] do
       nil -> measured(options, labs, command)
-      path -> from(path, Keyword.take(options, @measuring))
+      path -> from(path, labs, Keyword.take(options, @measuring))
     end
   end
 
-  defp from(path, []) do
-    with {:ok, _} <- Saved.read(path),
+  defp from(path, labs, []) do
+    with {:ok, saved} <- Saved.read(path, @labs),
+         :ok <- some_of(labs, saved, path),
          {:ok, text} <- File.read(path),
          do: {:ok, fn -> {text, true} end}
   end
 
-  defp from(_path, [{option, _} | _]) do
+  defp from(_path, _labs, [{option, _} | _]) do
     switch = option |> Atom.to_string() |> String.replace("_", "-")
 
     {:error,
      "--from and --#{switch}: expected one of them, because a saved report is not measured again"}
+  end
+
+  defp some_of(labs, saved, path) do
+    if Enum.any?(labs, &is_map_key(saved.labs, &1.name())),
+      do: :ok,
+      else:
+        {:error, "--only: #{path} has #{Enum.join(Map.keys(saved.labs), ", ")} and none of those"}
   end
 
   defp measured(options, labs, command) do
@@ -159,8 +163,7 @@ defmodule Mix.Tasks.Tame.Report do
       bytes: options[:bytes] || 65_536,
       iterations: options[:iterations] || 100_000,
       job_bytes: options[:job_bytes] || Reductions.default_bytes(),
-      command: command,
-      progress: Progress.printer()
+      run: [command: command, progress: Progress.printer()]
     }
 
     prepared =

@@ -112,11 +112,8 @@ defmodule Mix.Tasks.Tame.Watch do
              for_ms: for_ms,
              slices: slices,
              each: screen(IO.ANSI.enabled?())
-           }) do
-      finish(result, system, slices, options[:json])
-    else
-      {:error, message} -> Mix.raise(message)
-    end
+           }),
+         do: finish(result, system, slices, options[:json])
   end
 
   # ---- the command line -----------------------------------------------------------------------------
@@ -173,14 +170,9 @@ defmodule Mix.Tasks.Tame.Watch do
     result |> Format.summary() |> IO.write()
     function = slices && elem(slices, 0)
 
-    with {:error, message} <- Output.write(json, fn -> Format.json(result, system, function) end),
-         do: Mix.raise(message)
-
-    if result.ended do
-      Mix.shell().error("#{result.facts.node}: #{result.ended}")
-      exit({:shutdown, 1})
+    with :ok <- Output.write(json, fn -> Format.json(result, system, function) end) do
+      if result.ended, do: Mix.shell().error("#{result.facts.node}: #{result.ended}")
+      Tame.Task.outcome(result.ended == nil)
     end
-
-    :ok
   end
 end

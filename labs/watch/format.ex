@@ -5,7 +5,7 @@ defmodule Tame.Watch.Format do
 
   import Tame.Stats, only: [mean: 1, median: 1]
 
-  alias Tame.{FunctionName, JSON, Number, TextTable, Utilisation}
+  alias Tame.{FunctionName, Number, Result, TextTable, Utilisation}
   alias Tame.Watch.Second
 
   @kinds %{normal: "normal", dirty_cpu: "dirty CPU", dirty_io: "dirty I/O"}
@@ -252,10 +252,7 @@ defmodule Tame.Watch.Format do
   @doc "The watch as JSON: `tool`, `format`, `system` of the watching VM, `node`, `seconds`, `calls`."
   @spec json(Tame.Watch.result(), keyword(), nil | mfa()) :: iodata()
   def json(result, system, slices) do
-    JSON.encode(
-      tool: "tame.watch",
-      format: 1,
-      system: system,
+    Result.json(%{tool: "tame.watch", format: 1, system: system},
       node: Map.delete(result.facts, :began_ns),
       seconds: result.seconds,
       calls: %{
@@ -266,6 +263,5 @@ defmodule Tame.Watch.Format do
       silent_ms: result.silent_ms,
       ended: result.ended
     )
-    |> then(&[&1, ?\n])
   end
 end

@@ -1,43 +1,18 @@
 defmodule Tame.Host.ContractTest do
   # Every function of erl_nif that enif_api.def calls FULL, here and in a host: the same library, the
   # same arguments, the same results. The cases and the clauses of the manual that they check are in
-  # test/support/natives/contract.
+  # test/support/natives/contract. What has to do with processes is in contract_processes_test.exs.
   use ExUnit.Case, async: true
 
-  alias Tame.{Await, Property}
+  alias Tame.Property
   alias Tame.Test.{CLibrary, Contract, Host, Terms}
 
-  @load_info {:load_info, [1, 2.5, "three"], %{four: 5}}
-
   setup_all do
-    System.put_env("TAME_CONTRACT", "a value")
-    library = Contract.build(CLibrary.tmp_dir!())
-    host = Host.load!(Host.start(), library, :contract_nif, @load_info)
-    Contract.load_here(library, host.info.table, @load_info)
-    Host.stop(host)
-    %{library: library}
+    %{library: Contract.here!(CLibrary.tmp_dir!())}
   end
 
   setup %{library: library} do
-    host = Host.load!(Host.start(), library, :contract_nif, @load_info)
-    on_exit(fn -> Host.stop(host) end)
-    %{host: host}
-  end
-
-  defp same(host, name, arg) do
-    here = Contract.here(:contract_nif, name, [arg])
-    there = Contract.there(host, name, [arg])
-
-    # Large terms take long to inspect.
-    unless there === here do
-      flunk("""
-      #{name}(#{inspect(arg)})
-        in the VM:   #{inspect(here)}
-        in the host: #{inspect(there)}
-      """)
-    end
-
-    here
+    %{host: Contract.start_alike(library)}
   end
 
   # Cases whose result depends on nothing.
@@ -49,7 +24,7 @@ defmodule Tame.Host.ContractTest do
                  convert_time clock_of_other_thread system_info getenv_ memory private_data
                  dynamic_libraries consume_timeslice scheduled_is_no_exception)a do
     test "#{name}", %{host: host} do
-      same(host, unquote(name), [])
+      Contract.same(host, unquote(name), [])
     end
   end
 
@@ -60,10 +35,13 @@ defmodule Tame.Host.ContractTest do
                  raise_and_return_another phash2 internal_hash_of_a_copy map_order)a do
     test "#{name}", %{host: host} do
       terms = Terms.hard() -- [:erlang.list_to_atom(List.duplicate(0x10FFFF, 255))]
-      for term <- terms, small_enough?(unquote(name), term), do: same(host, unquote(name), term)
+
+      for term <- terms,
+          small_enough?(unquote(name), term),
+          do: Contract.same(host, unquote(name), term)
 
       Property.check(Terms.generator(), fn term ->
-        if small_enough?(unquote(name), term), do: same(host, unquote(name), term)
+        if small_enough?(unquote(name), term), do: Contract.same(host, unquote(name), term)
         true
       end)
     end
@@ -78,10 +56,10 @@ defmodule Tame.Host.ContractTest do
     for term <- Terms.hard(),
         :erts_debug.flat_size(term) < 5000,
         printable?(term),
-        do: same(host, :print_term, term)
+        do: Contract.same(host, :print_term, term)
 
     Property.check(Terms.generator(), fn term ->
-      if printable?(term), do: same(host, :print_term, term)
+      if printable?(term), do: Contract.same(host, :print_term, term)
       true
     end)
 
@@ -102,9 +80,9 @@ defmodule Tame.Host.ContractTest do
           <<127>>,
           ~c"~"
         ],
-        do: same(host, :print_term, term)
+        do: Contract.same(host, :print_term, term)
 
-    same(host, :print_formats, {:a, [1, 2]})
+    Contract.same(host, :print_formats, {:a, [1, 2]})
   end
 
   # The note in enif_api.def: funs, foreign identifiers and large maps are printed in another way.
@@ -126,16 +104,16 @@ defmodule Tame.Host.ContractTest do
 
   test "make_atom_of_binary, make_existing_atom", %{host: host} do
     for size <- [0, 1, 254, 255, 256, 1000],
-        do: same(host, :make_atom_of_binary, String.duplicate("q", size))
+        do: Contract.same(host, :make_atom_of_binary, String.duplicate("q", size))
 
-    same(host, :make_atom_of_binary, <<0xE9, 0xFF>>)
+    Contract.same(host, :make_atom_of_binary, <<0xE9, 0xFF>>)
     # An atom that the host made first must exist in the VM when its reply is read.
     name = "made_by_the_host_#{System.unique_integer([:positive])}"
     assert {:value, atom} = Host.call(host, :make_atom_of_binary, [name])
     assert Atom.to_string(atom) == name
 
     for name <- ["true", "undefined", "", "no atom of this name anywhere"],
-        do: same(host, :make_existing_atom, name)
+        do: Contract.same(host, :make_existing_atom, name)
 
     assert {:value, {0, 0}} = Host.call(host, :make_existing_atom, ["nor of this"])
     assert_raise ArgumentError, fn -> String.to_existing_atom("nor of" <> " this") end
@@ -146,14 +124,14 @@ defmodule Tame.Host.ContractTest do
   end
 
   test "binary_to_term refuses new atoms when it is to be safe", %{host: host} do
-    same(host, :binary_to_term_safe, :erlang.term_to_binary({true, [:undefined]}))
-    same(host, :binary_to_term_safe, <<131, 100, 5::16, "zz" <> "zzq">>)
+    Contract.same(host, :binary_to_term_safe, :erlang.term_to_binary({true, [:undefined]}))
+    Contract.same(host, :binary_to_term_safe, <<131, 100, 5::16, "zz" <> "zzq">>)
   end
 
   test "realloc_binary, release_binary, sub_binaries", %{host: host} do
     for size <- [0, 1, 63, 64, 65, 1000],
         name <- [:realloc_binary, :release_binary, :sub_binaries],
-        do: same(host, name, :binary.copy("b", size))
+        do: Contract.same(host, name, :binary.copy("b", size))
   end
 
   test "a binary whose data and size were changed before it became a term", %{host: host} do
@@ -163,10 +141,10 @@ defmodule Tame.Host.ContractTest do
     old = [{200, 200, 200}, {200, 0, 5000}, {200, 100, 150}]
 
     for moved <- small ++ large ++ if(System.otp_release() < "27", do: old, else: []),
-        do: same(host, :make_binary_moved, moved)
+        do: Contract.same(host, :make_binary_moved, moved)
 
     for moved <- large do
-      assert {:value, <<first, _::binary>> = made} = same(host, :make_binary_moved, moved)
+      assert {:value, <<first, _::binary>> = made} = Contract.same(host, :make_binary_moved, moved)
       {allocated, offset, size} = moved
       here = if System.otp_release() < "27", do: {0, allocated}, else: {offset, size}
       assert here == {first, byte_size(made)}
@@ -174,7 +152,7 @@ defmodule Tame.Host.ContractTest do
   end
 
   test "one byte too far behind a binary of its own", %{host: host} do
-    for size <- Enum.to_list(0..130) ++ [1000, 4096], do: same(host, :write_past_end, size)
+    for size <- Enum.to_list(0..130) ++ [1000, 4096], do: Contract.same(host, :write_past_end, size)
   end
 
   test "seven bytes too far behind arguments and what the environment owns", %{host: host} do
@@ -191,13 +169,13 @@ defmodule Tame.Host.ContractTest do
   test "the bytes of an argument are aligned", %{host: host} do
     for sizes <- [[1], [65], [63, 64, 65, 66], Enum.to_list(60..160), [70_000, 3, 1_000_000]] do
       binaries = for size <- sizes, do: :binary.copy("b", size)
-      assert {:value, places} = same(host, :alignment, binaries)
+      assert {:value, places} = Contract.same(host, :alignment, binaries)
       assert Enum.uniq(places) == [0]
     end
   end
 
   test "the locale is that of the environment", %{library: library, host: host} do
-    same(host, :multibyte, [])
+    Contract.same(host, :multibyte, [])
 
     for {locale, characters} <- [{"C.UTF-8", 1}, {"C", -1}] do
       other = Host.start(env: [LC_ALL: locale]) |> Host.load!(library, :contract_nif)
@@ -210,7 +188,7 @@ defmodule Tame.Host.ContractTest do
   if :erlang.system_info(:otp_release) in [~c"25", ~c"26"] do
     test "a resource binary is a resource", %{host: host} do
       for size <- [0, 1, 63, 64, 65, 128, 129, 130, 131, 300],
-          do: same(host, :resource_binary_is_resource, size)
+          do: Contract.same(host, :resource_binary_is_resource, size)
     end
   else
     IO.puts("skip: which copies of parts of a resource binary are resources differs from OTP 27 on")
@@ -218,9 +196,9 @@ defmodule Tame.Host.ContractTest do
 
   test "binary_to_term wants the version byte", %{host: host} do
     for bytes <- ["", <<131>>, <<97, 1>>, <<131, 97, 1>>, <<131, 131, 97, 1>>, <<130, 97, 1>>],
-        do: same(host, :binary_to_term, bytes)
+        do: Contract.same(host, :binary_to_term, bytes)
 
-    assert {:value, {0, :none}} = same(host, :binary_to_term, Host.encode(:an_atom))
+    assert {:value, {0, :none}} = Contract.same(host, :binary_to_term, Host.encode(:an_atom))
   end
 
   # OTP 26 and newer write a small map's atoms in the order in which they were made. What such a VM
@@ -259,24 +237,26 @@ defmodule Tame.Host.ContractTest do
       :no_map
     ]
 
-    for map <- maps, key <- [:a, 1, 1.0, 32, 200, "k", %{}], do: same(host, :maps, {map, key, :new})
+    for map <- maps,
+        key <- [:a, 1, 1.0, 32, 200, "k", %{}],
+        do: Contract.same(host, :maps, {map, key, :new})
   end
 
   test "maps_of_another_environment", %{host: host} do
     for _ <- 1..3,
         key <- [1, 20, 21, 100, 101, :a],
-        do: same(host, :maps_of_another_environment, key)
+        do: Contract.same(host, :maps_of_another_environment, key)
   end
 
   test "map_walk", %{host: host} do
-    for len <- [0, 1, 3, 32], do: same(host, :map_walk, Map.new(1..len//1, &{&1, &1}))
-    same(host, :map_walk, Map.new(1..100, &{&1, &1}))
+    for len <- [0, 1, 3, 32], do: Contract.same(host, :map_walk, Map.new(1..len//1, &{&1, &1}))
+    Contract.same(host, :map_walk, Map.new(1..100, &{&1, &1}))
   end
 
   test "the order of large maps", %{host: host} do
     for len <- [33, 100, 5000],
         key <- [& &1, &"#{&1}", &{&1, :k}, &(&1 * 1.5)],
-        do: same(host, :map_order, Map.new(1..len, &{key.(&1), &1}))
+        do: Contract.same(host, :map_order, Map.new(1..len, &{key.(&1), &1}))
   end
 
   test "map_of_keys, map_from_arrays", %{host: host} do
@@ -297,7 +277,7 @@ defmodule Tame.Host.ContractTest do
 
     for list <- keys ++ if(old?, do: atoms, else: []),
         name <- [:map_of_keys, :map_from_arrays],
-        do: same(host, name, list)
+        do: Contract.same(host, name, list)
 
     # Up to erts 16.3 the VM took one of two same keys of many (OTP-20098); the manual does not.
     twice = [Enum.to_list(1..100) ++ [50]]
@@ -305,126 +285,22 @@ defmodule Tame.Host.ContractTest do
 
     if old? do
       Property.check(:proper_types.list(Terms.small()), fn list ->
-        same(host, :map_of_keys, list)
-        same(host, :map_from_arrays, Enum.take(list, 32))
+        Contract.same(host, :map_of_keys, list)
+        Contract.same(host, :map_from_arrays, Enum.take(list, 32))
         true
       end)
     end
   end
 
   test "what enif_schedule_nif returns is an exception only when it failed", %{host: host} do
-    assert {:raise, :badarg} = same(host, :not_scheduled_is_exception, [])
-    assert {:value, {1, 1}} = same(host, :was_exception_, [])
-    assert {:value, {0, 0}} = same(host, :scheduled_is_no_exception, [])
+    assert {:raise, :badarg} = Contract.same(host, :not_scheduled_is_exception, [])
+    assert {:value, {1, 1}} = Contract.same(host, :was_exception_, [])
+    assert {:value, {0, 0}} = Contract.same(host, :scheduled_is_no_exception, [])
   end
 
   test "schedule: chains of hops", %{host: host} do
-    for hops <- [0, 1, 10, 1000], do: same(host, :schedule, hops)
-    same(host, :schedule_garbage, 50)
-  end
-
-  test "resources: made, got, forgotten", %{host: host} do
-    assert {:value, ref} = Host.call(host, :resource_make, [[]])
-    assert is_reference(ref)
-    assert {:value, [1, 33, 64, 1, 0]} = Host.call(host, :resource_get, [ref])
-    assert {:value, [1, 34, 64, 1, 0]} = Host.call(host, :resource_get, [ref])
-    assert {:value, ^ref} = Host.call(host, :echo, [ref])
-    assert {:value, {1, 0, 1, 10}} = Host.call(host, :resource_terms_are_references, [[]])
-    assert {:value, [0, 0]} = Host.call(host, :resource_get, [make_ref()])
-    assert {:value, [0, 0]} = Host.call(host, :resource_get, [:no_ref])
-    assert {:value, true} = Host.call(host, :resource_destructor_is_not_called_inside, [[]])
-
-    assert Await.until(fn -> Host.call(host, :resource_destructors, [[]]) == {:value, 1} end)
-  end
-
-  test "self, pids, whereis", %{host: host} do
-    dead = spawn(fn -> :ok end)
-    assert Await.until(fn -> not Process.alive?(dead) end)
-    same(host, :self, [])
-
-    for term <- [self(), dead, hd(Port.list()), :none] ++ Enum.filter(Terms.hard(), &is_pid/1),
-        do: same(host, :pids, term)
-
-    for name <- [:init, :kernel_sup, :no_such_name_here, :undefined, 17, "init"],
-        do: same(host, :whereis, name)
-  end
-
-  test "send: from a call, and from a thread", %{host: host} do
-    for name <- [:send, :send_from_thread] do
-      message = {:message, [1.5, "bin", self()], %{a: make_ref()}}
-      assert {:value, true} = same(host, name, {self(), message})
-      assert messages() |> Enum.frequencies() |> Map.values() |> Enum.all?(&(rem(&1, 2) == 0))
-    end
-  end
-
-  defp messages do
-    receive do
-      message -> [message | messages()]
-    after
-      0 -> []
-    end
-  end
-
-  test "port_command", %{host: host} do
-    port = Port.open({:spawn, "cat"}, [:binary])
-    assert {:value, 1} = Host.call(host, :port_command, [{port, ["written", " by a NIF"]}])
-    assert_receive {^port, {:data, "written by a NIF"}}, 5000
-    Port.close(port)
-    assert {:value, 0} = Host.call(host, :port_command, [{port, "x"}])
-  end
-
-  test "monitors: a process ends, a monitor is cancelled", %{host: host} do
-    watched = spawn(fn -> receive do: (:end -> :ok) end)
-    assert {:value, {0, 1, handle}} = Host.call(host, :monitor, [{watched, self()}])
-    Process.exit(watched, :kill)
-    assert_receive {:DOWN, ref, :process, ^watched, :killed}, 5000
-    Host.tell_down(host, ref)
-    assert {:value, _} = Host.call(host, :echo, [handle])
-    assert Await.until(fn -> Host.call(host, :echo, [1]) && received?({:down, watched, 0}) end)
-    assert {:value, {1, 1}} = Host.call(host, :demonitor, [handle])
-
-    assert {:value, {0, 1, handle}} = Host.call(host, :monitor, [{self(), self()}])
-    assert {:value, {0, 1}} = Host.call(host, :demonitor, [handle])
-    assert {:value, {1, 1, _}} = Host.call(host, :monitor, [{watched, self()}])
-  end
-
-  test "no callback when the VM said that the process is dead", %{host: host} do
-    dead = spawn(fn -> :ok end)
-    assert Await.until(fn -> not Process.alive?(dead) end)
-
-    for _ <- 1..200,
-        do: {:value, {1, 1, _}} = Contract.here(:contract_nif, :monitor, [{dead, self()}])
-
-    assert {:value, 0} = Contract.here(:contract_nif, :monitor_downs, [[]])
-
-    for moment <- [:before, :after] do
-      # As a VM that monitors first and looks then: the DOWN of a dead process is on its way.
-      Process.put({Host, :down}, moment)
-      for _ <- 1..200, do: {:value, {1, 1, _}} = Host.call(host, :monitor, [{dead, self()}])
-      Process.delete({Host, :down})
-      # What the reader of the port has handed out comes before this call, in the one line of jobs.
-      for _ <- 1..20, do: Host.call(host, :echo, [1])
-      assert {:value, 0} = Host.call(host, :monitor_downs, [[]])
-    end
-  end
-
-  test "a process that ends while it is being monitored", %{host: host} do
-    for {moment, count} <- [before: 1, after: 2] do
-      Process.put({Host, :down}, moment)
-      assert {:value, {0, 1, _}} = Host.call(host, :monitor, [{self(), self()}])
-      Process.delete({Host, :down})
-      assert Await.until(fn -> Host.call(host, :monitor_downs, [[]]) == {:value, count} end)
-      this = self()
-      assert Await.until(fn -> Host.call(host, :echo, [1]) && received?({:down, this, 0}) end)
-    end
-  end
-
-  defp received?(message) do
-    receive do
-      ^message -> true
-    after
-      0 -> false
-    end
+    for hops <- [0, 1, 10, 1000], do: Contract.same(host, :schedule, hops)
+    Contract.same(host, :schedule_garbage, 50)
   end
 
   test "clocks run as the VM's", %{host: host} do

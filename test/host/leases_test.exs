@@ -10,9 +10,7 @@ defmodule Tame.Host.LeasesTest do
   end
 
   setup %{library: library} do
-    host = Host.load!(Host.start(), library, :contract_nif)
-    on_exit(fn -> Host.stop(host) end)
-    %{host: host}
+    %{host: Contract.start(library)}
   end
 
   test "a resource is destroyed when the VM has collected its lease, and not before", %{host: host} do

@@ -10,9 +10,7 @@ defmodule Tame.Host.TermsTest do
   end
 
   setup %{library: library} do
-    host = Host.load!(Host.start(), library, :contract_nif)
-    on_exit(fn -> Host.stop(host) end)
-    %{host: host}
+    %{host: Contract.start(library)}
   end
 
   test "hard terms come back as they went", %{host: host} do

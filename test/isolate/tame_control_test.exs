@@ -1,9 +1,10 @@
 defmodule Tame.ControlTest do
   # The frames of a host's control port: what is right is read, cut anywhere; what is not is one sentence, and leaves
-  # nothing in this VM, whose atoms are counted: not beside others.
-  use ExUnit.Case, async: false
+  # nothing in the VM.
+  use ExUnit.Case, async: true
 
-  alias Tame.Test.{ControlFrames, ExternalForms, SizeClasses}
+  alias Tame.ControlScenarios
+  alias Tame.Test.{ControlFrames, ExternalForms, PeerVm}
 
   defp read(data), do: :tame_control.feed(data, :tame_control.new())
 
@@ -113,47 +114,23 @@ defmodule Tame.ControlTest do
     assert {:error, :references} = :tame_ring.scan(:erlang.term_to_binary(many))
   end
 
+  # Atoms are counted, and memory: in a VM of its own, where nobody else makes any.
   test "hostile external forms of every kind are refused or harmless, and make no atom" do
-    forms = ExternalForms.hostile()
-    _ = Enum.map(forms, fn {_, bytes} -> read(ControlFrames.framed_bytes(bytes)) end)
-    atoms = :erlang.system_info(:atom_count)
-
-    for {name, bytes} <- forms do
-      assert elem(read(ControlFrames.framed_bytes(bytes)), 0) in [:bad, :ok], inspect(name)
-    end
-
-    for seed <- 1..5000 do
-      message = {:send, self(), SizeClasses.random(seed, 2000), []}
-      assert {:ok, [^message], _} = read(ControlFrames.framed(message))
-    end
-
-    assert :erlang.system_info(:atom_count) - atoms < 50
+    {kinds, wrong, atoms} = PeerVm.scenario(PeerVm.start_link(), ControlScenarios, :hostile)
+    for {name, kind} <- kinds, do: assert(kind in [:bad, :ok], inspect(name))
+    assert wrong == []
+    assert atoms < 50
   end
 
   @tag timeout: 300_000
   test "a million frames with mistakes: each stream goes on or is bad, and nothing is left" do
-    corpus = ControlFrames.corpus(2)
     seed = ExUnit.configuration()[:seed]
 
-    play =
-      &ControlFrames.play(
-        fn -> :tame_control.new() end,
-        fn data, reader -> :tame_control.feed(data, reader) end,
-        &1,
-        &2,
-        corpus
-      )
+    {seen, atoms, memory} =
+      :peer.call(PeerVm.start_link(), ControlScenarios, :million, [seed], 280_000)
 
-    _ = play.(seed, 10_000)
-    :erlang.garbage_collect()
-    # Memory first: to ask for it makes atoms.
-    memory = :erlang.memory(:total)
-    before = {:erlang.system_info(:atom_count), memory}
-    seen = play.(seed + 1, 1_000_000)
-    :erlang.garbage_collect()
-    later = {:erlang.system_info(:atom_count), :erlang.memory(:total)}
-    assert elem(later, 0) - elem(before, 0) < 100
-    assert elem(later, 1) - elem(before, 1) < 100_000_000
+    assert atoms < 100
+    assert memory < 100_000_000
     assert seen.frames > 50_000 and seen.bad > 50_000, inspect(seen)
   end
 

@@ -77,6 +77,35 @@ defmodule Tame.OutputTest do
     end
   end
 
+  describe "two outputs" do
+    test "that are one file are refused, whatever they are called", %{tmp_dir: folder} do
+      path = Path.join(folder, "x")
+      File.mkdir!(Path.join(folder, "sub"))
+      File.ln_s!(folder, Path.join(folder, "here"))
+      File.ln_s!("x", Path.join(folder, "link"))
+
+      for other <- ["x", "./x", "x/", "sub/../x", "here/x", "link", "here/link"],
+          there? <- [false, true] do
+        if there?, do: File.write!(path, "")
+        other = folder <> "/" <> other
+
+        assert Output.apart([path, nil, "-", other]) ==
+                 {:error,
+                  "cannot write #{inspect(other)}: another output, #{inspect(path)}, is the same file"}
+
+        assert Output.replaces?(other, path)
+        File.rm(path)
+      end
+    end
+
+    test "may be of one name in two folders, nothing, or one device", %{tmp_dir: folder} do
+      File.mkdir!(Path.join(folder, "sub"))
+      assert Output.apart([Path.join(folder, "x"), Path.join(folder, "sub/x"), nil, nil]) == :ok
+      assert Output.apart(["/dev/null", "/dev/null"]) == :ok
+      refute Output.replaces?(Path.join(folder, "x"), Path.join(folder, "sub/x"))
+    end
+  end
+
   describe "what is no regular file" do
     test "is written to as it is: a FIFO", %{tmp_dir: folder} do
       path = Path.join(folder, "fifo")

@@ -1,5 +1,5 @@
 defmodule Tame.RingReplyTest do
-  # Replies: who makes them, of what size, and what is left when nobody wants them; the ring's owner; proxies.
+  # Replies: who makes them, of what size, and what is left when nobody wants them; proxies.
   use ExUnit.Case, async: true
 
   alias Tame.Await
@@ -156,114 +156,6 @@ defmodule Tame.RingReplyTest do
     end
   end
 
-  describe "leases behind a reply" do
-    # Each is told to be gone once: nobody holds the references.
-    defp assert_gone(host, count) do
-      Enum.each(Process.list(), &:erlang.garbage_collect/1)
-      gone = fn -> RingHost.call(host, :gone, []) end
-
-      assert {Await.until(fn -> gone.() == {:value, count} end, 20_000), gone.()} ==
-               {true, {:value, count}}
-
-      assert %{leases_unused: 0, resources: 0} = :tame_ring.info(host.ring)
-    end
-
-    defp lend(host, count) do
-      in_a_process(fn ->
-        for _ <- 1..div(count, 1000)//1, do: :tame_ring.leases(host.ring, 1000)
-        :tame_ring.leases(host.ring, rem(count, 1000))
-      end)
-    end
-
-    test "are used when the reply is read: few and many, small and large" do
-      for count <- [1, 64, 65, 1000, 4097, 20_000],
-          term <- [:small, Enum.to_list(1..50_000), :binary.copy("x", 400_000)] do
-        host = RingHost.start_ring()
-        lend(host, count)
-        assert {:value, ^term} = RingHost.call(host, :leases, [<<1::64, count::64>>, term])
-        assert_gone(host, count)
-        RingHost.stop(host)
-      end
-    end
-
-    test "are used when nobody waits for the reply: of 50 calls, 50" do
-      host = RingHost.start_ring(["workers=4"])
-      lend(host, 500)
-
-      for n <- 0..49 do
-        args = [<<n * 10 + 1::64, 10::64>>, :late]
-
-        if rem(n, 2) == 0 do
-          _ = RingHost.call(host, :slow_leases, args, 1)
-        else
-          pid = spawn(fn -> RingHost.call(host, :slow_leases, args) end)
-          Process.sleep(1)
-          Process.exit(pid, :kill)
-        end
-      end
-
-      # A call that was dropped before it was taken has not used its own.
-      assert Await.until(fn -> :tame_ring.info(host.ring).slots_in_use == 0 end)
-      {:value, dropped} = RingHost.call(host, :dropped, [])
-      assert Await.until(fn -> :tame_ring.info(host.ring).leases_unused == dropped * 10 end)
-      assert dropped < 50
-    end
-
-    test "are used when the reply is malformed or too large" do
-      host = RingHost.start_ring([], %{max_reply_bytes: 100_000})
-      lend(host, 300)
-      fun = fn from, term -> RingHost.call(host, :leases, [<<from::64, 100::64>>, term]) end
-      assert {:error, {:reply_too_large, _}} = fun.(1, Enum.to_list(1..100_000))
-      assert {:error, {:reply_too_large, _}} = fun.(101, :binary.copy("x", 200_000))
-
-      assert {:error, {:reply_too_large, _}} =
-               fun.(201, Enum.to_list(1..3000) ++ List.duplicate(1.5, 3000))
-
-      assert_gone(host, 300)
-    end
-
-    test "are used by and by when the reply area has no room for their list" do
-      host = RingHost.start_ring(~w(reply_bytes=65536))
-      lend(host, 20_000)
-      assert {:error, :too_large} = RingHost.call(host, :leases, [<<1::64, 20_000::64>>, :small])
-      # What was not listed behind that reply is listed behind the next ones.
-      for _ <- 1..20, do: {:value, :next} = RingHost.call(host, :echo, [:next])
-      assert_gone(host, 20_000)
-    end
-
-    test "that came another way, 30,000 at once, are dropped by used/2, and held by hold/2" do
-      host = RingHost.start_ring()
-      refs = for _ <- 1..30, {id, ref} <- :tame_ring.leases(host.ring, 1000), do: {id, ref}
-      ids = Enum.map(refs, &elem(&1, 0))
-      assert Enum.sort(:tame_ring.hold(host.ring, Enum.map(refs, &elem(&1, 1)))) == Enum.sort(ids)
-      assert :tame_ring.used(host.ring, ids) == :ok
-      assert %{leases_unused: 30_000, resources: 30_000} = :tame_ring.info(host.ring)
-      assert :tame_ring.used(host.ring, ids) == :ok
-      assert %{leases_unused: 0, resources: 30_000} = :tame_ring.info(host.ring)
-      assert length(refs) == 30_000
-    end
-
-    test "100,000 collected at once are told to an idle host soon" do
-      host = RingHost.start_ring()
-      lend(host, 100_000)
-
-      {us, _} =
-        :timer.tc(fn ->
-          :tame_ring.used(host.ring, Enum.to_list(1..100_000))
-          assert_gone_idle(host, 100_000)
-        end)
-
-      # 1024 a second, it would take 97 s.
-      assert us < 20_000_000
-    end
-
-    defp assert_gone_idle(host, count) do
-      # Looks seldom, so that calls do not move things along.
-      Process.sleep(500)
-      if RingHost.call(host, :gone, []) != {:value, count}, do: assert_gone_idle(host, count)
-    end
-  end
-
   describe "a caller's mailbox" do
     test "does not matter: the receive begins at the reference" do
       source = Path.expand("../../src/ring/tame_ring.erl", __DIR__) |> String.to_charlist()
@@ -309,57 +201,6 @@ defmodule Tame.RingReplyTest do
       # To look through the mailbox takes a millisecond and more; a wake-up some 30 us.
       assert [empty, full] = times
       assert full < 5 * max(empty, 80)
-    end
-  end
-
-  describe "the owner" do
-    test "is who opened the ring: when it dies, callers are told, and later ones" do
-      host = RingHost.start(~w(slots=2 workers=2))
-      parent = self()
-
-      owner =
-        spawn(fn ->
-          {:ok, ring} = :tame_ring.open(host.os_pid, host.fd, %{})
-          send(parent, ring)
-          Process.sleep(:infinity)
-        end)
-
-      assert_receive ring when is_reference(ring), 5000
-      host = Map.put(host, :ring, ring)
-
-      in_flight =
-        for _ <- 1..2,
-            do: Task.async(fn -> RingHost.call(host, :until_cancelled, [], :infinity) end)
-
-      assert Await.until(fn -> :tame_ring.info(ring).slots_in_use == 2 end)
-      in_line = Task.async(fn -> RingHost.call(host, :echo, [1], :infinity) end)
-      assert Await.until(fn -> :tame_ring.info(ring).in_line == 1 end)
-      Process.exit(owner, :kill)
-      for task <- in_flight, do: assert(Task.await(task) == {:error, {:host_down, :owner_down}})
-      assert Task.await(in_line) == {:error, :closed}
-      assert RingHost.call(host, :echo, [1]) == {:error, :closed}
-      assert_receive_nothing()
-    end
-
-    test "that was a caller too, leaves no slot behind" do
-      host = RingHost.start_ring(["workers=2"])
-      in_a_process(fn -> RingHost.call(host, :echo, [1]) end)
-      assert RingHost.call(host, :echo, [2]) == {:value, 2}
-    end
-  end
-
-  test "the memory is in no core dump, of neither side" do
-    host = RingHost.start_ring()
-
-    for os_pid <- [System.pid(), host.os_pid] do
-      flags =
-        File.read!("/proc/#{os_pid}/smaps")
-        |> String.split(~r/^(?=[0-9a-f]+-[0-9a-f]+ )/m)
-        |> Enum.filter(&(&1 =~ "memfd:tame_ring"))
-        |> Enum.map(&Regex.run(~r/VmFlags:.* dd\b/, &1))
-
-      assert flags != []
-      refute nil in flags
     end
   end
 
@@ -424,13 +265,5 @@ defmodule Tame.RingReplyTest do
     assert :tame_ring.home(rings, make_ref()) == :none
     assert :tame_ring.home(rings, one) == :none
     Enum.each(tasks, &Task.await/1)
-  end
-
-  defp assert_receive_nothing, do: refute_received(_)
-
-  # What a process held is collected with it.
-  defp in_a_process(function) do
-    {pid, monitor} = spawn_monitor(function)
-    assert_receive {:DOWN, ^monitor, :process, ^pid, :normal}, 60_000
   end
 end

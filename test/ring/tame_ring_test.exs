@@ -283,94 +283,6 @@ defmodule Tame.RingTest do
     Enum.each(tasks, &Task.await(&1, 60_000))
   end
 
-  describe "leases" do
-    test "live until the host has used them and nobody holds the reference; then the host is told" do
-      host = RingHost.start_ring()
-      leases = :tame_ring.leases(host.ring, 10)
-      assert Enum.map(leases, &elem(&1, 0)) |> Enum.sort() == Enum.to_list(1..10)
-      assert %{leases_unused: 10} = :tame_ring.info(host.ring)
-
-      {id, ref} = List.keyfind(leases, 3, 0)
-      assert {:value, ^ref} = RingHost.call(host, :lease, [<<id::64>>, ref])
-      assert %{leases_unused: 9} = :tame_ring.info(host.ring)
-      assert RingHost.call(host, :gone, []) == {:value, 0}
-      # Nobody but the assertion below knows the reference from here on.
-      assert is_reference(ref)
-
-      for id <- 4..10 do
-        in_a_process(fn ->
-          {^id, ref} = List.keyfind(leases, id, 0)
-          {:value, ^ref} = RingHost.call(host, :lease, [<<id::64>>, ref])
-        end)
-      end
-    end
-
-    test "that are collected are reported, beyond what the ring holds at a time" do
-      host = RingHost.start_ring()
-
-      in_a_process(fn ->
-        for _ <- 1..5 do
-          for {id, ref} <- :tame_ring.leases(host.ring, 1000) do
-            {:value, ^ref} = RingHost.call(host, :lease, [<<id::64>>, ref])
-          end
-        end
-      end)
-
-      assert Await.until(fn -> RingHost.call(host, :gone, []) == {:value, 5000} end)
-    end
-
-    test "of a reference that came another way are dropped by used/2" do
-      host = RingHost.start_ring()
-      in_a_process(fn -> :tame_ring.leases(host.ring, 3) end)
-      :ok = :tame_ring.used(host.ring, [2, 3, 3, 77])
-      assert Await.until(fn -> RingHost.call(host, :gone, []) == {:value, 2} end)
-      assert %{leases_unused: 1} = :tame_ring.info(host.ring)
-    end
-
-    test "that the host invents do no harm" do
-      host = RingHost.start_ring()
-      assert {:value, _} = RingHost.call(host, :lease, [<<12345::64>>, make_ref()])
-      assert RingHost.call(host, :many_leases, [:late]) == {:value, :late}
-    end
-  end
-
-  describe "opening" do
-    test "refuses what is no ring" do
-      host = RingHost.start()
-      assert :tame_ring.open(host.os_pid, 999, %{}) == {:error, :no_such_ring}
-      assert :tame_ring.open(999_999_999, 3, %{}) == {:error, :no_such_ring}
-      assert :tame_ring.open(host.os_pid, 0, %{}) == {:error, :no_such_ring}
-      path = Path.join(System.tmp_dir!(), "tame_ring_#{System.pid()}")
-      File.write!(path, :binary.copy("x", 100_000))
-      {:ok, file} = :prim_file.open(path, [:read, :write, :raw])
-      fd = open_fd(path)
-      assert :tame_ring.open(String.to_integer(System.pid()), fd, %{}) == {:error, :not_sealed}
-      :prim_file.close(file)
-      File.rm!(path)
-    end
-
-    test "refuses a ring larger than allowed, and wrong options" do
-      host = RingHost.start()
-      open = &:tame_ring.open(host.os_pid, host.fd, &1)
-      assert open.(%{max_bytes: 1_000_000}) == {:error, :too_large}
-      assert open.(%{spin: 1}) == {:error, {:bad_option, :spin, 1}}
-      assert open.(%{spin_us: -1}) == {:error, {:bad_option, :spin_us, -1}}
-    end
-
-    test "and closing leaves no descriptor, thread or file" do
-      host = RingHost.start()
-      in_a_process(fn -> open_and_drop(host, 10) end)
-      before = {fds(), threads(), File.ls!("/dev/shm")}
-      in_a_process(fn -> open_and_drop(host, if(@sanitized, do: 100, else: 1000)) end)
-
-      assert Await.until(fn ->
-               # Ended readers are joined at the next opening.
-               in_a_process(fn -> open_and_drop(host, 1) end)
-               near?(before, {fds(), threads(), File.ls!("/dev/shm")})
-             end)
-    end
-  end
-
   test "a hostile host does not crash, hang or leak an emulator" do
     peer = PeerVm.start()
     seed = :rand.uniform(1 <<< 32)
@@ -455,33 +367,5 @@ defmodule Tame.RingTest do
     end)
   end
 
-  defp open_and_drop(_host, 0), do: :ok
-
-  defp open_and_drop(host, count) do
-    {:ok, ring} = :tame_ring.open(host.os_pid, host.fd, %{})
-    if rem(count, 2) == 0, do: :tame_ring.close(ring, :test)
-    if rem(count, 10) == 0, do: :erlang.garbage_collect()
-    open_and_drop(host, count - 1)
-  end
-
-  # What a process held is collected with it.
-  defp in_a_process(function) do
-    {pid, monitor} = spawn_monitor(function)
-    assert_receive {:DOWN, ^monitor, :process, ^pid, :normal}, 60_000
-  end
-
-  defp open_fd(path) do
-    Enum.find_value(File.ls!("/proc/self/fd"), fn fd ->
-      match?({:ok, ^path}, File.read_link("/proc/self/fd/#{fd}")) && String.to_integer(fd)
-    end)
-  end
-
-  # Other tests run beside this one; what would leak here leaks by the hundred.
-  defp near?({fds, threads, shm}, {fds_now, threads_now, shm_now}) do
-    fds_now - fds < 50 and threads_now - threads < 50 and shm_now -- shm == []
-  end
-
-  defp fds, do: length(File.ls!("/proc/self/fd"))
-  defp threads, do: length(File.ls!("/proc/self/task"))
   defp now, do: System.monotonic_time(:millisecond)
 end

@@ -25,6 +25,13 @@ defmodule Tame.Test.CLibrary do
     System.cmd(compiler, args, cd: dir, stderr_to_stdout: true)
   end
 
+  # The path of the library that this source is, which may have functions that nobody calls.
+  def nif!(dir, name, source) do
+    File.write!(Path.join(dir, name <> ".c"), source)
+    {"", 0} = compile(dir, name <> ".c", ["-Wno-unused-function", "-std=gnu11"])
+    Path.join(dir, name <> ".so")
+  end
+
   # {output, 0} or {output, 1}.
   def erlc(dir, file), do: System.cmd("erlc", [file], cd: dir, stderr_to_stdout: true)
 

@@ -111,6 +111,12 @@ defmodule Tame.ContentionFixture do
       neighbour_p50_us: neighbour_ms * 100,
       neighbour_p99_us: neighbour_ms * 1000,
       neighbour_max_us: neighbour_ms * 1050,
+      within: %{
+        neighbour_p50_us: [neighbour_ms * 50, neighbour_ms * 150],
+        neighbour_p99_us: [neighbour_ms * 500, neighbour_ms * 1050],
+        neighbour_max_us: [neighbour_ms * 525, neighbour_ms * 1050]
+      },
+      spread: %{neighbour_max_us: [neighbour_ms * 1050, neighbour_ms * 1050]},
       missed_seconds: trunc(neighbour_ms / 1000),
       dirty_cpu_wait_p99_us: dirty_ms * 1000,
       dirty_cpu_wait_max_us: dirty_ms * 1000,

@@ -3,7 +3,11 @@ defmodule Tame.Test.Contract do
   # The contract library (natives/contract) twice: in this VM, behind the module :contract_nif
   # that is made here from what the host says the library has, and in a host.
 
+  import ExUnit.Assertions, only: [flunk: 1]
+
   alias Tame.Test.Host
+
+  @load_info {:load_info, [1, 2.5, "three"], %{four: 5}}
 
   @flags ~w(-std=gnu11 -Wall -Wextra -Wmissing-prototypes -Werror -O1 -g -fPIC -shared) ++
            ~w(-fvisibility=hidden)
@@ -19,13 +23,32 @@ defmodule Tame.Test.Contract do
     library
   end
 
-  # Loads the library into this VM, once.
-  def load_here(library, functions, load_info) do
+  # A host with the library, until the calling test ends.
+  def start(library, options \\ []), do: start(library, options, 0)
+
+  # One that was told at its load what this VM was.
+  def start_alike(library), do: start(library, [], @load_info)
+
+  defp start(library, options, load_info) do
+    host = Host.load!(Host.start(options), library, :contract_nif, load_info)
+    ExUnit.Callbacks.on_exit(fn -> Host.stop(host) end)
+    host
+  end
+
+  # Builds the library in a folder, and loads it into this VM, once. Its path.
+  def here!(folder) do
+    System.put_env("TAME_CONTRACT", "a value")
+    library = build(folder)
+
     if not Code.ensure_loaded?(:contract_nif) do
-      {:module, :contract_nif} = load_stubs(:contract_nif, functions)
+      host = Host.load!(Host.start(), library, :contract_nif, @load_info)
+      {:module, :contract_nif} = load_stubs(:contract_nif, host.info.table)
       path = to_charlist(Path.rootname(library))
-      :ok = apply(:contract_nif, :tame_test_load, [path, load_info])
+      :ok = apply(:contract_nif, :tame_test_load, [path, @load_info])
+      Host.stop(host)
     end
+
+    library
   end
 
   # A module of stubs for {name, arity, flags}, with a function that binds the library.
@@ -50,6 +73,23 @@ defmodule Tame.Test.Contract do
     forms = [{:attribute, 1, :module, module}, load | stubs]
     {:ok, ^module, beam} = :compile.forms(forms, [:export_all, :nowarn_export_all])
     :code.load_binary(module, ~c"tame_test_stubs", beam)
+  end
+
+  # Asserts that a call of one argument gives the same here and there, and returns it.
+  def same(host, name, arg) do
+    here = here(:contract_nif, name, [arg])
+    there = there(host, name, [arg])
+
+    # Large terms take long to inspect.
+    unless there === here do
+      flunk("""
+      #{name}(#{inspect(arg)})
+        in the VM:   #{inspect(here)}
+        in the host: #{inspect(there)}
+      """)
+    end
+
+    here
   end
 
   # What a call gives here, in the form that Host.call/3 gives it.

@@ -35,6 +35,12 @@ defmodule Tame.Test.Host do
 
   def os_pid(%Host{hello: os_pid}), do: os_pid
 
+  # The OS process of its guard, for as long as the port is open.
+  def guard(%Host{port: port}), do: port |> Port.info(:os_pid) |> elem(1)
+
+  def gone?(%Host{hello: os_pid}, guard),
+    do: Enum.all?([os_pid, guard], &Tame.Test.OsProcess.gone?/1)
+
   # {:ok, host} or {:refused, reason, details, text}.
   def load(%Host{} = host, library, module, load_info \\ 0, more \\ %{}) do
     settings = Map.merge(settings(), more)

@@ -4,12 +4,11 @@ defmodule Tame.Test.Package do
 
   @root Path.expand("../..", __DIR__)
 
-  # The files that mix.exs names for a package of `app`, in `folder`.
-  def unpack!(app, source, folder) do
-    source = Path.join(@root, source)
-    files = Mix.Project.in_project(app, source, fn _ -> Mix.Project.config()[:package][:files] end)
-
-    for file <- files, from = Path.join(source, file), File.exists?(from) do
+  # The files that mix.exs names for a package of what lies in `source`, in `folder`.
+  def unpack!(source, folder) do
+    for file <- config(source)[:package][:files],
+        from = Path.join([@root, source, file]),
+        File.exists?(from) do
       to = Path.join(folder, file)
       File.mkdir_p!(Path.dirname(to))
       File.cp_r!(from, to)
@@ -17,6 +16,59 @@ defmodule Tame.Test.Package do
 
     folder
   end
+
+  # The package of tame, in dir/tame.
+  def tame!(dir), do: unpack!(".", Path.join(dir, "tame"))
+
+  # What a mix.exs of ours says. Read in a VM of its own, once: Mix would change the folder of this one, in which other tests
+  # run.
+  def config(source) do
+    key = {__MODULE__, source}
+
+    with nil <- :persistent_term.get(key, nil) do
+      read =
+        "Mix.start(); Code.require_file(\"mix.exs\"); " <>
+          "Mix.Project.config() |> Keyword.take([:version, :package]) |> inspect(limit: :infinity) |> IO.puts()"
+
+      {text, 0} = run(Path.join(@root, source), "elixir", ["-e", read])
+      {config, _} = Code.eval_string(text)
+      :persistent_term.put(key, config)
+      config
+    end
+  end
+
+  # {names of the files in lib/tame-VERSION of a release, their bytes together}
+  def tame_of(release) do
+    [folder] = Path.wildcard(Path.join(release, "lib/tame-*"))
+    files = Path.wildcard(Path.join(folder, "**"), match_dot: true) |> Enum.filter(&File.regular?/1)
+
+    {Enum.sort(Enum.map(files, &Path.relative_to(&1, folder))),
+     files |> Enum.map(&File.stat!(&1).size) |> Enum.sum()}
+  end
+
+  # The names that tame has in a release, beside these modules: those of src/ and two natives.
+  def names(more \\ []) do
+    erts = "erts-#{:erlang.system_info(:version)}"
+    sources = Path.wildcard(Path.join(@root, "src/**/*.erl"))
+
+    beams =
+      for name <- more ++ Enum.map(sources, &Path.basename(&1, ".erl")), do: "ebin/#{name}.beam"
+
+    natives = for name <- natives(), do: "priv/#{erts}/#{name}"
+    Enum.sort(["ebin/tame.app"] ++ beams ++ natives)
+  end
+
+  def natives, do: ~w(tame_host tame_ring_nif.so)
+
+  # A test is skipped without this; said once.
+  def skip(true, _sentence), do: nil
+
+  def skip(false, sentence) do
+    IO.puts("skip: package: " <> sentence)
+    sentence
+  end
+
+  def no_git, do: skip(System.find_executable("git") != nil, "there is no git")
 
   # An example, without what was built there, as a project at `folder` whose files are changed: {name, from, to}.
   def example!(name, folder, changes) do

@@ -15,6 +15,9 @@ defmodule Tame.Test.PeerVm do
     peer
   end
 
+  # What a function of a module of scenarios returns there.
+  def scenario(peer, module, name, args \\ []), do: :peer.call(peer, module, name, args, 150_000)
+
   defp with_our_code(options) do
     paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
     Map.merge(%{connection: :standard_io}, Map.update(options, :args, paths, &(&1 ++ paths)))

@@ -44,11 +44,32 @@ defmodule Tame.ReportFixture do
     |> IO.iodata_to_binary()
   end
 
+  @doc "The report as `:tame_json` reads it, and such a term as JSON again."
+  @spec decoded() :: map()
+  def decoded do
+    {:ok, report} = :tame_json.decode(json())
+    report
+  end
+
+  @spec encoded(map()) :: binary()
+  def encoded(report), do: report |> nulls() |> Tame.JSON.encode() |> IO.iodata_to_binary()
+
+  defp nulls(%{} = object), do: Map.new(object, fn {key, value} -> {key, nulls(value)} end)
+  defp nulls(list) when is_list(list), do: Enum.map(list, &nulls/1)
+  defp nulls(:null), do: nil
+  defp nulls(value), do: value
+
   @doc "The report, read from its JSON."
   @spec saved(keyword()) :: Saved.t()
   def saved(system \\ []) do
-    {:ok, saved} = Saved.decode(json(system))
+    {:ok, saved} = Saved.decode(json(system), labs())
     saved
+  end
+
+  @doc "Sections as a page, without style and script."
+  @spec page([Tame.Report.Section.t()], Tame.Report.system()) :: binary()
+  def page(sections, system) do
+    sections |> Tame.Report.render(system, assets: %{css: "", js: ""}) |> IO.iodata_to_binary()
   end
 
   @doc "One lab's result as it is read from a saved report."
@@ -59,7 +80,7 @@ defmodule Tame.ReportFixture do
       |> Saved.new("mix tame.report", @from, @from)
       |> Saved.encode()
 
-    {:ok, saved} = json |> IO.iodata_to_binary() |> Saved.decode()
+    {:ok, saved} = json |> IO.iodata_to_binary() |> Saved.decode([lab])
     saved.labs[lab.name()]
   end
 end

@@ -66,4 +66,12 @@ defmodule Tame.Test.RingHost do
   def call(host, name, args, timeout \\ 30_000) do
     :tame_ring.call(host.ring, Map.fetch!(@functions, name), args, timeout)
   end
+
+  # What a process held is collected with it.
+  def in_a_process(function) do
+    {pid, monitor} = spawn_monitor(function)
+
+    receive do: ({:DOWN, ^monitor, :process, ^pid, reason} -> :normal = reason),
+            after: (60_000 -> raise "does not end")
+  end
 end

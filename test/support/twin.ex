@@ -3,6 +3,9 @@ defmodule Tame.Test.Twin do
   # The same internal NIFs in another VM and in a host. The other VM has modules of stubs in place of the
   # library's own, so that every NIF can be called, and nothing here is replaced.
 
+  import ExUnit.Assertions, only: [assert: 1]
+
+  alias Tame.Property
   alias Tame.Test.{Contract, Host}
 
   defstruct [:peer, :host, :module]
@@ -20,9 +23,24 @@ defmodule Tame.Test.Twin do
     %__MODULE__{peer: peer, host: host, module: module}
   end
 
-  def stop(twin) do
-    Host.stop(twin.host)
-    :peer.stop(twin.peer)
+  # Of an installed library, until the calling test ends.
+  def installed!(app, name, module, load_info, file) do
+    twin = start(Host.library!(app, name), module, load_info, file)
+    ExUnit.Callbacks.on_exit(fn -> Host.stop(twin.host) end)
+    twin
+  end
+
+  # Asserts that both give the same, and returns it.
+  def same(twin, fun) do
+    {in_vm, in_host} = both(twin, fun)
+    assert in_host === in_vm
+    in_vm
+  end
+
+  # The same of so many inputs.
+  def check(generator, twin, count, fun) do
+    same? = fn input -> same(twin, fn call -> fun.(call, input) end) && true end
+    Property.check(generator, same?, numtests: count)
   end
 
   # Runs `fun` with a function that calls a NIF: here in the host, there in the VM. {in_vm, in_host}.

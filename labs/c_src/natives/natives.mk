@@ -9,7 +9,7 @@ $(OUT)/tame_echo_isolated.so: $(NATIVES)echo/echo_isolated_nif.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<
 
-$(OUT)/tame_echo_nif.so: $(NATIVES)echo/echo_nif.c
+$(OUT)/tame_echo_nif.so: $(NATIVES)echo/echo_nif.c $(NATIVES)stateless.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<
 
@@ -54,11 +54,11 @@ $(OUT)/tame_spin.so: $(NATIVES)spin/spin_nif.c $(NATIVES)spin/spin.h $(TAME_H)
 # For the audit: looks into the emulator, and at the process that it runs in.
 TARGETS += $(OUT)/tame_builtin.so $(OUT)/tame_audit_process.so
 
-$(OUT)/tame_audit_process.so: $(NATIVES)audit/process_nif.c
+$(OUT)/tame_audit_process.so: $(NATIVES)audit/process_nif.c $(NATIVES)stateless.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<
 
-$(OUT)/tame_builtin.so: $(NATIVES)audit/builtin_nif.c
+$(OUT)/tame_builtin.so: $(NATIVES)audit/builtin_nif.c $(NATIVES)stateless.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<
 
@@ -69,7 +69,7 @@ $(OUT)/tame_crash.so: $(NATIVES)crash/crash_nif.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<
 
-$(OUT)/tame_cpu.so: $(NATIVES)cpu/cpu_nif.c
+$(OUT)/tame_cpu.so: $(NATIVES)cpu/cpu_nif.c $(NATIVES)stateless.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -o $@ $<
 

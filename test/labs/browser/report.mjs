@@ -249,6 +249,11 @@ async function checkTables(page) {
   const search = page.locator(".filter input").first();
   await search.fill(await table.locator("tr.group .code").first().innerText());
   check("table: a library is found by its name", (await groups()) === 1 && (await rows()) > 0, `${await groups()}`);
+  // A word of the group and one of its rows, in any order.
+  const group = await table.locator("tr.group .code").first().innerText();
+  const declared = await table.locator("tbody tr:not(.group) th").first().innerText();
+  await search.fill(`${declared.split(" ")[0]} ${group}`);
+  check("table: all words are found together", (await rows()) > 0 && (await rows()) < all[0], `${await rows()} of ${all[0]}`);
   await search.fill("no such function");
   check("table: nothing is found of what is not there", (await rows()) + (await groups()) === 0);
   await search.fill("");

@@ -186,6 +186,19 @@ defmodule Tame.Contention.FiguresTest do
       assert none.samples == []
     end
 
+    test "have the least and the greatest of the delays in five parts of the flood" do
+      # Punctual, but for one stop of 100 ms in the third of five parts.
+      stopped = fn {_, at, _} -> at in (500 * @ms)..(590 * @ms) end
+      wakes = Enum.reject(punctual(0, 1000), stopped) ++ [{:a, 500 * @ms, 600 * @ms}]
+      facts = %{raw(%{}).facts | schedulers: 1}
+
+      figures = Figures.figures(raw(%{facts: facts, neighbours: Enum.sort(wakes)}), @spec_of_cell)
+      assert figures.neighbour_max_us == 100_000.0
+      assert figures.within.neighbour_max_us == [0.0, 100_000.0]
+      assert [0.0, greatest] = figures.within.neighbour_p50_us
+      assert greatest >= figures.neighbour_p50_us
+    end
+
     test "have the CPU of other threads during the flood as a share of all cores, on the peer's own clock" do
       sample = fn at_ms, other_ms ->
         # The machine's clock is an hour ahead.

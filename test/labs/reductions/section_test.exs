@@ -168,11 +168,6 @@ defmodule Tame.Reductions.SectionTest do
       |> Fixture.update("exor_pool", %{reason: evil, id: evil})
       |> Fixture.update("exor_dirty", %{id: "dirty" <> evil, about: evil})
 
-    page =
-      [section(result)]
-      |> Tame.Report.render([{"os", evil}], assets: %{css: "", js: ""})
-      |> IO.iodata_to_binary()
-
-    refute page =~ "<script>alert"
+    refute Tame.ReportFixture.page([section(result)], [{"os", evil}]) =~ "<script>alert"
   end
 end

@@ -2,7 +2,7 @@ defmodule Tame.Report.SavedTest do
   # A report's JSON: what is written is read again, and the page is made from that.
   use ExUnit.Case, async: true
 
-  alias Tame.Report.{Compare, Page, Saved, Words}
+  alias Tame.Report.{Compare, Page, Saved, Section, Words}
   alias Tame.ReportFixture, as: Fixture
 
   doctest Tame.SystemInfo, only: [from_map: 1, short: 1]
@@ -126,21 +126,141 @@ defmodule Tame.Report.SavedTest do
       path = Path.join(folder, "old.json")
 
       for {text, why} <- [
-            {"{", "expected JSON, which it is not from byte 1 on"},
-            {"[1]", "expected the JSON that mix tame.report writes"},
-            {~s({"tool":"tame.latency","format":1,"labs":{}}),
-             "expected the JSON that mix tame.report"},
-            {~s({"tool":"tame.report","format":9,"labs":{}}),
-             "expected a report of format 1, got format 9"}
+            {"{",
+             "expected the JSON that mix tame.report writes beside its page, which it is not from byte 1"},
+            {"[1]", "expected an object, got a list of 1"},
+            {~s({"tool":"tame.latency","format":1}),
+             ~s(tool: expected "tame.report", got "tame.latency")},
+            {~s({"format":1}), ~s(tool: expected "tame.report", which is missing)},
+            {~s({"tool":"tame.report","format":9}), "format: expected 1, got 9"},
+            {~s({"tool":"tame.report","format":1e999}), "expected numbers below 10^308"}
           ] do
         File.write!(path, text)
-        assert {:error, message} = Saved.read(path)
+        assert {:error, message} = Saved.read(path, Fixture.labs())
         assert message =~ path
         assert message =~ why
       end
 
-      assert {:error, message} = Saved.read(Path.join(folder, "none.json"))
+      assert {:error, message} = Saved.read(Path.join(folder, "none.json"), Fixture.labs())
       assert message =~ "cannot read " and message =~ "no such file"
+    end
+
+    test "has no lab that this version knows", %{tmp_dir: folder} do
+      path = Path.join(folder, "old.json")
+
+      for labs <- [%{}, %{"speed" => %{}}] do
+        File.write!(path, Fixture.encoded(%{Fixture.decoded() | "labs" => labs}))
+        assert {:error, message} = Saved.read(path, Fixture.labs())
+        assert message =~ "labs: expected some of latency, "
+      end
+    end
+  end
+
+  # Whatever is taken out of a report or put in the place of something: it is refused with the place, or there is a page.
+  describe "a report in which one field is not as it was" do
+    # One for each lab, with few elements in its lists; `top` is what of it is looked at.
+    defp reports do
+      report = few(Fixture.decoded())
+
+      for {lab, index} <- Enum.with_index(Fixture.labs()) do
+        top = if index == 0, do: [], else: [lab.name(), "labs"]
+        {lab, top, update_in(report["labs"], &Map.take(&1, [lab.name()]))}
+      end
+    end
+
+    defp few(%{} = object), do: Map.new(object, fn {key, value} -> {key, few(value)} end)
+
+    defp few([_, _, _ | _] = list), do: Enum.map([hd(list), List.last(list)], &few/1)
+
+    defp few(list) when is_list(list), do: Enum.map(list, &few/1)
+    defp few(value), do: value
+
+    # From its end; elements of lists by their first and last.
+    defp places(report, top) do
+      case if(top == [], do: report, else: get_in(report, access(top))) do
+        %{} = object -> for {key, value} <- object, do: {key, value}
+        [_ | _] = list -> for at <- Enum.uniq([0, length(list) - 1]), do: {at, Enum.at(list, at)}
+        _ -> []
+      end
+      |> Enum.flat_map(fn {key, _} -> [[key | top] | places(report, [key | top])] end)
+    end
+
+    defp access(path),
+      do: path |> Enum.reverse() |> Enum.map(&if(is_integer(&1), do: Access.at(&1), else: &1))
+
+    defp written(path) do
+      path
+      |> Enum.reverse()
+      |> Enum.map_join(&if(is_integer(&1), do: "[#{&1}]", else: ".#{&1}"))
+      |> String.trim_leading(".")
+    end
+
+    # It has a page, by itself and beside another, or else the place that the error names.
+    defp page_or_place(report, lab, right) do
+      case Saved.from_json(report, [lab]) do
+        {:ok, saved} ->
+          assert %Section{} = lab.section(saved.labs[lab.name()])
+          assert %Section{} = Compare.section(right, saved, [lab])
+          assert is_list(Page.render(saved, [lab], nil, "x.json", @assets))
+          :page
+
+        {:error, line} ->
+          refute line =~ "\n"
+          assert [place, _] = String.split(line, ": expected ", parts: 2)
+          place
+      end
+    end
+
+    test "without it: the line names it" do
+      for {lab, top, report} <- reports() do
+        {:ok, right} = Saved.from_json(report, [lab])
+
+        for [key | above] = path <- places(report, top), is_binary(key) do
+          {_, without} = pop_in(report, access(path))
+          found = page_or_place(without, lab, right)
+          # A report may have any of the labs, but for none.
+          named = if above == ["labs"], do: "labs", else: written(path)
+          assert found in [:page, named], "#{written(path)}: #{inspect(found)}"
+          # All that the report itself has is needed.
+          if above in [[], ["labs"]], do: assert(found == named)
+        end
+      end
+    end
+
+    defp others(text) when is_binary(text), do: [:null, 7]
+    defp others(number) when is_number(number), do: [:null, "x", -1, 0, 1.0e30]
+    defp others(list) when is_list(list), do: [:null, "x", []]
+    defp others(_), do: ["x", -1, [], %{}]
+
+    test "with null, a text, a number, a list or an object in its place: the line names it" do
+      for {lab, top, report} <- reports() do
+        {:ok, right} = Saved.from_json(report, [lab])
+        places = places(report, top)
+
+        refused =
+          for path <- places, other <- others(get_in(report, access(path))) do
+            found = report |> put_in(access(path), other) |> page_or_place(lab, right)
+            # Or what is below it, which an object should have had.
+            assert found == :page or String.starts_with?(found, written(path)),
+                   "#{written(path)}: #{inspect(found)}"
+
+            found
+          end
+          |> Enum.reject(&(&1 == :page))
+
+        assert length(refused) > length(places)
+      end
+    end
+
+    test "with more in it: that is left alone" do
+      more = fn report -> put_in(report["of_tomorrow"], %{"x" => [1]}) end
+
+      for {lab, _, report} <- reports() do
+        {:ok, right} = Saved.from_json(report, [lab])
+        report = report |> more.() |> update_in(["labs", lab.name()], more)
+        report = report |> put_in(["labs", "tomorrow"], 7) |> put_in(["system", "of_tomorrow"], 7)
+        assert page_or_place(report, lab, right) == :page
+      end
     end
   end
 end

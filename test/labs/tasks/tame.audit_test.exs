@@ -1,50 +1,21 @@
 defmodule Mix.Tasks.Tame.AuditTest do
-  # Not async: functions are called whose effect on their neighbours is looked at.
+  # What libraries can do, by their tables, and command lines that are wrong. Not async: the code path is set, and standard
+  # error is captured.
   use ExUnit.Case
-  import ExUnit.CaptureIO
-  import Tame.Test.Schema
+  import Tame.Test.{AuditTask, Refused, Schema}
 
   alias Mix.Tasks.Tame.Audit
-  alias Tame.AuditNatives
   alias Tame.Test.CLibrary
 
   setup_all do
-    folder = Path.join(System.tmp_dir!(), "tame_audit_#{System.unique_integer([:positive])}")
-    File.mkdir_p!(folder)
-    on_exit(fn -> File.rm_rf!(folder) end)
-    AuditNatives.build!(folder, :audit_bad_nif)
-    AuditNatives.build!(folder, :audit_load_nif, ["CRASH_ON_LOAD"])
-    AuditNatives.build!(folder, :audit_open_nif, ["CRASH_ON_OPEN"])
-    %{folder: folder}
-  end
-
-  # {standard output, standard error, exit status}
-  defp audit(argv) do
-    parent = self()
-
-    err =
-      capture_io(:stderr, fn ->
-        out = capture_io(fn -> send(parent, {:status, status(argv)}) end)
-        send(parent, {:out, out})
-      end)
-
-    assert_received {:status, status}
-    assert_received {:out, out}
-    {out, err, status}
-  end
-
-  defp status(argv) do
-    Audit.run(argv)
-    0
-  catch
-    :exit, {:shutdown, status} -> status
-  end
-
-  defp json(folder, argv) do
-    path = Path.join(folder, "out.json")
-    {_, _, status} = audit(argv ++ ["--json", path])
-    {:ok, json} = path |> File.read!() |> :tame_json.decode()
-    {json, status}
+    %{
+      folder:
+        folder!(
+          audit_bad_nif: [],
+          audit_load_nif: ["CRASH_ON_LOAD"],
+          audit_open_nif: ["CRASH_ON_OPEN"]
+        )
+    }
   end
 
   describe "static" do
@@ -204,299 +175,30 @@ defmodule Mix.Tasks.Tame.AuditTest do
     end
   end
 
-  describe "dynamic:" do
-    @describetag timeout: 120_000
-
-    defp target(folder, function, more) do
-      {%{"targets" => [target]}, status} = json(folder, [function | more])
-      {target, status}
-    end
-
-    defp script(folder, name, text) do
-      path = Path.join(folder, name)
-      File.write!(path, text)
-      path
-    end
-
-    test "exor_inline blocks from some size on", %{folder: folder} do
-      {target, 0} = target(folder, "tame_exor:exor_inline/2", ~w(--input binary --budget 100us))
-      assert_schema(Path.join(folder, "out.json"))
-      assert ["blocks above " <> _ | _] = target["verdicts"]
-      assert target["growth_exponent"] > 0.5
-      assert target["crosses_budget_at_bytes"] > 10_000
-    end
-
-    test "exor_yielding is well-behaved", %{folder: folder} do
-      {target, 0} = target(folder, "tame_exor:exor_yielding/2", ~w(--input binary --budget 5ms))
-      assert ["well-behaved: " <> _] = target["verdicts"]
-      assert target["crosses_budget_at_bytes"] == :null
-    end
-
-    # tame.h looks at its caller each 5 ms there; what is written by hand does not.
-    test "exor_dirty is dirty, a stubborn NIF ignores a killed caller besides", %{folder: folder} do
-      {target, 0} = target(folder, "tame_exor:exor_dirty/2", ~w(--input binary))
-      assert ["dirty, holds its thread for " <> _] = target["verdicts"]
-      assert List.last(target["points"])["slice_kind"] == "dirty"
-
-      path = script(folder, "stubborn.exs", "fn size -> [min(div(size, 1024), 300)] end")
-      {target, 0} = target(folder, "audit_bad_nif:stubborn/1", ["--input-file", path])
-      assert ["dirty, holds " <> _, "ignores a killed caller: " <> _] = target["verdicts"]
-    end
-
-    test "a thousand cuts under-charge", %{folder: folder} do
-      path = script(folder, "cut.exs", "fn size -> [min(div(size, 1024), 900)] end")
-      {target, 0} = target(folder, "tame_thousand_cuts:cut/1", ["--input-file", path])
-      # On a busy machine one slice may be long as well.
-      assert Enum.any?(target["verdicts"], &(&1 =~ ~r/^under-charges: /))
-      path = script(folder, "cuts.exs", "fn size -> [min(div(size, 256), 50_000)] end")
-      {target, 0} = target(folder, "tame_thousand_cuts:cuts/1", ["--input-file", path])
-      assert Enum.any?(target["verdicts"], &(&1 =~ ~r/^under-charges: /))
-    end
-
-    test "a NIF that never returns is ended and named", %{folder: folder} do
-      {out, err, 1} = audit(~w(audit_bad_nif:forever/1 --input binary --limit 2s))
-      assert out =~ "does not return: ended with its VM after 2 s"
-      assert err =~ "audit_bad_nif:forever/1 does not return"
-      assert [] = Path.wildcard(Path.join(folder, "*.part"))
-    end
-
-    test "a NIF that crashes is named with its signal" do
-      {out, err, 1} = audit(~w(audit_bad_nif:crash/1 --input binary))
-      assert out =~ "crashes: ended the VM with SIGSEGV at 1,024 bytes"
-      assert err =~ "audit_bad_nif:crash/1 crashes: ended the VM with SIGSEGV"
-      {_, err, 1} = audit(~w(audit_load_nif:crash/1 --input binary))
-      assert err =~ "SIGABRT"
-    end
-
-    test "a generator that raises, or gives what it should not", %{folder: folder} do
-      for {text, expected} <- [
-            {"fn _ -> raise \"no luck\" end", "raised for 1024: no luck"},
-            {"fn _ -> throw(:ball) end", "throw for 1024: :ball"},
-            {"fn _ -> :x end", "gives x for 1024, expected a list of 1 arguments"},
-            {":x", "its value is no function of a size"},
-            {"fn _ ->", "generator.exs: "},
-            {"raise \"at once\"", "at once"}
-          ] do
-        path = script(folder, "generator.exs", text)
-        {_, err, 1} = audit(["tame_thousand_cuts:cut/1", "--input-file", path])
-        assert err =~ expected
-        assert length(String.split(err, "\n", trim: true)) == 1
-      end
-
-      {_, err, 1} = audit(~w(tame_thousand_cuts:cut/1 --input binary))
-      assert err =~ "tame_thousand_cuts:cut/1: raised badarg on 1024 bytes of binary"
-      assert err =~ "a handle for example, come from --input-file FILE"
-      {_, err, 1} = audit(~w(tame_thousand_cuts:nope/1 --input binary))
-      assert err =~ "tame_thousand_cuts:nope/1: the module exports no such function"
-    end
-
-    test "an input that does not end is not the NIF's", %{folder: folder} do
-      path = script(folder, "endless.exs", "fn _ -> Process.sleep(:infinity) end")
-
-      {_, err, 1} = audit(["audit_bad_nif:picky/1", "--input-file", path, "--limit", "2s"])
-
-      assert err =~ "audit_bad_nif:picky/1: the input is not made within 2000 ms"
-      refute err =~ "does not return"
-    end
-
-    test "memory that is kept is a leak, a cache that fills and a carrier are none", %{
-      folder: folder
-    } do
-      for leaky <- ~w(leaky leaky_malloc) do
-        {target, 0} = target(folder, "audit_bad_nif:#{leaky}/1", ~w(--input binary --up-to 1024))
-        # 64 bytes, and what the allocator needs for a block.
-        assert ["leaks " <> text] = Enum.filter(target["verdicts"], &(&1 =~ "leaks"))
-        assert {bytes, " bytes a call: " <> _} = Integer.parse(text)
-        assert bytes in 64..128
-      end
-
-      {target, 0} = target(folder, "audit_bad_nif:thrifty/1", ~w(--input binary --up-to 1024))
-      refute Enum.any?(target["verdicts"], &(&1 =~ "leaks"))
-    end
-
-    test "what a NIF prints is not in the audit's way, and not in its output" do
-      {out, "", 0} = audit(~w(audit_bad_nif:chatty/1 --input binary --up-to 4096))
-      assert out =~ ~r/^audit_bad_nif:chatty\/1  on binary/m
-      refute out =~ "chatty says"
-      refute out =~ "chatty\n"
-    end
-
-    test "one that takes no larger input is inconclusive from there on", %{folder: folder} do
-      {target, 0} = target(folder, "audit_bad_nif:picky/1", ~w(--input binary))
-      verdicts = Enum.filter(target["verdicts"], &(&1 =~ ~r/^(well|inc)/))
-      assert ["inconclusive above 4,096 bytes: raised badarg on 16384 bytes of binary"] = verdicts
-    end
-
-    test "an application that loads its module's NIFs is started, and named", %{folder: folder} do
-      AuditNatives.build_lazy!(folder, [])
-      {out, "", 0} = audit(~w(lazy_nif:picky/1 --input binary --up-to 1024))
-      assert out =~ "the application lazy was started: it may load the library"
-
-      AuditNatives.build_lazy!(folder, [:no_such_application])
-      {_, err, 1} = audit(~w(lazy_nif:picky/1 --input binary --up-to 1024))
-      assert err =~ "raised not_loaded on 1024 bytes"
-      assert err =~ "the application lazy, which may load the library, does not start"
-      assert length(String.split(err, "\n", trim: true)) == 1
-    end
-  end
-
-  describe "a policy (--ci)" do
-    @describetag timeout: 120_000
-
-    test "names what falls short, in JUnit's form too", %{folder: folder} do
-      ci = Path.join(folder, "tame.audit.exs")
-      xml = Path.join(folder, "out.xml")
-
-      File.write!(ci, """
-      ["tame_thousand_cuts",
-       {"tame_exor:exor_yielding/2", input: "binary", budget: "5ms", up_to: 4_000_000},
-       {"tame_exor:exor_inline/2", input: "binary", budget: "100us", up_to: 70_000_000, allow: [:ignores_kill]},
-       {"tame_exor:exor_inline/2", input: "binary", budget: "100us", up_to: 70_000_000, allow: [:blocks, :ignores_kill]}]
-      """)
-
-      {out, err, 1} = audit(["--ci", ci, "--junit", xml])
-
-      assert [
-               "holds  tame_thousand_cuts" <> _,
-               "holds  tame_exor:exor_yielding/2" <> _,
-               "holds " <> _
-             ] = String.split(out, "\n", trim: true)
-
-      assert ["tame_exor:exor_inline/2: blocks above " <> _] =
-               err
-               |> String.split("\n", trim: true)
-               |> Enum.map(&String.replace(&1, ~r/\e\[\d*m/, ""))
-
-      assert {root, []} = :xmerl_scan.file(String.to_charlist(xml))
-      assert elem(root, 1) == :testsuites
-      assert File.read!(xml) =~ ~s(<testsuites tests="4" failures="1")
-
-      # Two verdicts of one check are one line, and no size above the bound is tried.
-      File.write!(
-        ci,
-        ~S([{"tame_thousand_cuts:cut/1", input: "=900", up_to: 4096}, {"audit_bad_nif:crash/1", input: "list"}])
-      )
-
-      {_, err, 1} = audit(["--ci", ci, "--json", Path.join(folder, "ci.json")])
-      assert [cut, crash] = String.split(err, "\n", trim: true)
-      assert cut =~ "tame_thousand_cuts:cut/1: under-charges: "
-      assert crash =~ "audit_bad_nif:crash/1: crashes: ended the VM with SIGSEGV"
-
-      {:ok, %{"targets" => [%{"points" => points} | _]}} =
-        :tame_json.decode(File.read!(Path.join(folder, "ci.json")))
-
-      assert Enum.map(points, & &1["bytes"]) == [1024, 4096]
-    end
-
-    test "accepted findings hold, and those that are gone are stale", %{folder: folder} do
-      ci = script(folder, "accepting.exs", ~S([{"audit_bad_nif:picky/1", input: "binary"}]))
-
-      entry = fn text, verdict ->
-        ~s({"#{text}", #{inspect(verdict)}, date: "2026-11-22", reason: "small inputs"})
-      end
-
-      accept = fn entries -> script(folder, "baseline.exs", "[#{Enum.join(entries, ", ")}]") end
-
-      {_, err, 1} = audit(["--ci", ci])
-      assert err =~ "audit_bad_nif:picky/1: inconclusive above 4,096 bytes"
-
-      # What a busy machine may make of so short a function is accepted too.
-      all = ~w(inconclusive blocks under_charges dirty leaks ignores_kill)a
-
-      path =
-        accept.([entry.("m:f/1", :blocks) | Enum.map(all, &entry.("audit_bad_nif:picky/1", &1))])
-
-      {out, "", 0} = audit(["--ci", ci, "--baseline", path])
-      assert out =~ ~r/^holds  audit_bad_nif:picky\/1/m
-      assert out =~ "stale  m:f/1: blocks, accepted on 2026-11-22 (small inputs), is of no check\n"
-
-      assert out =~
-               "stale  audit_bad_nif:picky/1: dirty, accepted on 2026-11-22 (small inputs), was not found\n"
-
-      refute out =~ "stale  audit_bad_nif:picky/1: inconclusive"
-    end
-
-    test "a baseline that is none is one line", %{folder: folder} do
-      ci = script(folder, "ci.exs", ~S(["crypto"]))
-
-      for {text, expected} <- [
-            {"[]", "expected a list of accepted findings, got: []"},
-            {"[:x]", "expected {target, verdict, date: ..., reason: ...}, got: :x"},
-            {~S([{"m:f/1", :nope, []}]), "m:f/1: unknown verdict :nope, expected one of: blocks, "},
-            {~S([{"m:f/1", :crashes, []}]), "m:f/1: unknown verdict :crashes"},
-            {~S([{"m:f/1", :blocks, :x}]), "m:f/1: expected date: and reason:, got: :x"},
-            {~S([{"m:f/1", :blocks, why: "x"}]), "m:f/1: unknown option why"},
-            {~S([{"m:f/1", :blocks, reason: "x"}]), "m:f/1: date: expected a day"},
-            {~S([{"m:f/1", :blocks, date: "yesterday", reason: "x"}]), ~S(got: "yesterday")},
-            {~S([{"m:f/1", :blocks, date: ~D[2026-11-22], reason: " "}]),
-             "m:f/1: reason: expected why it is accepted"},
-            {"[", "baseline.exs: "}
-          ] do
-        path = script(folder, "baseline.exs", text)
-        error = assert_raise Mix.Error, fn -> Audit.run(["--ci", ci, "--baseline", path]) end
-        assert error.message =~ expected
-        refute error.message =~ "\n"
-      end
-
-      argv = ["--ci", ci, "--baseline", "/no/file.exs"]
-      error = assert_raise Mix.Error, fn -> Audit.run(argv) end
-      assert error.message == "--baseline /no/file.exs: there is no such file"
-    end
-
-    test "a file that is none is one line", %{folder: folder} do
-      path = Path.join(folder, "bad.exs")
-
-      for {text, expected} <- [
-            {"[]", "expected a list of checks, got: []"},
-            {"[:x]", "expected a target or {target, options}, got: :x"},
-            {~S([{"lists:seq/2", inputs: "x"}]),
-             "lists:seq/2: unknown option inputs, expected some of: input, "},
-            {~S([{"lists:seq/2", input: "list", allow: [:all]}]), "allow: unknown verdict :all"},
-            {~S([{"lists:seq/2", input: "list", budget: 3}]), "budget 3: expected"},
-            {~S([{"lists:seq/2", input: "list", up_to: 0}]), "up_to: expected a whole number"},
-            {~S(["lists:seq/2"]), "nothing to call it with"},
-            {~S(raise "boom"), "bad.exs: boom"}
-          ] do
-        File.write!(path, text)
-        error = assert_raise Mix.Error, fn -> Audit.run(["--ci", path]) end
-        assert error.message =~ expected
-        refute error.message =~ "\n"
-      end
-    end
-  end
-
-  describe "a wrong command line is one line that names the value:" do
-    for {argv, expected} <- [
-          {[], "nothing to audit, expected: mix tame.audit MODULE"},
-          {~w(no_such_module), "no_such_module: no application, module or folder"},
-          {~w(/no/such.so), "there is no file /no/such.so"},
-          {~w(/no/such), "there is no folder /no/such"},
-          {~w(/etc/passwd),
-           "/etc/passwd is a file and no .so, expected module:function/arity, a .so"},
-          {~w(--all crypto), "--all crypto: expected one of the two"},
-          {~w(--all --budget 1ms), "--budget: does not go with --all"},
-          {~w(lists:seq/2), "lists:seq/2: nothing to call it with"},
-          {~w(lists:seq/x), "lists:seq/x: "},
-          {~w(lists:seq/2 --input jsn), ~s(unknown generator "jsn")},
-          {~w(lists:seq/2 --input list --budget 3), "budget 3: expected"},
-          {~w(lists:seq/2 --input list --limit 0s), "limit 0s: expected"},
-          {~w(lists:seq/2 --input list --input-file x.exs), "expected one of the two"},
-          {~w(lists:seq/2 --input-file x.exs), "--input-file x.exs: there is no such file"},
-          {~w(crypto --input list), "crypto: an input goes with a function"},
-          {~w(crypto --diff /no/old.json), "cannot read /no/old.json: no such file"},
-          {~w(crypto --diff mix.exs), "mix.exs: no JSON at byte 0"},
-          {~w(crypto --junit x.xml), "--junit goes with --ci"},
-          {~w(--all --junit x.xml), "--junit goes with --ci"},
-          {~w(crypto --baseline x.exs), "--baseline goes with --ci"},
-          {~w(crypto --json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
-          {~w(--ci /no/file.exs), "--ci /no/file.exs: there is no such file"},
-          {~w(--nope), "unknown switch --nope, expected one of: --all"}
-        ] do
-      test Enum.join(argv, " ") do
-        error = assert_raise Mix.Error, fn -> Audit.run(unquote(argv)) end
-        assert error.message =~ unquote(expected)
-        refute error.message =~ "\n"
-      end
-    end
-  end
+  test_refused(Audit, [
+    {[], "nothing to audit, expected: mix tame.audit MODULE"},
+    {~w(no_such_module), "no_such_module: no application, module or folder"},
+    {~w(/no/such.so), "there is no file /no/such.so"},
+    {~w(/no/such), "there is no folder /no/such"},
+    {~w(/etc/passwd), "/etc/passwd is a file and no .so, expected module:function/arity, a .so"},
+    {~w(--all crypto), "--all crypto: expected one of the two"},
+    {~w(--all --budget 1ms), "--budget: does not go with --all"},
+    {~w(lists:seq/2), "lists:seq/2: nothing to call it with"},
+    {~w(lists:seq/x), "lists:seq/x: "},
+    {~w(lists:seq/2 --input jsn), ~s(unknown generator "jsn")},
+    {~w(lists:seq/2 --input list --budget 3), "budget 3: expected"},
+    {~w(lists:seq/2 --input list --limit 0s), "limit 0s: expected"},
+    {~w(lists:seq/2 --input list --input-file x.exs), "expected one of the two"},
+    {~w(lists:seq/2 --input-file x.exs), "--input-file x.exs: there is no such file"},
+    {~w(crypto --input list), "crypto: an input goes with a function"},
+    {~w(crypto --diff /no/old.json), "cannot read /no/old.json: no such file"},
+    {~w(crypto --diff mix.exs), "mix.exs: no JSON at byte 0"},
+    {~w(crypto --junit x.xml), "--junit goes with --ci"},
+    {~w(--ci x.exs --json x.xml --junit ./x.xml), ~s("./x.xml": another output, "x.xml")},
+    {~w(--all --junit x.xml), "--junit goes with --ci"},
+    {~w(crypto --baseline x.exs), "--baseline goes with --ci"},
+    {~w(crypto --json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
+    {~w(--ci /no/file.exs), "--ci /no/file.exs: there is no such file"},
+    {~w(--nope), "unknown switch --nope, expected one of: --all"}
+  ])
 end

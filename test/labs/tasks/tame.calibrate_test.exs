@@ -2,7 +2,7 @@ defmodule Mix.Tasks.Tame.CalibrateTest do
   # Not async: the project's own jobs are set by configuration.
   use ExUnit.Case, async: false
   import ExUnit.CaptureIO
-  import Tame.Test.Schema
+  import Tame.Test.{Refused, Schema}
 
   alias Mix.Tasks.Tame.Calibrate
 
@@ -28,15 +28,9 @@ defmodule Mix.Tasks.Tame.CalibrateTest do
     refute error.message =~ "\n"
   end
 
-  for {argv, expected} <- [
-        {~w(--jason x), "unknown switch --jason, expected one of: --json"},
-        {~w(--json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
-        {~w(more), ~s(unexpected word "more")}
-      ] do
-    test "a wrong command line is one line: #{Enum.join(argv, " ")}" do
-      error = assert_raise Mix.Error, fn -> Calibrate.run(unquote(argv)) end
-      assert error.message =~ unquote(expected)
-      refute error.message =~ "\n"
-    end
-  end
+  test_refused(Calibrate, [
+    {~w(--jason x), "unknown switch --jason, expected one of: --json"},
+    {~w(--json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
+    {~w(more), ~s(unexpected word "more")}
+  ])
 end

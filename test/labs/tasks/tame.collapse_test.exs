@@ -1,6 +1,6 @@
 defmodule Mix.Tasks.Tame.CollapseTest do
   use ExUnit.Case, async: true
-  import Tame.Test.Schema
+  import Tame.Test.{Refused, Schema}
 
   alias Mix.Tasks.Tame.Collapse
 
@@ -18,18 +18,11 @@ defmodule Mix.Tasks.Tame.CollapseTest do
              assert_schema(path)["collapse"]
   end
 
-  for {argv, expected} <- [
-        {["--erl", "+S x"],
-         ~s(the peer node does not start with "+S x": bad amount of schedulers x)},
-        {["--erl", ~s(+S "2)], "--erl +S \"2: expected words as a shell reads them: "},
-        {~w(--json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
-        {~w(--quick), "unknown switch --quick, expected one of: --erl, --json"},
-        {~w(more), ~s(unexpected word "more")}
-      ] do
-    test "a wrong command line is one line: #{Enum.join(argv, " ")}" do
-      error = assert_raise Mix.Error, fn -> Collapse.run(unquote(argv)) end
-      assert error.message =~ unquote(expected)
-      refute error.message =~ "\n"
-    end
-  end
+  test_refused(Collapse, [
+    {["--erl", "+S x"], ~s(the peer node does not start with "+S x": bad amount of schedulers x)},
+    {["--erl", ~s(+S "2)], "--erl +S \"2: expected words as a shell reads them: "},
+    {~w(--json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
+    {~w(--quick), "unknown switch --quick, expected one of: --erl, --json"},
+    {~w(more), ~s(unexpected word "more")}
+  ])
 end

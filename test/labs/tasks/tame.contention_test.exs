@@ -2,7 +2,7 @@ defmodule Mix.Tasks.Tame.ContentionTest do
   # Not async: the real run compares what two floods do to their neighbours.
   use ExUnit.Case
   import ExUnit.CaptureIO
-  import Tame.Test.Schema
+  import Tame.Test.{Refused, Schema}
   import Tame.Test.OsProcess
 
   alias Mix.Tasks.Tame.Contention
@@ -85,33 +85,24 @@ defmodule Mix.Tasks.Tame.ContentionTest do
     assert max_us > 500_000
   end
 
-  describe "a wrong command line is one line that names the value:" do
-    for {argv, expected} <- [
-          {~w(--placements inline,nope), ~s(unknown placement "nope", expected some of: inline, )},
-          {~w(--durations 0ms), "duration 0ms: expected a whole number above 0"},
-          {~w(--durations 1ms,10), "duration 10: expected a whole number above 0 with us, ms or s"},
-          {~w(--durations 1h), "duration 1h: expected"},
-          {~w(--durations 9999s), "duration 9999s: expected"},
-          {~w(--durations ,), "--durations ,: expected at least one word"},
-          {~w(--multipliers 10x), "multiplier 10x: expected a whole number above 0"},
-          {~w(--multipliers 0), "multiplier 0: expected a whole number above 0"},
-          {~w(--multipliers 1,10000000), "multiplier 10000000: "},
-          {~w(--quick --full), "--quick --full: expected one of the two"},
-          {["--erl", "+S x"],
-           ~s(the peer node does not start with "+S x": bad amount of schedulers x)},
-          {["--erl", "+Q 7"], ~s(the peer node does not start with "+Q 7": )},
-          {["--erl", ~s(+S "2)], ~s(--erl)},
-          {~w(--json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
-          {~w(--placement inline), "unknown switch --placement, expected one of: --quick, "},
-          {~w(more), ~s(unexpected word "more")}
-        ] do
-      test Enum.join(argv, " ") do
-        error = assert_raise Mix.Error, fn -> Contention.run(unquote(argv)) end
-        assert error.message =~ unquote(expected)
-        refute error.message =~ "\n"
-      end
-    end
-  end
+  test_refused(Contention, [
+    {~w(--placements inline,nope), ~s(unknown placement "nope", expected some of: inline, )},
+    {~w(--durations 0ms), "duration 0ms: expected a whole number above 0"},
+    {~w(--durations 1ms,10), "duration 10: expected a whole number above 0 with us, ms or s"},
+    {~w(--durations 1h), "duration 1h: expected"},
+    {~w(--durations 9999s), "duration 9999s: expected"},
+    {~w(--durations ,), "--durations ,: expected at least one word"},
+    {~w(--multipliers 10x), "multiplier 10x: expected a whole number above 0"},
+    {~w(--multipliers 0), "multiplier 0: expected a whole number above 0"},
+    {~w(--multipliers 1,10000000), "multiplier 10000000: "},
+    {~w(--quick --full), "--quick --full: expected one of the two"},
+    {["--erl", "+S x"], ~s(the peer node does not start with "+S x": bad amount of schedulers x)},
+    {["--erl", "+Q 7"], ~s(the peer node does not start with "+Q 7": )},
+    {["--erl", ~s(+S "2)], ~s(--erl)},
+    {~w(--json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
+    {~w(--placement inline), "unknown switch --placement, expected one of: --quick, "},
+    {~w(more), ~s(unexpected word "more")}
+  ])
 
   # Peers that cannot stop by themselves, in a VM that is killed.
   @starve ~S"""

@@ -1,7 +1,7 @@
 defmodule Mix.Tasks.Tame.DoctorTest do
   use ExUnit.Case, async: true
   import ExUnit.CaptureIO
-  import Tame.Test.Schema
+  import Tame.Test.{Refused, Schema}
 
   alias Mix.Tasks.Tame.Doctor
 
@@ -17,15 +17,9 @@ defmodule Mix.Tasks.Tame.DoctorTest do
     assert "natives" in Enum.map(json["findings"], & &1["id"])
   end
 
-  for {argv, expected} <- [
-        {~w(--jason x), "unknown switch --jason, expected one of: --json"},
-        {~w(--json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
-        {~w(more), ~s(unexpected word "more")}
-      ] do
-    test "a wrong command line is one line: #{Enum.join(argv, " ")}" do
-      error = assert_raise Mix.Error, fn -> Doctor.run(unquote(argv)) end
-      assert error.message =~ unquote(expected)
-      refute error.message =~ "\n"
-    end
-  end
+  test_refused(Doctor, [
+    {~w(--jason x), "unknown switch --jason, expected one of: --json"},
+    {~w(--json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
+    {~w(more), ~s(unexpected word "more")}
+  ])
 end

@@ -1,7 +1,7 @@
 defmodule Mix.Tasks.Tame.LatencyTest do
   use ExUnit.Case, async: true
   import ExUnit.CaptureIO
-  import Tame.Test.Schema
+  import Tame.Test.{Refused, Schema}
 
   alias Mix.Tasks.Tame.Latency
 
@@ -37,27 +37,22 @@ defmodule Mix.Tasks.Tame.LatencyTest do
     assert File.read!(Path.join(folder, "new/nif_normal.hgrm")) =~ "Total count    =          100]"
   end
 
-  describe "a wrong command line is one line that names the value:" do
-    for {argv, expected} <- [
-          {~w(--only nif_normal,nope), ~s(unknown method "nope", expected some of: beam_call, )},
-          {~w(--iteration 5), "unknown switch --iteration, expected one of: --bytes, "},
-          {~w(--iterations 0), "--iterations 0: expected a whole number of 1 or more"},
-          {~w(--iterations -5), "--iterations -5: expected a whole number of 1 or more"},
-          {~w(--rounds ten), "--rounds ten: expected a whole number of 1 or more"},
-          {~w(--bytes 99999999999999), "--bytes 99999999999999: does not fit in memory"},
-          {["--term", "{:a"], "--term \"{:a\": expected an Elixir expression"},
-          {~w(--term 1 --bytes 1), "--bytes and --term are two payloads"},
-          {~w(--json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
-          {~w(--hgrm /proc/none), ~s(cannot write "/proc/none": )},
-          {~w(more), ~s(unexpected word "more")}
-        ] do
-      test Enum.join(argv, " ") do
-        error = assert_raise Mix.Error, fn -> Latency.run(unquote(argv)) end
-        assert error.message =~ unquote(expected)
-        refute error.message =~ "\n"
-      end
-    end
-  end
+  test_refused(Latency, [
+    {~w(--only nif_normal,nope), ~s(unknown method "nope", expected some of: beam_call, )},
+    {~w(--iteration 5), "unknown switch --iteration, expected one of: --bytes, "},
+    {~w(--iterations 0), "--iterations 0: expected a whole number of 1 or more"},
+    {~w(--iterations -5), "--iterations -5: expected a whole number of 1 or more"},
+    {~w(--rounds ten), "--rounds ten: expected a whole number of 1 or more"},
+    {~w(--bytes 99999999999999), "--bytes 99999999999999: does not fit in memory"},
+    {["--term", "{:a"], "--term \"{:a\": expected an Elixir expression"},
+    {~w(--term 1 --bytes 1), "--bytes and --term are two payloads"},
+    {~w(--json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
+    {~w(--hgrm /proc/none), ~s(cannot write "/proc/none": )},
+    {~w(--json nowhere --hgrm ./nowhere), ~s(cannot write "./nowhere": another output, "nowhere")},
+    {~w(--json nowhere/nif_normal.hgrm --hgrm ./nowhere),
+     ~s(another output, "nowhere/nif_normal.hgrm")},
+    {~w(more), ~s(unexpected word "more")}
+  ])
 
   test "a method that fails midway gives exit status 1 and the others' rows" do
     Application.put_env(:tame_labs, :latency_methods, [Tame.FakeMethods.Raising])

@@ -1,7 +1,7 @@
 defmodule Mix.Tasks.Tame.ReductionsTest do
   use ExUnit.Case, async: true
   import ExUnit.CaptureIO
-  import Tame.Test.Schema
+  import Tame.Test.{Refused, Schema}
 
   alias Mix.Tasks.Tame.Reductions
 
@@ -31,26 +31,18 @@ defmodule Mix.Tasks.Tame.ReductionsTest do
     assert is_number(variant["elapsed_us"]) and is_number(variant["longest_slice_us"])
   end
 
-  describe "a wrong command line is one line that names the value:" do
-    for {argv, expected} <- [
-          {~w(--only exor_loop,nope), ~s(unknown variant "nope", expected some of: crypto_exor, )},
-          {~w(--round 5), "unknown switch --round, expected one of: --bytes, "},
-          {~w(--rounds 0), "--rounds 0: expected a whole number of 1 or more"},
-          {~w(--rounds ten), "--rounds ten: expected a whole number of 1 or more"},
-          {~w(--bytes 0), "--bytes 0: expected a whole number of 1 or more"},
-          {~w(--bytes -1), "--bytes -1: expected a whole number of 1 or more"},
-          {~w(--bytes 99999999999999), "--bytes 99999999999999: does not fit in memory"},
-          {~w(--only ,), "--only ,: expected at least one word"},
-          {~w(--json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
-          {~w(more), ~s(unexpected word "more")}
-        ] do
-      test Enum.join(argv, " ") do
-        error = assert_raise Mix.Error, fn -> Reductions.run(unquote(argv)) end
-        assert error.message =~ unquote(expected)
-        refute error.message =~ "\n"
-      end
-    end
-  end
+  test_refused(Reductions, [
+    {~w(--only exor_loop,nope), ~s(unknown variant "nope", expected some of: crypto_exor, )},
+    {~w(--round 5), "unknown switch --round, expected one of: --bytes, "},
+    {~w(--rounds 0), "--rounds 0: expected a whole number of 1 or more"},
+    {~w(--rounds ten), "--rounds ten: expected a whole number of 1 or more"},
+    {~w(--bytes 0), "--bytes 0: expected a whole number of 1 or more"},
+    {~w(--bytes -1), "--bytes -1: expected a whole number of 1 or more"},
+    {~w(--bytes 99999999999999), "--bytes 99999999999999: does not fit in memory"},
+    {~w(--only ,), "--only ,: expected at least one word"},
+    {~w(--json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
+    {~w(more), ~s(unexpected word "more")}
+  ])
 
   test "a variant that fails gives exit status 1 and the others' rows" do
     Application.put_env(:tame_labs, :reductions_variants, [Tame.FakeExor.variant(:wrong)])

@@ -29,17 +29,17 @@ defmodule Mix.Tasks.Tame.ReportTest do
 
   @tag timeout: 240_000
   test "runs a lab, and writes the page and its figures beside it", %{page: page} do
-    said = run(~w(--only reductions --job-bytes 65536 --output #{page}))
-    assert said =~ "Exclusive or of two binaries of 64 KiB"
+    said = run(~w(--only latency --bytes 16 --iterations 20 --output #{page}))
+    assert said =~ "Latency in µs of 20 echoes of a term of 16 bytes"
     assert said =~ "The report is in #{page}, its figures in #{Path.rootname(page)}.json"
 
-    assert {:ok, %{labs: %{"reductions" => %{bytes: 65_536}} = labs}} =
-             Tame.Report.Saved.read(Path.rootname(page) <> ".json")
+    assert {:ok, %{labs: %{"latency" => %{payload_bytes: 16}} = labs}} =
+             Tame.Report.Saved.read(Path.rootname(page) <> ".json", Fixture.labs())
 
     assert map_size(labs) == 1
     html = File.read!(page)
-    assert html =~ ~s(<h2 id="reductions">)
-    refute html =~ ~s(<h2 id="latency">)
+    assert html =~ ~s(<h2 id="latency">)
+    refute html =~ ~s(<h2 id="reductions">)
   end
 
   test "makes the page of saved figures, beside others", %{json: json, page: page} do
@@ -81,7 +81,12 @@ defmodule Mix.Tasks.Tame.ReportTest do
     tmp_dir: folder
   } do
     nothing = Path.join(folder, "none.json")
-    File.write!(Path.join(folder, "old.json"), "{}")
+    File.write!(Path.join(folder, "old.json"), "{")
+    only_audit = Path.join(folder, "audit.json")
+    audit = update_in(Fixture.decoded()["labs"], &Map.take(&1, ["audit"]))
+    File.write!(only_audit, Fixture.encoded(audit))
+    linked = Path.join(folder, "linked.html")
+    File.ln_s!("linked.json", linked)
 
     for {argv, why} <- [
           {~w(--only latency,speed),
@@ -89,6 +94,19 @@ defmodule Mix.Tasks.Tame.ReportTest do
           {["--compare", nothing], "cannot read #{nothing}: no such file"},
           {["--from", Path.join(folder, "old.json")],
            "old.json: expected the JSON that mix tame.report writes"},
+          {[
+             "--from",
+             json,
+             "--only",
+             "latency",
+             "--compare",
+             json,
+             "--output",
+             Path.join(folder, "before.html")
+           ], "--compare #{json}: would be replaced, expected another --output"},
+          {["--from", only_audit, "--only", "latency"],
+           "--only: #{only_audit} has audit and none of those"},
+          {["--from", json, "--output", linked], ~s(another output, "#{linked}", is the same file)},
           {["--from", json, "--job-bytes", "5"], "--from and --job-bytes: expected one of them"},
           {["--output", "x.json"], "--output x.json: expected a page such as x.html"},
           {~w(--job-bytes 1000000000000000),

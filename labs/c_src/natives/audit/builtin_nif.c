@@ -7,6 +7,8 @@
 #include <erl_nif.h>
 #include <stdio.h>
 
+#include "../stateless.h"
+
 /* table(Module) -> [{Name, Arity, Flags}], or undefined where the emulator has no such library. */
 static ERL_NIF_TERM table(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -34,15 +36,6 @@ static ERL_NIF_TERM table(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return list;
 }
 
-static int upgrade(ErlNifEnv *env, void **priv_data, void **old_priv_data, ERL_NIF_TERM load_info)
-{
-    (void)env;
-    (void)priv_data;
-    (void)old_priv_data;
-    (void)load_info;
-    return 0;
-}
-
 static ErlNifFunc functions[] = {{"table", 1, table, 0}};
 
-ERL_NIF_INIT(tame_builtin, functions, NULL, NULL, upgrade, NULL)
+ERL_NIF_INIT(tame_builtin, functions, NULL, NULL, stateless_upgrade, NULL)

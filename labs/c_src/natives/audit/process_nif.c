@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../stateless.h"
+
 /* mute() -> Saved: standard output goes nowhere, until unmute(Saved). The caller owns the file
  * descriptor that Saved is; -1 where there is none left. */
 static ERL_NIF_TERM mute(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -57,18 +59,9 @@ static ERL_NIF_TERM malloced(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     return enif_make_atom(env, "undefined");
 }
 
-static int upgrade(ErlNifEnv *env, void **priv_data, void **old_priv_data, ERL_NIF_TERM load_info)
-{
-    (void)env;
-    (void)priv_data;
-    (void)old_priv_data;
-    (void)load_info;
-    return 0;
-}
-
 /* mallinfo2 goes through all that is free, under malloc's locks. */
 static ErlNifFunc functions[] = {{"mute", 0, mute, 0},
                                  {"unmute", 1, unmute, 0},
                                  {"malloced", 0, malloced, ERL_NIF_DIRTY_JOB_CPU_BOUND}};
 
-ERL_NIF_INIT(tame_audit_process, functions, NULL, NULL, upgrade, NULL)
+ERL_NIF_INIT(tame_audit_process, functions, NULL, NULL, stateless_upgrade, NULL)

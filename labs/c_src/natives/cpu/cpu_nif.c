@@ -4,6 +4,8 @@
 #include <erl_nif.h>
 #include <time.h>
 
+#include "../stateless.h"
+
 #define NS_PER_S 1000000000U
 
 static ERL_NIF_TERM process_ns(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -20,16 +22,6 @@ static ERL_NIF_TERM process_ns(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     return enif_make_uint64(env, (ErlNifUInt64)used.tv_sec * NS_PER_S + (ErlNifUInt64)used.tv_nsec);
 }
 
-/* Nothing is kept, so a module that is loaded anew binds the same function once more. */
-static int upgrade(ErlNifEnv *env, void **priv_data, void **old_priv_data, ERL_NIF_TERM load_info)
-{
-    (void)env;
-    (void)priv_data;
-    (void)old_priv_data;
-    (void)load_info;
-    return 0;
-}
-
 static ErlNifFunc functions[] = {{"process_ns", 1, process_ns, 0}};
 
-ERL_NIF_INIT(tame_cpu, functions, NULL, NULL, upgrade, NULL)
+ERL_NIF_INIT(tame_cpu, functions, NULL, NULL, stateless_upgrade, NULL)

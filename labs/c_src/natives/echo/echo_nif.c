@@ -2,6 +2,8 @@
  * it runs. Written without tame.h, as what jobs are compared with. */
 #include <erl_nif.h>
 
+#include "../stateless.h"
+
 static ERL_NIF_TERM echo(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     /* (Term) -> Term */
@@ -23,16 +25,6 @@ static ERL_NIF_TERM echo_yielding_dirty(ErlNifEnv *env, int argc, const ERL_NIF_
                              argv);
 }
 
-/* Nothing is kept, so a module that is loaded anew binds the same functions once more. */
-static int upgrade(ErlNifEnv *env, void **priv_data, void **old_priv_data, ERL_NIF_TERM load_info)
-{
-    (void)env;
-    (void)priv_data;
-    (void)old_priv_data;
-    (void)load_info;
-    return 0;
-}
-
 static ErlNifFunc functions[] = {
     {"echo", 1, echo, 0},
     {"echo_yielding", 1, echo_yielding, 0},
@@ -41,4 +33,4 @@ static ErlNifFunc functions[] = {
     {"echo_yielding_dirty", 1, echo_yielding_dirty, 0},
 };
 
-ERL_NIF_INIT(tame_echo_nif, functions, NULL, NULL, upgrade, NULL)
+ERL_NIF_INIT(tame_echo_nif, functions, NULL, NULL, stateless_upgrade, NULL)

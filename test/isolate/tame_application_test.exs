@@ -1,0 +1,90 @@
+defmodule Tame.ApplicationTest do
+  # The application's start and stop, its configuration, its log, arguments that are none.
+  use ExUnit.Case, async: true
+
+  alias Tame.ApplicationScenarios
+  alias Tame.Test.PeerVm
+
+  @moduletag timeout: 180_000
+
+  setup do
+    %{peer: PeerVm.start_link()}
+  end
+
+  defp scenario(peer, name, args \\ []), do: PeerVm.scenario(peer, ApplicationScenarios, name, args)
+
+  @well %{answers: true, known: true, in_vm: false}
+
+  test "a library that its application has loaded works isolated, and restored", %{peer: peer} do
+    assert scenario(peer, :loaded_later, [:recompile]) == {true, :ok, {:ok, true}, :ok, {:ok, true}}
+  end
+
+  test "without the application tame an isolated module raises, and is not run in the VM", %{
+    peer: peer
+  } do
+    {stopped, started, well} = scenario(peer, :stopped_application)
+    assert {{:error, {:tame, {:not_started, %{library: :places}}}}, false} = stopped
+    assert {{:error, {:tame, {:restored, %{library: :places}}}}, false} = started
+    assert well == @well
+  end
+
+  describe "configured isolation that cannot be had" do
+    @describetag needs: :jiffy
+
+    for {isolate, words} <- [
+          {[:nosuch], "nosuch is not isolated: there is no module nosuch"},
+          {[jiffy: [hostz: 2]], "hostz => 2: no such option"},
+          {[{:jiffy, 2}], "2: expected a map of options"},
+          {["jiffy"], "expected a module"},
+          {:jiffy, "expected a list of modules"},
+          {%{jiffy: []}, "expected a list of modules"},
+          {[{:jiffy, %{host: "/no/such"}}], "there is no /no/such"}
+        ] do
+      test "stops the start with a sentence: #{inspect(isolate)}", %{peer: peer} do
+        {started, runs?, _answer, _in_vm} =
+          scenario(peer, :configured, [unquote(Macro.escape(isolate))])
+
+        assert {:error, {:tame, {{:not_isolated, sentence}, _}}} = started
+        assert to_string(sentence) =~ unquote(words)
+        refute runs?
+      end
+    end
+
+    test "runs in the VM only where the configuration says so", %{peer: peer} do
+      options = %{host: "/no/such", otherwise: :in_vm}
+      assert {{:ok, _}, true, {:ok, [1]}, true} = scenario(peer, :configured, [[{:jiffy, options}]])
+    end
+
+    test "and what can be had is had", %{peer: peer} do
+      assert {{:ok, _}, true, {:ok, [1]}, false} = scenario(peer, :configured, [[:jiffy]])
+    end
+  end
+
+  test "arguments that are none change nothing, and say what was expected", %{peer: peer} do
+    {answers, well, not_a_path, again} = scenario(peer, :bad_arguments)
+
+    for {bad, isolated, restored, restarted} <- answers,
+        answer <- [isolated, restored, restarted] do
+      assert {:error, {:bad_module, text}} = answer, inspect(bad)
+      assert to_string(text) =~ "expected a module"
+    end
+
+    assert well == @well
+    assert not_a_path == {:error, :badarg}
+    assert {:ok, {:error, {:reload, _}}} = again
+  end
+
+  @tag needs: :jiffy
+  test "a host's end is one report: library, function, signal, address, backtrace; once a second",
+       %{peer: peer} do
+    reports = scenario(peer, :reports)
+    assert length(reports) in 2..4
+
+    assert hd(reports) =~
+             ~r"the host of jiffy \(OS process \d+\) died of sigfpe in nif_decode_(init|iter)/\d at address 0x"
+
+    assert hd(reports) =~ "backtrace:\n    jiffy.so(should_yield+0x"
+    assert hd(reports) =~ ~r"after \d+ ms; start 2 follows"
+    assert Enum.any?(tl(reports), &(&1 =~ ~r"\(\d+ reports like this one were left out\)"))
+  end
+end

@@ -1,0 +1,134 @@
+defmodule Mix.Tasks.Tame.AuditCallsTest do
+  # Functions that are called, and their verdicts. Not async: their effect on their neighbours is looked at.
+  use ExUnit.Case
+  import Tame.Test.{AuditTask, Schema}
+
+  alias Tame.AuditNatives
+
+  @moduletag timeout: 120_000
+
+  setup_all do
+    %{folder: folder!(audit_bad_nif: [], audit_load_nif: ["CRASH_ON_LOAD"])}
+  end
+
+  test "exor_inline blocks from some size on", %{folder: folder} do
+    {target, 0} = target(folder, "tame_exor:exor_inline/2", ~w(--input binary --budget 100us))
+    assert_schema(Path.join(folder, "out.json"))
+    assert ["blocks above " <> _ | _] = target["verdicts"]
+    assert target["growth_exponent"] > 0.5
+    assert target["crosses_budget_at_bytes"] > 10_000
+  end
+
+  test "exor_yielding is well-behaved", %{folder: folder} do
+    {target, 0} = target(folder, "tame_exor:exor_yielding/2", ~w(--input binary --budget 5ms))
+    assert ["well-behaved: " <> _] = target["verdicts"]
+    assert target["crosses_budget_at_bytes"] == :null
+  end
+
+  # tame.h looks at its caller each 5 ms there; what is written by hand does not.
+  test "exor_dirty is dirty, a stubborn NIF ignores a killed caller besides", %{folder: folder} do
+    {target, 0} = target(folder, "tame_exor:exor_dirty/2", ~w(--input binary))
+    assert ["dirty, holds its thread for " <> _] = target["verdicts"]
+    assert List.last(target["points"])["slice_kind"] == "dirty"
+
+    path = script(folder, "stubborn.exs", "fn size -> [min(div(size, 1024), 300)] end")
+    {target, 0} = target(folder, "audit_bad_nif:stubborn/1", ["--input-file", path])
+    assert ["dirty, holds " <> _, "ignores a killed caller: " <> _] = target["verdicts"]
+  end
+
+  test "a thousand cuts under-charge", %{folder: folder} do
+    path = script(folder, "cut.exs", "fn size -> [min(div(size, 1024), 900)] end")
+    {target, 0} = target(folder, "tame_thousand_cuts:cut/1", ["--input-file", path])
+    # On a busy machine one slice may be long as well.
+    assert Enum.any?(target["verdicts"], &(&1 =~ ~r/^under-charges: /))
+    path = script(folder, "cuts.exs", "fn size -> [min(div(size, 256), 50_000)] end")
+    {target, 0} = target(folder, "tame_thousand_cuts:cuts/1", ["--input-file", path])
+    assert Enum.any?(target["verdicts"], &(&1 =~ ~r/^under-charges: /))
+  end
+
+  test "a NIF that never returns is ended and named", %{folder: folder} do
+    {out, err, 1} = audit(~w(audit_bad_nif:forever/1 --input binary --limit 2s))
+    assert out =~ "does not return: ended with its VM after 2 s"
+    assert err =~ "audit_bad_nif:forever/1 does not return"
+    assert [] = Path.wildcard(Path.join(folder, "*.part"))
+  end
+
+  test "a NIF that crashes is named with its signal" do
+    {out, err, 1} = audit(~w(audit_bad_nif:crash/1 --input binary))
+    assert out =~ "crashes: ended the VM with SIGSEGV at 1,024 bytes"
+    assert err =~ "audit_bad_nif:crash/1 crashes: ended the VM with SIGSEGV"
+    {_, err, 1} = audit(~w(audit_load_nif:crash/1 --input binary))
+    assert err =~ "SIGABRT"
+  end
+
+  test "a generator that raises, or gives what it should not", %{folder: folder} do
+    for {text, expected} <- [
+          {"fn _ -> raise \"no luck\" end", "raised for 1024: no luck"},
+          {"fn _ -> throw(:ball) end", "throw for 1024: :ball"},
+          {"fn _ -> :x end", "gives x for 1024, expected a list of 1 arguments"},
+          {":x", "its value is no function of a size"},
+          {"fn _ ->", "generator.exs: "},
+          {"raise \"at once\"", "at once"}
+        ] do
+      path = script(folder, "generator.exs", text)
+      {_, err, 1} = audit(["tame_thousand_cuts:cut/1", "--input-file", path])
+      assert err =~ expected
+      assert length(String.split(err, "\n", trim: true)) == 1
+    end
+
+    {_, err, 1} = audit(~w(tame_thousand_cuts:cut/1 --input binary))
+    assert err =~ "tame_thousand_cuts:cut/1: raised badarg on 1024 bytes of binary"
+    assert err =~ "a handle for example, come from --input-file FILE"
+    {_, err, 1} = audit(~w(tame_thousand_cuts:nope/1 --input binary))
+    assert err =~ "tame_thousand_cuts:nope/1: the module exports no such function"
+  end
+
+  test "an input that does not end is not the NIF's", %{folder: folder} do
+    path = script(folder, "endless.exs", "fn _ -> Process.sleep(:infinity) end")
+
+    {_, err, 1} = audit(["audit_bad_nif:picky/1", "--input-file", path, "--limit", "2s"])
+
+    assert err =~ "audit_bad_nif:picky/1: the input is not made within 2000 ms"
+    refute err =~ "does not return"
+  end
+
+  test "memory that is kept is a leak, a cache that fills and a carrier are none", %{
+    folder: folder
+  } do
+    for leaky <- ~w(leaky leaky_malloc) do
+      {target, 0} = target(folder, "audit_bad_nif:#{leaky}/1", ~w(--input binary --up-to 1024))
+      # 64 bytes, and what the allocator needs for a block.
+      assert ["leaks " <> text] = Enum.filter(target["verdicts"], &(&1 =~ "leaks"))
+      assert {bytes, " bytes a call: " <> _} = Integer.parse(text)
+      assert bytes in 64..128
+    end
+
+    {target, 0} = target(folder, "audit_bad_nif:thrifty/1", ~w(--input binary --up-to 1024))
+    refute Enum.any?(target["verdicts"], &(&1 =~ "leaks"))
+  end
+
+  test "what a NIF prints is not in the audit's way, and not in its output" do
+    {out, "", 0} = audit(~w(audit_bad_nif:chatty/1 --input binary --up-to 4096))
+    assert out =~ ~r/^audit_bad_nif:chatty\/1  on binary/m
+    refute out =~ "chatty says"
+    refute out =~ "chatty\n"
+  end
+
+  test "one that takes no larger input is inconclusive from there on", %{folder: folder} do
+    {target, 0} = target(folder, "audit_bad_nif:picky/1", ~w(--input binary))
+    verdicts = Enum.filter(target["verdicts"], &(&1 =~ ~r/^(well|inc)/))
+    assert ["inconclusive above 4,096 bytes: raised badarg on 16384 bytes of binary"] = verdicts
+  end
+
+  test "an application that loads its module's NIFs is started, and named", %{folder: folder} do
+    AuditNatives.build_lazy!(folder, [])
+    {out, "", 0} = audit(~w(lazy_nif:picky/1 --input binary --up-to 1024))
+    assert out =~ "the application lazy was started: it may load the library"
+
+    AuditNatives.build_lazy!(folder, [:no_such_application])
+    {_, err, 1} = audit(~w(lazy_nif:picky/1 --input binary --up-to 1024))
+    assert err =~ "raised not_loaded on 1024 bytes"
+    assert err =~ "the application lazy, which may load the library, does not start"
+    assert length(String.split(err, "\n", trim: true)) == 1
+  end
+end

@@ -1,0 +1,136 @@
+defmodule Tame.Package.BuildTest do
+  # How the package builds its native parts in a project that depends on it, and what it says where something is missing.
+  use ExUnit.Case, async: true
+
+  import Tame.Test.CLibrary, only: [tmp_dir!: 0]
+  import Tame.Test.Package
+
+  @moduletag timeout: 300_000
+
+  @erts "erts-#{:erlang.system_info(:version)}"
+
+  defp build(package, env \\ []) do
+    otp = [
+      {"ERLANG_ROOT_DIR", to_string(:code.root_dir())},
+      {"ERLANG_ERTS_VER", to_string(:erlang.system_info(:version))}
+    ]
+
+    run(package, "sh", ["c_src/build.sh"], otp ++ env)
+  end
+
+  test "a native part is built again for another OTP, and nothing is done when all is there" do
+    package = tame!(tmp_dir!())
+    fast = [{"CFLAGS", "-O0"}]
+    assert {out, 0} = build(package, fast)
+    assert out =~ "building two native parts for #{String.replace(@erts, "-", " ")}"
+    assert build(package, fast) == {"", 0}
+
+    other = Path.join(package, "otp")
+    File.mkdir_p!(other)
+    File.ln_s!(Path.join(:code.root_dir(), @erts), Path.join(other, "erts-99.1"))
+
+    assert {out, 0} =
+             build(package, fast ++ [{"ERLANG_ROOT_DIR", other}, {"ERLANG_ERTS_VER", "99.1"}])
+
+    assert out =~ "for erts 99.1"
+
+    for erts <- [@erts, "erts-99.1"],
+        do: assert(Enum.sort(File.ls!(Path.join([package, "priv", erts]))) == natives())
+  end
+
+  test "what is missing is named in one line, with the packages that have it" do
+    dir = tmp_dir!()
+    package = tame!(dir)
+    all = ~w(Debian: Fedora: Alpine: macOS:)
+
+    for {name, gone, sentence} <- [
+          {"make", ~w(make), "there is no make on PATH"},
+          {"cc", ~w(cc), "there is no C compiler on PATH (cc)"}
+        ] do
+      assert {out, 1} = build(package, [{"PATH", path_without!(Path.join(dir, name), gone)}])
+      assert [line] = String.split(out, "\n", trim: true)
+      assert line =~ "tame: " <> sentence
+      for word <- all, do: assert(line =~ word)
+    end
+
+    assert {out, 1} = build(package, [{"ERLANG_ROOT_DIR", "/nowhere"}])
+    assert [line] = String.split(out, "\n", trim: true)
+
+    assert line =~
+             "tame: there is no erl_nif.h in /nowhere/#{@erts}/include. Debian: apt-get install erlang-dev;"
+
+    for word <- all, do: assert(line =~ word)
+
+    both = path_without!(Path.join(dir, "both"), ~w(make cc))
+    assert {out, 1} = build(package, [{"PATH", both}])
+    assert [_, _] = String.split(out, "\n", trim: true)
+  end
+
+  test "without a compiler the project does not compile, and says why" do
+    dir = tmp_dir!()
+    tame!(dir)
+    path = path_without!(Path.join(dir, "bin"), ~w(cc))
+    app = app!(Path.join(dir, "app"), "{:tame, path: \"../tame\"}")
+    assert {out, status} = run(app, "mix", ~w(compile), [{"PATH", path}])
+    assert status != 0
+    assert out =~ "tame: there is no C compiler on PATH"
+  end
+
+  test "a C compiler without headers is told from none, and shows its own words" do
+    dir = tmp_dir!()
+    cc = Path.join(dir, "cc")
+    File.write!(cc, "#!/bin/sh\necho 'stdio.h: No such file or directory' >&2\nexit 1\n")
+    File.chmod!(cc, 0o755)
+    assert {out, 1} = build(tame!(dir), [{"CC", cc}])
+
+    assert out =~
+             "tame: the C compiler (#{cc}) does not compile a program with <stdio.h> and <linux/futex.h>. Debian:"
+
+    assert out =~ "stdio.h: No such file or directory"
+  end
+
+  test "a system that tame does not run on is named in one line" do
+    dir = tmp_dir!()
+    package = tame!(dir)
+
+    script = fn folder, name, text ->
+      path = Path.join(path_without!(Path.join(dir, folder), [name]), name)
+      File.write!(path, "#!/bin/sh\n" <> text)
+      File.chmod!(path, 0o755)
+      {"PATH", Path.dirname(path)}
+    end
+
+    assert {"tame: this is Darwin, and tame runs on Linux only:" <> _ = line, 1} =
+             build(package, [script.("macos", "uname", "echo Darwin\n")])
+
+    assert [_] = String.split(line, "\n", trim: true)
+
+    # As with musl: all is there but what glibc alone has.
+    musl = "if grep -q execinfo.h; then exit 1; fi\n"
+
+    assert {"tame: the C library is not glibc:" <> _ = line, 1} =
+             build(package, [script.("musl", "cc", musl)])
+
+    assert [_] = String.split(line, "\n", trim: true)
+  end
+
+  test "the compiler's errors are shown in full, and then one line of ours" do
+    package = tame!(tmp_dir!())
+    source = Path.join(package, "c_src/ring/tame_ring_nif.c")
+    File.write!(source, "#error broken here\n", [:append])
+    assert {out, 1} = build(package, [{"CFLAGS", "-O0"}])
+    assert out =~ "error: #error broken here"
+
+    assert out |> String.trim() |> String.split("\n") |> List.last() =~
+             "tame: the native parts do not build in "
+  end
+
+  test "a folder that cannot be written is named in one line" do
+    package = tame!(tmp_dir!())
+    # As root any folder can be written; a file in its place cannot.
+    File.write!(Path.join(package, "priv"), "")
+    assert {out, 1} = build(package)
+    assert [line] = String.split(out, "\n", trim: true)
+    assert line =~ "tame: #{package} cannot be written"
+  end
+end

@@ -1,0 +1,88 @@
+defmodule Tame.ApplicationScenarios do
+  @moduledoc """
+  What comes of the application tame, of its configuration and of arguments that are none, in a throw-away emulator. Each
+  function returns what was seen.
+  """
+
+  import Tame.ProcessScenarios
+
+  alias Tame.Test.Places
+
+  @doc "A library that its application loads, before and after isolation; then restored."
+  def loaded_later(bind) do
+    {:ok, _} = Application.ensure_all_started(:tame)
+    module = :places_app
+    Places.build!(module, loads: :later)
+    vm = String.to_integer(System.pid())
+    :ok = module.start()
+    in_vm = module.pause_ms(0) == vm
+    isolated = :tame.isolate(module, %{bind: bind})
+    in_host = outcome(fn -> module.pause_ms(0) != vm end)
+    restored = :tame.restore(module)
+    {in_vm, isolated, in_host, restored, outcome(fn -> module.pause_ms(0) == vm end)}
+  end
+
+  @doc "The application tame stopped, started, and the module isolated again."
+  def stopped_application do
+    module = start()
+    :ok = Application.stop(:tame)
+    stopped = {outcome(fn -> module.pause_ms(0) end), in_vm?(module)}
+    {:ok, _} = Application.ensure_all_started(:tame)
+    started = {outcome(fn -> module.pause_ms(0) end), in_vm?(module)}
+    :ok = :tame.isolate(module)
+    {stopped, started, well?(module)}
+  end
+
+  @doc "What application:start comes to with this configuration, whether tame runs then, and whether jiffy is in the VM."
+  def configured(isolate) do
+    :logger.set_primary_config(:level, :none)
+    Application.load(:tame)
+    Application.put_env(:tame, :isolate, isolate)
+    started = Application.ensure_all_started(:tame)
+    answer = outcome(fn -> :jiffy.decode("[1]") end)
+    {started, is_pid(Process.whereis(:tame_sup)), answer, in_vm?(:jiffy)}
+  end
+
+  @doc "Arguments that are none, and what they change."
+  def bad_arguments do
+    module = start()
+
+    answers =
+      for bad <- ["jiffy", ~c"jiffy", {:jiffy, 1}, 7],
+          do: {bad, :tame.isolate(bad), :tame.restore(bad), :tame.restart(bad)}
+
+    {answers, well?(module), outcome(fn -> module.load(:badarg, 0) end),
+     outcome(fn -> module.load(~c"/x", 0) end)}
+  end
+
+  @doc "What the log has of a host that dies of a signal, of several at once, and of one that exits."
+  def reports do
+    {:ok, _} = Application.ensure_all_started(:tame)
+    Process.register(self(), :report_test)
+    :ok = :logger.add_handler(:report_test, __MODULE__, %{})
+    :ok = :logger.remove_handler(:default)
+    :ok = :tame.isolate(:jiffy, %{backoff_ms: {0, 0}, intensity: :infinity})
+    json = "[" <> Enum.map_join(1..20_000, ",", &Integer.to_string/1) <> "]"
+    for _ <- 1..20, do: outcome(fn -> :jiffy.decode(json, bytes_per_iter: 200) end)
+    Process.sleep(1100)
+    outcome(fn -> :jiffy.decode(json, bytes_per_iter: 200) end)
+    {:ok, _} = outcome(fn -> :jiffy.decode("[1]") end)
+    heard([])
+  end
+
+  defp heard(texts) do
+    receive do
+      {:report, text} -> heard([text | texts])
+    after
+      500 -> Enum.reverse(texts)
+    end
+  end
+
+  # A handler of logger.
+  def log(%{msg: {:report, report}, meta: %{report_cb: format}}, _config) do
+    {text, args} = format.(report)
+    send(:report_test, {:report, to_string(:io_lib.format(text, args))})
+  end
+
+  def log(_event, _config), do: :ok
+end

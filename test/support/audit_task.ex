@@ -1,0 +1,64 @@
+defmodule Tame.Test.AuditTask do
+  @moduledoc false
+  # mix tame.audit as its tests run it: in this VM, with what it prints and how it ends.
+
+  import ExUnit.CaptureIO
+
+  alias Mix.Tasks.Tame.Audit
+  alias Tame.AuditNatives
+
+  # A folder of its own for the calling module, on the code path, with these libraries of natives/audit_nif.c.
+  def folder!(libraries) do
+    folder = Path.join(System.tmp_dir!(), "tame_audit_#{System.unique_integer([:positive])}")
+    File.mkdir_p!(folder)
+
+    ExUnit.Callbacks.on_exit(fn ->
+      :code.del_path(String.to_charlist(folder))
+      File.rm_rf!(folder)
+    end)
+
+    for {module, defines} <- libraries, do: AuditNatives.build!(folder, module, defines)
+    folder
+  end
+
+  # {standard output, standard error, exit status}
+  def audit(argv) do
+    parent = self()
+
+    err =
+      capture_io(:stderr, fn ->
+        out = capture_io(fn -> send(parent, {:status, status(argv)}) end)
+        send(parent, {:out, out})
+      end)
+
+    {receive(do: ({:out, out} -> out)), err, receive(do: ({:status, status} -> status))}
+  end
+
+  defp status(argv) do
+    Audit.run(argv)
+    0
+  catch
+    :exit, {:shutdown, status} -> status
+  end
+
+  # What it writes as JSON, and its exit status.
+  def json(folder, argv) do
+    path = Path.join(folder, "out.json")
+    {_, _, status} = audit(argv ++ ["--json", path])
+    {:ok, json} = path |> File.read!() |> :tame_json.decode()
+    {json, status}
+  end
+
+  # The one function that it called, as JSON has it.
+  def target(folder, function, more) do
+    {%{"targets" => [target]}, status} = json(folder, [function | more])
+    {target, status}
+  end
+
+  # A file in the folder; its path.
+  def script(folder, name, text) do
+    path = Path.join(folder, name)
+    File.write!(path, text)
+    path
+  end
+end
