@@ -59,12 +59,21 @@ check:
 	$(MIX) format --check-formatted
 	clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h')
 	tools/lines src labs
-	tools/floors c_include/tame c_src/ring c_src/host
+	tools/floors c_include/tame c_src/os c_src/ring c_src/host
 
 test-c:
 	@$(MAKE) --no-print-directory -s -C c_src test
 	@$(MAKE) --no-print-directory -s -C labs/c_src test
 	@$(MAKE) --no-print-directory -s -C bench/natives test
+
+# The same on an emulated aarch64, by Debian's qemu-user and cross compiler. Without sanitizers' own libraries, which qemu
+# does not run; what is undefined ends the program.
+AARCH64 := CC=aarch64-linux-gnu-gcc TEST_RUN=qemu-aarch64 TEST_SKIP="%_threads %include_test" \
+           TEST_BUILD=$(CURDIR)/c_src/build/aarch64 \
+           SANITIZE="-O1 -g -static -fsanitize=undefined -fsanitize-undefined-trap-on-error"
+test-aarch64:
+	@for part in c_src labs/c_src bench/natives; do \
+	    $(MAKE) --no-print-directory -s -C $$part test $(AARCH64) || exit 1; done
 
 test-beam:
 	cd test && $(MIX) test --warnings-as-errors
@@ -146,5 +155,5 @@ clean:
 	rm -rf _build labs/priv/report report tmp labs/assets/node_modules
 	for example in examples/*/; do $(MAKE) -C $$example clean; done
 
-.PHONY: report test deps-report deps-test build natives assets check test-c test-beam test-sanitized test-others test-fuzz soak \
+.PHONY: report test deps-report deps-test build natives assets check test-c test-aarch64 test-beam test-sanitized test-others test-fuzz soak \
         test-rebar3 test-examples test-version matrix docs docs-here bench clean

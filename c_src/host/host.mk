@@ -3,11 +3,11 @@
 
 HOST := $(HERE)host/
 HOST_SOURCES := $(wildcard $(HOST)*.c $(HOST)*/*.c)
-# The ring's end in the host.
-HOST_RING := $(wildcard $(HERE)ring/ring_host*.c)
-HOST_HEADERS := $(wildcard $(HOST)*/*.h) $(HOST)enif_api.def $(wildcard $(HERE)ring/*.h) \
+# The ring's end in the host, and what both need of the system.
+HOST_RING := $(wildcard $(HERE)ring/ring_host*.c) $(OS_SOURCES)
+HOST_HEADERS := $(wildcard $(HOST)*/*.h) $(HOST)enif_api.def $(wildcard $(HERE)ring/*.h) $(OS_HEADERS) \
                 $(HERE)../c_include/tame/clock.h
-# _GNU_SOURCE: ppoll, pipe2, sigabbrev_np. -Wmissing-prototypes: what another file may use is declared in
+# _GNU_SOURCE: dladdr. -Wmissing-prototypes: what another file may use is declared in
 # a header, which tools/floors reads.
 HOST_FLAGS := -D_GNU_SOURCE -fvisibility=hidden -Wmissing-prototypes -iquote $(HOST) -iquote $(HERE) \
               -isystem $(ERTS_INCLUDE) -pthread

@@ -14,6 +14,7 @@
 #include "life/host.h"
 #include "life/probe.h"
 #include "life/worker.h"
+#include "os/os.h"
 #include "port/port.h"
 
 #define WORKERS_DEFAULT 2
@@ -34,9 +35,10 @@ static const char usage[] =
     "1024\n"
     "                                 (default: 2)\n"
     "\n"
-    "Exit status: 0 asked to stop, or the VM is gone; 2 wrong command line; 70 something that must "
-    "not\n"
-    "be, said in one line on standard error; 128 + N the library died of signal N.\n";
+    "Exit status: 0 asked to stop, or the VM is gone; 2 wrong command line, or not this system; "
+    "70\n"
+    "something that must not be, said in one line on standard error; 128 + N the library died of\n"
+    "signal N.\n";
 
 static int wrong_usage(const char *what, const char *value)
 {
@@ -72,6 +74,10 @@ int main(int argc, char **argv)
 {
     int workers = WORKERS_DEFAULT;
 
+    if (os_refusal() != NULL) {
+        fprintf(stderr, "tame_host: %s\n", os_refusal());
+        return 2;
+    }
     host_init();
     /* As the VM does: what a library's C functions take a text for depends on it. */
     setlocale(LC_CTYPE, "");

@@ -1,6 +1,6 @@
 /* bell.h - the doorbell: how one side of the ring wakes the other.
  *
- * A futex on a word in the shared memory. A sleeper takes the word with bell_read, sees that there
+ * A word in the shared memory that the system lets threads sleep on (os.h). A sleeper takes the word with bell_read, sees that there
  * is nothing to do, and calls bell_wait with it; a bell_ring after the reading ends the wait.
  *
  * The other side may change the word as it likes: it can wake us for nothing or make us miss a
@@ -9,13 +9,10 @@
 #ifndef TAME_RING_BELL_H
 #define TAME_RING_BELL_H
 
-#include <errno.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <stdint.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "../os/os.h"
 
 static inline uint32_t bell_read(const uint32_t *bell)
 {
@@ -25,7 +22,7 @@ static inline uint32_t bell_read(const uint32_t *bell)
 static inline void bell_wake(uint32_t *bell, int sleepers)
 {
     __atomic_fetch_add(bell, 1, __ATOMIC_SEQ_CST);
-    (void)syscall(SYS_futex, bell, FUTEX_WAKE, sleepers, NULL, NULL, 0);
+    os_wake(bell, sleepers);
 }
 
 /* Wakes one sleeper, or the next that calls bell_wait with an older reading. */
@@ -43,11 +40,7 @@ static inline void bell_ring_all(uint32_t *bell)
  * end when that is negative. May return early for no reason. Returns 0 when the time is over. */
 static inline int bell_wait(uint32_t *bell, uint32_t read, int timeout_ms)
 {
-    struct timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
-
-    return syscall(SYS_futex, bell, FUTEX_WAIT, read, timeout_ms < 0 ? NULL : &timeout, NULL, 0) ==
-               0 ||
-           errno != ETIMEDOUT;
+    return os_wait(bell, read, timeout_ms);
 }
 
 #endif

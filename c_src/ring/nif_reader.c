@@ -196,8 +196,7 @@ void reader_end(struct ring *ring)
      * owner has died the host is about to be ended, but may still read: its pages stay. */
     if (ring->reason_env == NULL || ring->reason != ring->library->am_owner_down) {
         __atomic_store_n(&ring->removed, 1, __ATOMIC_SEQ_CST);
-        (void)madvise(ring->vm.base + RING_HEADER_BYTES, ring->vm.bytes - RING_HEADER_BYTES,
-                      MADV_REMOVE);
+        os_shared_give_back(ring->vm.base + RING_HEADER_BYTES, ring->vm.bytes - RING_HEADER_BYTES);
     }
     __atomic_store_n(&ring->reader_done, 1, __ATOMIC_RELEASE);
 }

@@ -28,14 +28,16 @@
  *
  * Trust. The host may trust the VM. The VM trusts nothing in here: which slots and regions are in
  * use, and where it is in the queue, it knows from memory of its own; of what the host writes it
- * reads every word once into a local and checks that (ring_vm_reply). The file is a memfd whose
- * size is sealed, so no access to the mapping can fail for a file that was cut.
+ * reads every word once into a local and checks that (ring_vm_reply). The file is in
+ * memory and its size is sealed, so no access to the mapping can fail for a file that was cut.
  *
  * Doorbells. A thread that is about to sleep says so (host_sleepers, vm_sleeps), checks once more
  * for work, and sleeps on its bell; a thread that has work for it publishes the work, then reads
  * whether it sleeps. Both with sequential consistency, so one of them sees the other (bell.h). */
 #ifndef TAME_RING_H
 #define TAME_RING_H
+
+#include "../os/bits.h"
 
 #include <stddef.h>
 #include <stdint.h>

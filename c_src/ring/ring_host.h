@@ -33,7 +33,7 @@ struct ring_host_ops {
     void (*gone)(void *context, const uint64_t *ids, size_t len);
 };
 
-/* Returns the memfd and sets *ring, or -1 with errno (EINVAL for a geometry that is not allowed).
+/* Returns the file and sets *ring, or -1 with errno (EINVAL for a geometry that is not allowed).
  */
 int ring_host_create(const struct ring_geometry *geometry, struct ring_host **ring);
 

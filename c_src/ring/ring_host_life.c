@@ -1,17 +1,14 @@
 /* ring_host_life.c - the host's end of a ring is created, stopped, closed. Replies are in
  * ring_host_reply.c, workers in ring_host_serve.c. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "ring_host_private.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../os/os.h"
 #include "bell.h"
 
 int ring_host_create(const struct ring_geometry *geometry, struct ring_host **created)
@@ -33,18 +30,12 @@ int ring_host_create(const struct ring_geometry *geometry, struct ring_host **cr
     pthread_mutex_init(&ring->lock, NULL);
     pthread_mutex_init(&ring->gone_lock, NULL);
 
-    ring->fd = memfd_create("tame_ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (ring->fd < 0 || ftruncate(ring->fd, (off_t)ring_bytes(geometry)) != 0 ||
-        fcntl(ring->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    ring->fd = os_shared_create(ring_bytes(geometry));
+    if (ring->fd < 0)
         goto failed;
-    ring->base = mmap(NULL, ring_bytes(geometry), PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_NORESERVE, ring->fd, 0);
-    if (ring->base == MAP_FAILED) {
-        ring->base = NULL;
+    ring->base = os_shared_map(ring->fd, ring_bytes(geometry));
+    if (ring->base == NULL)
         goto failed;
-    }
-    /* Not in a core: it holds what the crash is not about, and takes seconds to write. */
-    (void)madvise(ring->base, ring_bytes(geometry), MADV_DONTDUMP);
     ring->header = (struct ring_header *)(void *)ring->base;
     if (!extents_open(&ring->replies, area))
         goto failed;

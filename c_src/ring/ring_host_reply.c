@@ -1,13 +1,11 @@
 /* ring_host_reply.c - replies of a host: regions for the large ones, what a call writes, and the
  * leases that it names. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "ring_host_private.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+
+#include "../os/os.h"
 
 /* ---- regions ---- */
 
@@ -24,7 +22,7 @@ static void give_region(struct ring_host *ring, struct extent region)
     if (start < hot_end)
         start = hot_end;
     if (end > start)
-        (void)madvise(ring->base + start, end - start, MADV_REMOVE);
+        os_shared_give_back(ring->base + start, end - start);
     pthread_mutex_lock(&ring->lock);
     extents_give(&ring->replies, region);
     pthread_mutex_unlock(&ring->lock);

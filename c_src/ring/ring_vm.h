@@ -7,17 +7,12 @@
 #ifndef TAME_RING_VM_H
 #define TAME_RING_VM_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
+#include <unistd.h>
 
+#include "../os/os.h"
 #include "bell.h"
 #include "extents.h"
 #include "ring.h"
@@ -34,30 +29,6 @@ struct ring_vm {
 };
 
 /* ---- opening ---- */
-
-/* Opens the regular file that a process has open as fd. Asks what it is before it opens, because
- * opening a device may do something. */
-static inline int ring_vm_reopen(int64_t os_pid, int64_t fd)
-{
-    char path[64];
-    struct stat status;
-    int place, opened = -1;
-
-    snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)os_pid, (long long)fd);
-    place = open(path, O_PATH | O_CLOEXEC);
-    if (place < 0)
-        return -1;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", place);
-    if (fstat(place, &status) == 0 && S_ISREG(status.st_mode))
-        opened = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    close(place);
-    return opened;
-}
-
-#define RING_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-
-/* TMPFS_MAGIC: memory, so that reading it cannot fail as on a disk. */
-#define RING_TMPFS 0x01021994
 
 /* Takes a mapped ring over. NULL, or what is wrong with it. */
 static inline const char *ring_vm_attach(struct ring_vm *vm, uint8_t *base, uint64_t bytes)
@@ -99,33 +70,26 @@ static inline void ring_vm_close(struct ring_vm *vm)
  * closed then. The VM keeps no fd of the file. */
 static inline const char *ring_vm_open(struct ring_vm *vm, int64_t os_pid, int64_t fd)
 {
-    const int file = ring_vm_reopen(os_pid, fd);
+    const int file = os_shared_open(os_pid, fd);
     const char *wrong = NULL;
     struct stat status;
-    struct statfs system;
-    void *base = MAP_FAILED;
-    int seals;
+    void *base = NULL;
 
     *vm = (struct ring_vm){0};
     if (file < 0)
         return "no_such_ring";
-    seals = fcntl(file, F_GET_SEALS);
-    if (seals < 0 || (seals & RING_SEALS) != RING_SEALS || fstatfs(file, &system) != 0 ||
-        system.f_type != RING_TMPFS)
+    if (!os_shared_is_fixed(file))
         wrong = "not_sealed";
     else if (fstat(file, &status) != 0 || status.st_size < RING_HEADER_BYTES)
         wrong = "not_a_ring";
     else if ((uint64_t)status.st_size > 3 * RING_AREA_BYTES_MAX)
         wrong = "bad_geometry";
-    else if ((base = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE,
-                          MAP_SHARED | MAP_NORESERVE, file, 0)) == MAP_FAILED)
+    else if ((base = os_shared_map(file, (uint64_t)status.st_size)) == NULL)
         wrong = "enomem";
     close(file);
     if (wrong != NULL)
         return wrong;
-    /* A core of the VM is no place for gigabytes that are the host's. (It never forks; what its
-     * erl_child_setup inherited was mapped before.) */
-    (void)madvise(base, (size_t)status.st_size, MADV_DONTDUMP);
+    /* The VM never forks; what its erl_child_setup inherited was mapped before. */
     wrong = ring_vm_attach(vm, base, (uint64_t)status.st_size);
     if (wrong != NULL)
         ring_vm_close(vm);
@@ -290,7 +254,7 @@ static inline void ring_vm_purge(struct ring_vm *vm, struct extent region)
     if (start < hot_end)
         start = hot_end;
     if (end > start)
-        (void)madvise(vm->base + start, end - start, MADV_REMOVE);
+        os_shared_give_back(vm->base + start, end - start);
 }
 
 /* Whether freeing the region needs ring_vm_purge first. */

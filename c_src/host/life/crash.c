@@ -1,13 +1,12 @@
 /* The record of a crash, see crash.h.
  *
- * The handler calls nothing that takes memory or a lock of stdio's. backtrace and dladdr are not on
+ * The handler calls nothing that takes memory or a lock of stdio's. os_backtrace and dladdr are not on
  * the list of functions that a handler may call: the first is safe once its library is loaded,
  * which crash_catch sees to; both may wait for the dynamic linker's lock, or fault on a stack that
  * is damaged. So a time limit ends the process, and so does a second fault, in each case by the
  * first signal.
  */
 #include <dlfcn.h>
-#include <execinfo.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -15,12 +14,12 @@
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include "life/crash.h"
 #include "life/thread.h"
 #include "memory/die.h"
+#include "os/os.h"
 #include "port/port.h"
 
 #define FRAMES_MAX 64
@@ -34,7 +33,7 @@
 static struct {
     struct crash_record *record; /* NULL: nobody reads it (a probe) */
     int pid;                     /* whose end it tells of: not of a child that the library forked */
-    _Atomic int thread;          /* the one that writes it; 0: none */
+    _Atomic(void *) thread;      /* host_thread of the one that writes it; NULL: none */
     pthread_key_t stack;         /* a thread's own stack for signals */
 } crash;
 
@@ -66,7 +65,7 @@ __attribute__((noreturn)) static void end_at_once(int number)
     by_default(number);
     sigemptyset(&set);
     sigaddset(&set, number);
-    tgkill(getpid(), gettid(), number);
+    raise(number);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     _exit(128 + number); /* not reached */
 }
@@ -154,42 +153,17 @@ static void put_frame(struct crash_record *record, void *address)
     record->backtrace_len = len + line.len;
 }
 
-static void *place_of(const ucontext_t *context)
+static void write_backtrace(struct crash_record *record, const void *context)
 {
-#if defined(__x86_64__)
-    return (void *)context->uc_mcontext.gregs[REG_RIP];
-#elif defined(__aarch64__)
-    return (void *)context->uc_mcontext.pc;
-#else
-    (void)context;
-    return NULL;
-#endif
-}
-
-/* Where a call that led to no code came from. */
-static void *caller_of(const ucontext_t *context)
-{
-#if defined(__x86_64__)
-    return *(void **)context->uc_mcontext.gregs[REG_RSP];
-#elif defined(__aarch64__)
-    return (void *)context->uc_mcontext.regs[30];
-#else
-    (void)context;
-    return NULL;
-#endif
-}
-
-static void write_backtrace(struct crash_record *record, const ucontext_t *context)
-{
-    void *frames[FRAMES_MAX], *place = place_of(context);
-    int len = backtrace(frames, FRAMES_MAX), first = 0;
+    void *frames[FRAMES_MAX], *place = os_fault_place(context);
+    int len = os_backtrace(frames, FRAMES_MAX), first = 0;
 
     /* Up to the place of the fault they are the handler's own. */
     while (first < len && frames[first] != place)
         first++;
     if (first == len) { /* no code that can be walked from */
         put_frame(record, place);
-        put_frame(record, caller_of(context));
+        put_frame(record, os_fault_caller(context));
         first = len < 2 ? len : 2;
     }
     for (int i = first; i < len; i++)
@@ -199,7 +173,7 @@ static void write_backtrace(struct crash_record *record, const ucontext_t *conte
 /* ---- the handler ---------------------------------------------------------------------- */
 
 static void write_record(struct crash_record *record, int number, const siginfo_t *info,
-                         const ucontext_t *context)
+                         const void *context)
 {
     const ErlNifFunc *function = host_thread.function;
 
@@ -218,7 +192,7 @@ static void write_record(struct crash_record *record, int number, const siginfo_
 
 static void on_signal(int number, siginfo_t *info, void *context)
 {
-    int self = gettid(), first = 0;
+    void *self = &host_thread, *first = NULL;
 
     if (getpid() != crash.pid) {
         /* A child that the library has forked: its end is the library's business. */
@@ -235,7 +209,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     /* Blocked while this handler runs, and so delivered where the fault was: that is what a core
      * dump shows. */
     by_default(number);
-    tgkill(getpid(), gettid(), number);
+    raise(number);
 }
 
 /* ---- watching ------------------------------------------------------------------------- */
@@ -254,8 +228,8 @@ void crash_watch_thread(void)
 
     if (crash.record == NULL)
         return;
-    stack.ss_sp = mmap(NULL, SIGNAL_STACK_BYTES, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    stack.ss_sp =
+        mmap(NULL, SIGNAL_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (stack.ss_sp == MAP_FAILED)
         return; /* the thread runs without; only the overflow of its stack is not recorded */
     /* The thread's, until it ends. */
@@ -268,7 +242,7 @@ void crash_catch(struct crash_record *record)
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     void *frame;
 
-    (void)backtrace(&frame, 1); /* loads what it needs, which a handler must not */
+    (void)os_backtrace(&frame, 1); /* loads what it needs, which a handler must not */
     pthread_key_create(&crash.stack, give_back_stack);
     crash.record = record;
     port.torn = &record->writing_frame;

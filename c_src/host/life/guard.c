@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "life/guard.h"
 #include "memory/alloc.h"
 #include "memory/die.h"
+#include "os/os.h"
 #include "wire/query.h"
 #include "wire/relay.h"
 #include "wire/tell.h"
@@ -34,7 +34,7 @@ struct guarded {
 
 static void child_changed(int signal)
 {
-    (void)signal; /* it only has to interrupt ppoll */
+    (void)signal; /* it only has to interrupt os_poll */
 }
 
 /* ---- the last frame ------------------------------------------------------------------- */
@@ -117,7 +117,7 @@ static int has_ended(const struct guarded *guarded)
 
 __attribute__((noreturn)) static void guard(struct guarded *guarded, const sigset_t *unblocked)
 {
-    prctl(PR_SET_NAME, "tame_host_guard");
+    os_name_process("tame_host_guard");
     for (;;) {
         if (has_ended(guarded)) {
             kill_group(guarded);
@@ -129,7 +129,7 @@ __attribute__((noreturn)) static void guard(struct guarded *guarded, const sigse
         /* No events: only the pipe's end is reported, never its content, which is the host's. */
         struct pollfd fds[3] = {{.fd = guarded->control_in}};
         relay_poll(&guarded->relay, fds + 1);
-        if (ppoll(fds, 3, NULL, unblocked) <= 0)
+        if (os_poll(fds, 3, unblocked) <= 0)
             continue;
         if (fds[0].revents != 0) {
             kill_group(guarded);
@@ -162,7 +162,7 @@ struct crash_record *guard_split(int control_in, int control_out)
     pid_t guard_pid = getpid(), child;
     int ends[2];
 
-    if (pipe2(ends, O_CLOEXEC) < 0)
+    if (os_pipe(ends) < 0)
         host_die("cannot make a pipe: %s", strerror(errno));
     sigemptyset(&child_signal);
     sigaddset(&child_signal, SIGCHLD);
@@ -188,7 +188,7 @@ struct crash_record *guard_split(int control_in, int control_out)
     take_output(ends[1]);
     signal(SIGCHLD, SIG_DFL);
     sigprocmask(SIG_SETMASK, &unblocked, NULL);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    os_end_with_parent();
     if (getppid() != guard_pid)
         _exit(0);
     return record;

@@ -1,5 +1,4 @@
 /* Reading an ELF file's imports, see library_file.h. 64 bits, the byte order of this machine. */
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -11,6 +10,10 @@
 
 #include "life/library_file.h"
 #include "memory/alloc.h"
+
+#if __has_include(<elf.h>)
+
+#include <elf.h>
 
 #if defined(__x86_64__)
 #define OUR_MACHINE EM_X86_64
@@ -165,6 +168,20 @@ enum elf_verdict elf_parse(const char *bytes, size_t size, struct elf_imports *i
     }
     return ELF_OK;
 }
+
+#else
+
+/* The libraries of such a system are of another format (Mach-O), which nobody reads yet. */
+enum elf_verdict elf_parse(const char *bytes, size_t size, struct elf_imports *imports)
+{
+    (void)bytes;
+    (void)size;
+    imports->names = NULL;
+    imports->len = 0;
+    return ELF_NOT_ELF;
+}
+
+#endif
 
 enum elf_verdict elf_read(const char *path, struct elf_imports *imports)
 {

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "life/resource_type.h"
 #include "memory/alloc.h"
 #include "memory/die.h"
+#include "os/os.h"
 #include "term/term.h"
 
 /* A constructor that hangs must not hang an audit of a thousand libraries. */
@@ -153,7 +153,7 @@ __attribute__((noreturn)) static void run_child(const char *path, int complete, 
     char *text = NULL;
     size_t size = 0;
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    os_end_with_parent();
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
     dup2(null, STDERR_FILENO);
@@ -206,7 +206,7 @@ static int copy_output(int in, FILE *to, size_t *copied)
 
 static const char *signal_name(int number)
 {
-    const char *abbreviation = sigabbrev_np(number);
+    const char *abbreviation = os_signal_name(number);
 
     return abbreviation == NULL ? "?" : abbreviation;
 }
@@ -236,7 +236,7 @@ static void run_probe(const char *path, int complete, FILE *to)
     pid_t child;
 
     fflush(to);
-    if (pipe2(ends, O_CLOEXEC) < 0 || (child = fork()) < 0)
+    if (os_pipe(ends) < 0 || (child = fork()) < 0)
         host_die("cannot start a child: %s", strerror(errno));
     if (child == 0)
         run_child(path, complete, ends[1]);

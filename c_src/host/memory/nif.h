@@ -3,6 +3,8 @@
 #ifndef TAME_HOST_NIF_H
 #define TAME_HOST_NIF_H
 
+#include "os/bits.h"
+
 #pragma GCC visibility push(default)
 #include <erl_nif.h>
 #pragma GCC visibility pop

@@ -1,5 +1,4 @@
 /* Frames through two pipes, see port.h. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "memory/alloc.h"
+#include "os/os.h"
 #include "port/port.h"
 
 /* A pipe's whole content in one read. */
@@ -20,21 +20,6 @@
 struct port port = {.in = -1, .out = -1};
 
 /* ---- opening -------------------------------------------------------------------------- */
-
-static void close_all_but(int in, int out)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    struct dirent *entry;
-
-    if (folder == NULL)
-        return;
-    while ((entry = readdir(folder)) != NULL) {
-        int fd = atoi(entry->d_name);
-        if (fd > STDERR_FILENO && fd != in && fd != out && fd != dirfd(folder))
-            close(fd);
-    }
-    closedir(folder);
-}
 
 int port_open(void)
 {
@@ -48,7 +33,7 @@ int port_open(void)
         dup2(null, STDERR_FILENO);
     if (dup2(null, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
         return -1;
-    close_all_but(in, out);
+    os_close_all_but(in, out);
     port.in = in;
     port.out = out;
     return 0;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "os/os.h"
 #include "wire/relay.h"
 
 /* In relay_finish: how much is read at most, and how long a reader of ours may take. */
@@ -28,7 +29,7 @@ void relay_init(struct relay *relay, int from)
     } else if (S_ISSOCK(file.st_mode)) {
         relay->kind = RELAY_SOCKET;
     } else if (!S_ISREG(file.st_mode)) {
-        own = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        own = os_reopen(STDERR_FILENO);
         relay->kind = own < 0 ? RELAY_POLLED : RELAY_NON_BLOCKING;
         if (own >= 0)
             relay->to = own;
@@ -78,13 +79,13 @@ static size_t read_some(struct relay *relay)
     return (size_t)n;
 }
 
-/* write() that does not wait: -1 with EAGAIN. */
+/* write() that does not wait: -1 with EAGAIN. The program ignores SIGPIPE. */
 static ssize_t write_now(const struct relay *relay, const char *bytes, size_t size)
 {
     struct pollfd out = {.fd = relay->to, .events = POLLOUT};
 
     if (relay->kind == RELAY_SOCKET)
-        return send(relay->to, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+        return send(relay->to, bytes, size, MSG_DONTWAIT);
     if (relay->kind == RELAY_POLLED) {
         /* A pipe that can be written to takes so much without waiting, unless another writer is
          * faster. */

@@ -18,6 +18,7 @@
  * Memory: one buffer, which ei grows to the longest message.
  */
 #include <ei.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>

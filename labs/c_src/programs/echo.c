@@ -96,8 +96,8 @@ static int echo_unix(const char *path)
     if (strlen(path) >= sizeof address.sun_path)
         return usage("path too long for an AF_UNIX socket", path);
     strcpy(address.sun_path, path);
-    return echo_socket(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
-                       (const struct sockaddr *)&address, sizeof address, path);
+    return echo_socket(socket(AF_UNIX, SOCK_STREAM, 0), (const struct sockaddr *)&address,
+                       sizeof address, path);
 }
 
 static int echo_tcp(const char *text)
@@ -113,7 +113,7 @@ static int echo_tcp(const char *text)
                                   .sin_port = htons((uint16_t)port),
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
-    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    fd = socket(AF_INET, SOCK_STREAM, 0);
     if (fd >= 0 && setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) < 0)
         return failed("set TCP_NODELAY for port", text);
     return echo_socket(fd, (const struct sockaddr *)&address, sizeof address, text);

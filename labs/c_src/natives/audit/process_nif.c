@@ -3,9 +3,12 @@
 #define _GNU_SOURCE
 #include <erl_nif.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <unistd.h>
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "../stateless.h"
 

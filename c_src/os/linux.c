@@ -1,0 +1,198 @@
+/* os.h on Linux with glibc. Nothing that Linux alone has is used anywhere else in c_src. */
+#ifdef __linux__
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "os.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+const char *os_refusal(void)
+{
+    return NULL;
+}
+
+/* ---- memory that a host shares with its VM ---------------------------------------------- */
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+/* TMPFS_MAGIC: memory, so that reading it cannot fail as on a disk. */
+#define TMPFS 0x01021994
+
+int os_shared_create(uint64_t bytes)
+{
+    const int file = memfd_create("tame_ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (file < 0)
+        return -1;
+    if (ftruncate(file, (off_t)bytes) != 0 || fcntl(file, F_ADD_SEALS, SEALS) != 0) {
+        const int why = errno;
+
+        close(file);
+        errno = why;
+        return -1;
+    }
+    return file;
+}
+
+/* Asks what it is before it opens, because opening a device may do something. */
+int os_shared_open(int64_t os_pid, int64_t fd)
+{
+    char path[64];
+    struct stat status;
+    int place, opened = -1;
+
+    snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)os_pid, (long long)fd);
+    place = open(path, O_PATH | O_CLOEXEC);
+    if (place < 0)
+        return -1;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", place);
+    if (fstat(place, &status) == 0 && S_ISREG(status.st_mode))
+        opened = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    close(place);
+    return opened;
+}
+
+int os_shared_is_fixed(int file)
+{
+    const int seals = fcntl(file, F_GET_SEALS);
+    struct statfs system;
+
+    return seals >= 0 && (seals & SEALS) == SEALS && fstatfs(file, &system) == 0 &&
+           system.f_type == TMPFS;
+}
+
+void *os_shared_map(int file, uint64_t bytes)
+{
+    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+
+    if (base == MAP_FAILED)
+        return NULL;
+    /* A core is no place for gigabytes that it is not about; they take seconds to write. */
+    (void)madvise(base, bytes, MADV_DONTDUMP);
+    return base;
+}
+
+void os_shared_give_back(void *place, uint64_t bytes)
+{
+    (void)madvise(place, bytes, MADV_REMOVE);
+}
+
+int os_wait(uint32_t *word, uint32_t read, int timeout_ms)
+{
+    struct timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
+
+    return syscall(SYS_futex, word, FUTEX_WAIT, read, timeout_ms < 0 ? NULL : &timeout, NULL, 0) ==
+               0 ||
+           errno != ETIMEDOUT;
+}
+
+void os_wake(uint32_t *word, int sleepers)
+{
+    (void)syscall(SYS_futex, word, FUTEX_WAKE, sleepers, NULL, NULL, 0);
+}
+
+/* ---- processes -------------------------------------------------------------------------- */
+
+void os_name_process(const char *name)
+{
+    prctl(PR_SET_NAME, name);
+}
+
+void os_end_with_parent(void)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+/* ---- descriptors ------------------------------------------------------------------------ */
+
+int os_pipe(int ends[2])
+{
+    return pipe2(ends, O_CLOEXEC);
+}
+
+int os_poll(struct pollfd *fds, nfds_t len, const sigset_t *mask)
+{
+    return ppoll(fds, len, NULL, mask);
+}
+
+void os_close_all_but(int one, int other)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    struct dirent *entry;
+
+    if (folder == NULL)
+        return;
+    while ((entry = readdir(folder)) != NULL) {
+        int fd = atoi(entry->d_name);
+        if (fd > STDERR_FILENO && fd != one && fd != other && fd != dirfd(folder))
+            close(fd);
+    }
+    closedir(folder);
+}
+
+int os_reopen(int fd)
+{
+    char path[32];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+/* ---- signals ---------------------------------------------------------------------------- */
+
+const char *os_signal_name(int number)
+{
+    return sigabbrev_np(number);
+}
+
+int os_backtrace(void **frames, int max)
+{
+    return backtrace(frames, max);
+}
+
+void *os_fault_place(const void *context)
+{
+    const ucontext_t *at = context;
+
+#if defined(__x86_64__)
+    return (void *)at->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+    return (void *)at->uc_mcontext.pc;
+#else
+    (void)at;
+    return NULL;
+#endif
+}
+
+void *os_fault_caller(const void *context)
+{
+    const ucontext_t *at = context;
+
+#if defined(__x86_64__)
+    return *(void **)at->uc_mcontext.gregs[REG_RSP];
+#elif defined(__aarch64__)
+    return (void *)at->uc_mcontext.regs[30];
+#else
+    (void)at;
+    return NULL;
+#endif
+}
+
+#endif

@@ -1,0 +1,84 @@
+/* os.h - what tame_host and the ring need of an operating system beyond POSIX.
+ *
+ * linux.c has it, and all that is Linux's alone is in there. other.c is for every other system: it
+ * compiles, and refuses. A port begins there, and is done when os_refusal returns NULL and the
+ * tests of test/host and test/ring pass. */
+#ifndef TAME_OS_H
+#define TAME_OS_H
+
+#include "bits.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+
+/* NULL where a host can run; else a sentence that says why it cannot. */
+const char *os_refusal(void);
+
+/* ---- memory that a host shares with its VM ---------------------------------------------- */
+
+/* A file of that many bytes in memory, zeroed, without a name; nobody can change its size. Returns
+ * its descriptor, the caller's, or -1 with errno. */
+int os_shared_create(uint64_t bytes);
+
+/* Opens once more the regular file that another process has open as fd. Returns a descriptor, the
+ * caller's, or -1 with errno. */
+int os_shared_open(int64_t os_pid, int64_t fd);
+
+/* Whether no access to a mapping of the file can fail: it is in memory, and its size is fixed. */
+int os_shared_is_fixed(int file);
+
+/* Maps a file whole, to be read and written, and kept out of core dumps. Pages are taken as they
+ * are needed. NULL with errno; munmap undoes it. */
+void *os_shared_map(int file, uint64_t bytes);
+
+/* Gives whole pages of a shared mapping back to the system. They read as zeros then, for everybody.
+ * Best effort. */
+void os_shared_give_back(void *place, uint64_t bytes);
+
+/* Sleeps until os_wake is called for the word, unless it holds another value than `read`; at most
+ * timeout_ms, or without end when that is negative. May return early for no reason. Returns 0 when
+ * the time is over. Works between processes that share the word. */
+int os_wait(uint32_t *word, uint32_t read, int timeout_ms);
+void os_wake(uint32_t *word, int sleepers);
+
+/* ---- processes -------------------------------------------------------------------------- */
+
+/* What ps shows; at most 15 bytes are kept. */
+void os_name_process(const char *name);
+
+/* The calling process is killed when the thread that forked it ends. Whoever calls it asks
+ * getppid() afterwards: the parent may have gone just before. */
+void os_end_with_parent(void);
+
+/* ---- descriptors ------------------------------------------------------------------------ */
+
+/* A pipe whose ends no program that is started inherits. 0, or -1 with errno. */
+int os_pipe(int ends[2]);
+
+/* poll without end, under another signal mask: a signal that it lets through ends it, also one that
+ * came just before. */
+int os_poll(struct pollfd *fds, nfds_t len, const sigset_t *mask);
+
+/* Closes all descriptors but standard input, output and error, and these two. */
+void os_close_all_but(int one, int other);
+
+/* A second opening of what fd refers to, for writing without waiting; -1 where that cannot be had,
+ * as of a socket. */
+int os_reopen(int fd);
+
+/* ---- signals ---------------------------------------------------------------------------- */
+
+/* "SEGV" for SIGSEGV; NULL for a number that is no signal. */
+const char *os_signal_name(int number);
+
+/* The return addresses of the calling thread, newest first; how many there are. A handler of a
+ * signal may call it when it has been called before. */
+int os_backtrace(void **frames, int max);
+
+/* Of a signal handler's third argument: where the fault was, and where a call that led to no code
+ * came from. NULL: not known on this processor. */
+void *os_fault_place(const void *context);
+void *os_fault_caller(const void *context);
+
+#endif
