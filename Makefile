@@ -6,7 +6,8 @@
 # And for those who work on tame:
 #
 #   make build    natives, the report's page script, Erlang and Elixir; warnings are errors
-#   make check    formatting, lines of Erlang (tools/lines), what may include what (tools/floors)
+#   make check    formatting, lines of Erlang (tools/lines), what may include what (tools/floors), the C for other
+#                 systems (tools/cross)
 #   make soak     30 minutes of isolated libraries under load while everything goes wrong
 #   make bench    the published figures, each from its script in bench/
 #   make matrix   build and test on newer OTPs too (tools/matrix), each in a Debian root of its own
@@ -25,7 +26,7 @@ report: deps-report build
 	cd labs && $(MIX) tame.report --output ../report/index.html $(REPORT_FLAGS)
 
 # The sanitized tests wait more than they compute: the last three run beside them, and print when they are done.
-test: deps-test build check test-c test-beam
+test: deps-test build check test-c test-aarch64 test-beam
 	@$(MAKE) --no-print-directory -j2 --output-sync=recurse test-sanitized test-others
 
 test-others:
@@ -60,6 +61,7 @@ check:
 	clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h')
 	tools/lines src labs
 	tools/floors c_include/tame c_src/os c_src/ring c_src/host
+	tools/cross
 
 test-c:
 	@$(MAKE) --no-print-directory -s -C c_src test

@@ -80,7 +80,8 @@ defmodule Tame.MixProject do
       licenses: ["Apache-2.0"],
       links: %{},
       # c_src/build is built, and so is all of priv: a release holds what lies in priv.
-      files: ~w(src lib c_include c_src/Makefile c_src/build.sh c_src/otp.mk c_src/host c_src/os c_src/ring
+      files:
+        ~w(src lib c_include c_src/Makefile c_src/build.sh c_src/otp.mk c_src/host c_src/os c_src/ring
                 mix.exs rebar.config README.md CHANGELOG.md LICENSE .formatter.exs)
     ]
   end

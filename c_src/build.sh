@@ -16,8 +16,8 @@ fail() {
     echo "tame: $1" >&2
     failed=1
 }
-missing() { # WHAT DEBIAN FEDORA ALPINE
-    fail "$1. Debian: apt-get install $2; Fedora: dnf install $3; Alpine: apk add $4; macOS: tame runs on Linux only"
+missing() { # WHAT DEBIAN FEDORA ALPINE MACOS
+    fail "$1. Debian: apt-get install $2; Fedora: dnf install $3; Alpine: apk add $4; macOS: $5"
 }
 
 # Whether the C compiler makes a program of what it reads.
@@ -36,12 +36,16 @@ fi
 include=$ERLANG_ROOT_DIR/erts-$ERLANG_ERTS_VER/include
 out=$(cd .. && pwd)/priv/erts-$ERLANG_ERTS_VER
 
+# The Makefiles are GNU make's, which the BSDs call gmake.
+make=make
+if command -v gmake >/dev/null 2>&1; then make=gmake; fi
+
 build() {
-    make -s "OUT=$out" "ERTS_VERSION=$ERLANG_ERTS_VER" "ERTS_INCLUDE=$include" "WARNINGS=-Wall -Wextra" "$@"
+    $make -s "OUT=$out" "ERTS_VERSION=$ERLANG_ERTS_VER" "ERTS_INCLUDE=$include" "WARNINGS=-Wall -Wextra" "$@"
 }
 
-if ! command -v make >/dev/null 2>&1; then
-    missing "there is no make on PATH" make make make
+if ! command -v $make >/dev/null 2>&1; then
+    missing "there is no make on PATH" make make make "xcode-select --install"
 elif build -q >/dev/null 2>&1; then
     exit 0
 fi
@@ -49,19 +53,21 @@ fi
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 compiler=${CC:-cc}
-if [ "$(uname -s)" != Linux ]; then
-    fail "this is $(uname -s), and tame runs on Linux only: its shared memory needs futexes and memfd_create"
-elif ! command -v "${compiler%% *}" >/dev/null 2>&1; then
-    missing "there is no C compiler on PATH ($compiler)" "gcc libc6-dev" "gcc glibc-devel" "gcc musl-dev linux-headers"
+system=$(uname -s)
+if ! command -v "${compiler%% *}" >/dev/null 2>&1; then
+    missing "there is no C compiler on PATH ($compiler)" "gcc libc6-dev" "gcc glibc-devel" "gcc musl-dev linux-headers" \
+        "xcode-select --install"
+elif [ "$system" != Linux ]; then
+    echo "tame: this is $system, where tame is not tested, and isolation says that it runs on Linux only"
 elif ! printf '#include <stdio.h>\n#include <linux/futex.h>\nint main(void) { return 0; }\n' | compiles; then
     missing "the C compiler ($compiler) does not compile a program with <stdio.h> and <linux/futex.h>" \
-        "gcc libc6-dev" "gcc glibc-devel" "gcc musl-dev linux-headers"
+        "gcc libc6-dev" "gcc glibc-devel" "gcc musl-dev linux-headers" "xcode-select --install"
     cat "$scratch/errors" >&2
 elif ! printf '#include <execinfo.h>\n#include <gnu/libc-version.h>\nint main(void) { return 0; }\n' | compiles; then
     fail "the C library is not glibc: tame's host needs its backtrace and sigabbrev_np, which musl (Alpine) does not have"
 fi
 if ! [ -f "$include/erl_nif.h" ]; then
-    missing "there is no erl_nif.h in $include" erlang-dev erlang-erts erlang-dev
+    missing "there is no erl_nif.h in $include" erlang-dev erlang-erts erlang-dev "brew install erlang"
 fi
 [ $failed = 0 ] || exit 1
 

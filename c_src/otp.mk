@@ -36,7 +36,8 @@ endif
 CFLAGS ?= -O2 -g
 WARNINGS ?= -Wall -Wextra -Werror
 C := $(CC) -std=gnu11 $(WARNINGS) $(CFLAGS)
-SHARED := -fPIC -shared -fvisibility=hidden
+# macOS' linker is told that the VM has what is missing.
+SHARED := -fPIC -shared -fvisibility=hidden $(if $(filter Darwin,$(shell uname -s)),-undefined dynamic_lookup)
 SANITIZE := -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 Q := $(if $(V),,@)
 

@@ -11,6 +11,7 @@
 -export([source_dir/0]).
 -export([how_to_build/0]).
 -export([runnable/1]).
+-export([host_runs_on/1]).
 
 %% The folder that c_src/Makefile fills for the running emulator. The environment variable
 %% TAME_NATIVE_DIR names another: natives built with sanitizers, for the tests.
@@ -52,6 +53,16 @@ runnable(File) ->
         {ok, _} -> error(eacces);
         {error, Reason} -> error(Reason)
     end.
+
+%% Whether tame_host runs on a system, as os:type/0 names it. Elsewhere it is built and refuses
+%% (c_src/os).
+-spec host_runs_on({atom(), atom()}) -> ok | {error, {unsupported_system, string()}}.
+host_runs_on({unix, linux}) ->
+    ok;
+host_runs_on({_, Name}) ->
+    {error,
+        {unsupported_system,
+            tame_text:text("isolation runs on Linux only, and this is ~ts", [Name])}}.
 
 %% code:priv_dir/1 knows the application by the folder's name; in a checkout that is not
 %% called "tame" we ask for the folder beside our own ebin.

@@ -54,18 +54,19 @@ runs() ->
 isolate(Module, Options) when is_atom(Module) ->
     %% Names of processes are made of it.
     case byte_size(atom_to_binary(Module)) =< ?NAME_BYTES_MAX of
-        true ->
-            case tame_isolate_options:complete(Options) of
-                {ok, #{start_ms := StartMs} = All} ->
-                    ask({isolate, Module, All}, StartMs + ?SLACK_MS);
-                {error, _} = Error ->
-                    Error
-            end;
-        false ->
-            bad_module(Module)
+        true -> isolate_here(Module, tame_isolate_options:complete(Options));
+        false -> bad_module(Module)
     end;
 isolate(Module, _Options) ->
     bad_module(Module).
+
+isolate_here(Module, {ok, #{start_ms := StartMs} = All}) ->
+    case tame_native:host_runs_on(os:type()) of
+        ok -> ask({isolate, Module, All}, StartMs + ?SLACK_MS);
+        Refused -> Refused
+    end;
+isolate_here(_Module, Wrong) ->
+    Wrong.
 
 -spec restore(module()) -> ok | refusal().
 restore(Module) when is_atom(Module) -> ask({restore, Module}, ?SLACK_MS);

@@ -29,6 +29,12 @@ files(Files) ->
     end.
 
 run(Files) ->
+    case tame_native:host_runs_on(os:type()) of
+        ok -> start(Files);
+        {error, {_, Sentence}} -> {error, Sentence}
+    end.
+
+start(Files) ->
     Program = tame_native:path("tame_host"),
     try
         tame_native:runnable(Program) andalso open_port({spawn_executable, Program}, [

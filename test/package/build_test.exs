@@ -44,7 +44,7 @@ defmodule Tame.Package.BuildTest do
     all = ~w(Debian: Fedora: Alpine: macOS:)
 
     for {name, gone, sentence} <- [
-          {"make", ~w(make), "there is no make on PATH"},
+          {"make", ~w(make gmake), "there is no make on PATH"},
           {"cc", ~w(cc), "there is no C compiler on PATH (cc)"}
         ] do
       assert {out, 1} = build(package, [{"PATH", path_without!(Path.join(dir, name), gone)}])
@@ -61,7 +61,7 @@ defmodule Tame.Package.BuildTest do
 
     for word <- all, do: assert(line =~ word)
 
-    both = path_without!(Path.join(dir, "both"), ~w(make cc))
+    both = path_without!(Path.join(dir, "both"), ~w(make gmake cc))
     assert {out, 1} = build(package, [{"PATH", both}])
     assert [_, _] = String.split(out, "\n", trim: true)
   end
@@ -89,27 +89,35 @@ defmodule Tame.Package.BuildTest do
     assert out =~ "stdio.h: No such file or directory"
   end
 
-  test "a system that tame does not run on is named in one line" do
+  test "a system on which tame is not tested, or does not run, is named in one line" do
     dir = tmp_dir!()
     package = tame!(dir)
 
-    script = fn folder, name, text ->
-      path = Path.join(path_without!(Path.join(dir, folder), [name]), name)
-      File.write!(path, "#!/bin/sh\n" <> text)
-      File.chmod!(path, 0o755)
-      {"PATH", Path.dirname(path)}
+    scripts = fn folder, texts ->
+      folder = path_without!(Path.join(dir, folder), Keyword.keys(texts) |> Enum.map(&to_string/1))
+
+      for {name, text} <- texts do
+        path = Path.join(folder, to_string(name))
+        File.write!(path, "#!/bin/sh\n" <> text)
+        File.chmod!(path, 0o755)
+      end
+
+      {"PATH", folder}
     end
 
-    assert {"tame: this is Darwin, and tame runs on Linux only:" <> _ = line, 1} =
-             build(package, [script.("macos", "uname", "echo Darwin\n")])
+    # It goes on to build: a make that has something to do, and does it.
+    make = "case $* in *' -q') exit 1 ;; esac\n"
+    macos = scripts.("macos", uname: "echo Darwin\n", make: make, gmake: "exec make \"$@\"\n")
+    assert {out, 0} = build(package, [macos])
 
-    assert [_] = String.split(line, "\n", trim: true)
+    assert ["tame: this is Darwin, where tame is not tested" <> _, "tame: building" <> _] =
+             String.split(out, "\n", trim: true)
 
     # As with musl: all is there but what glibc alone has.
     musl = "if grep -q execinfo.h; then exit 1; fi\n"
 
     assert {"tame: the C library is not glibc:" <> _ = line, 1} =
-             build(package, [script.("musl", "cc", musl)])
+             build(package, [scripts.("musl", cc: musl)])
 
     assert [_] = String.split(line, "\n", trim: true)
   end

@@ -156,7 +156,7 @@ defmodule Tame.RingTest do
       sources = Path.expand("../../c_src/ring", __DIR__)
       file = Path.join(folder, "tame_ring_nif.c")
       File.cp!(Path.join(sources, "tame_ring_nif.c"), file)
-      nifs = Path.wildcard(Path.join(sources, "nif_*.c"))
+      nifs = Path.wildcard(Path.join(sources, "{nif_*,../os/*}.c"))
       options = ["-std=gnu11", "-D_GNU_SOURCE", "-DABI_LAYOUT=99", "-I#{sources}"]
       assert {_, 0} = CLibrary.compile(folder, file, options ++ nifs)
 

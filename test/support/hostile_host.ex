@@ -21,7 +21,7 @@ defmodule Tame.Test.HostileHost do
     ring = Path.join([:tame.source_dir(), "c_src", "ring"])
     flags = ~w(-std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 -g -pthread)
     include = ["-I#{ring}", "-I#{:tame.include_dir()}"]
-    sources = [@source | Path.wildcard(Path.join(ring, "ring_host*.c"))]
+    sources = [@source | Path.wildcard(Path.join(ring, "{ring_host*,../os/*}.c"))]
 
     {"", 0} =
       System.cmd("cc", flags ++ include ++ ["-o", program] ++ sources, stderr_to_stdout: true)
