@@ -68,8 +68,8 @@ test-c:
 	@$(MAKE) --no-print-directory -s -C labs/c_src test
 	@$(MAKE) --no-print-directory -s -C bench/natives test
 
-# The same on an emulated aarch64, by Debian's qemu-user and cross compiler. Without sanitizers' own libraries, which qemu
-# does not run; what is undefined ends the program.
+# The same on an emulated aarch64, by Debian's qemu-user and cross compiler. No sanitizer's library is needed: a trap
+# ends the program where something is undefined.
 AARCH64 := CC=aarch64-linux-gnu-gcc TEST_RUN=qemu-aarch64 TEST_SKIP="%_threads %include_test" \
            TEST_BUILD=$(CURDIR)/c_src/build/aarch64 \
            SANITIZE="-O1 -g -static -fsanitize=undefined -fsanitize-undefined-trap-on-error"

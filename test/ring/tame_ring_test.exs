@@ -156,9 +156,9 @@ defmodule Tame.RingTest do
       sources = Path.expand("../../c_src/ring", __DIR__)
       file = Path.join(folder, "tame_ring_nif.c")
       File.cp!(Path.join(sources, "tame_ring_nif.c"), file)
-      nifs = Path.wildcard(Path.join(sources, "{nif_*,../os/*}.c"))
+      nifs = for part <- ~w(nif_ ../os/), do: Path.wildcard(Path.join(sources, part <> "*.c"))
       options = ["-std=gnu11", "-D_GNU_SOURCE", "-DABI_LAYOUT=99", "-I#{sources}"]
-      assert {_, 0} = CLibrary.compile(folder, file, options ++ nifs)
+      assert {_, 0} = CLibrary.compile(folder, file, options ++ List.flatten(nifs))
 
       peer = PeerVm.start()
 

@@ -21,10 +21,12 @@ defmodule Tame.Test.HostileHost do
     ring = Path.join([:tame.source_dir(), "c_src", "ring"])
     flags = ~w(-std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 -g -pthread)
     include = ["-I#{ring}", "-I#{:tame.include_dir()}"]
-    sources = [@source | Path.wildcard(Path.join(ring, "{ring_host*,../os/*}.c"))]
+    sources = for part <- ~w(ring_host ../os/), do: Path.wildcard(Path.join(ring, part <> "*.c"))
 
     {"", 0} =
-      System.cmd("cc", flags ++ include ++ ["-o", program] ++ sources, stderr_to_stdout: true)
+      System.cmd("cc", flags ++ include ++ ["-o", program, @source] ++ List.flatten(sources),
+        stderr_to_stdout: true
+      )
 
     program
   end
