@@ -60,9 +60,8 @@ runnable(File) ->
 host_runs_on({unix, linux}) ->
     ok;
 host_runs_on({_, Name}) ->
-    {error,
-        {unsupported_system,
-            tame_text:text("isolation runs on Linux only, and this is ~ts", [Name])}}.
+    Sentence = tame_text:text("isolation runs on Linux only, and this is ~ts", [Name]),
+    {error, {unsupported_system, Sentence}}.
 
 %% code:priv_dir/1 knows the application by the folder's name; in a checkout that is not
 %% called "tame" we ask for the folder beside our own ebin.
