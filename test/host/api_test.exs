@@ -34,7 +34,8 @@ defmodule Tame.Host.ApiTest do
     build = fn folder ->
       System.cmd(
         "cc",
-        ~w(-std=gnu11 -Wall -fsyntax-only -iquote #{host} -isystem #{folder} #{source}),
+        ~w(-std=gnu11 -Wall -fsyntax-only -iquote #{host} -iquote #{Path.dirname(host)}) ++
+          ~w(-isystem #{folder} #{source}),
         stderr_to_stdout: true
       )
     end
