@@ -6,7 +6,10 @@ app=_build/default/rel/isolated_app/bin/isolated_app
 export NODE="isolated_app_$$@127.0.0.1"
 
 "$app" foreground &
-trap '"$app" stop; wait' EXIT
+# Each command of the script writes vm.args from vm.args.src anew; one that starts meanwhile would read half of it.
+RELX_OUT_FILE_PATH=$(mktemp -d)
+export RELX_OUT_FILE_PATH
+trap '"$app" stop; wait; rm -rf "$RELX_OUT_FILE_PATH"' EXIT
 # It answers before it has started all its applications.
 started='lists:keymember(isolated_app, 1, application:which_applications()).'
 tries=60
