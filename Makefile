@@ -77,7 +77,9 @@ test-aarch64:
 	@for part in c_src labs/c_src bench/natives; do \
 	    $(MAKE) --no-print-directory -s -C $$part test $(AARCH64) || exit 1; done
 
+# First without a test: a warning in a test file is told in ten seconds, and not after all the others.
 test-beam:
+	@cd test && $(MIX) test --warnings-as-errors --only no_test
 	cd test && $(MIX) test --warnings-as-errors
 
 # The natives that live in the VM, built with sanitizers, in the real VM. With +Mea min the emulator

@@ -11,7 +11,7 @@ defmodule Tame.ProcessWalkTest do
     %{peer: PeerVm.start_link()}
   end
 
-  defp scenario(peer, name, args \\ []), do: PeerVm.scenario(peer, ProcessWalk, name, args)
+  defp scenario(peer, name, args), do: PeerVm.scenario(peer, ProcessWalk, name, args)
 
   @well %{answers: true, known: true, in_vm: false}
 
