@@ -79,7 +79,7 @@ test-aarch64:
 
 # First without a test: a warning in a test file is told in ten seconds, and not after all the others.
 test-beam:
-	@cd test && $(MIX) test --warnings-as-errors --only no_test
+	@cd test && $(MIX) test --warnings-as-errors --exclude test --exclude doctest
 	cd test && $(MIX) test --warnings-as-errors
 
 # The natives that live in the VM, built with sanitizers, in the real VM. With +Mea min the emulator
