@@ -1,6 +1,7 @@
 defmodule Tame.TaskTest do
   # What all tasks have in common.
-  use ExUnit.Case, async: true
+  # Not async: mix help looks for tasks in the dependencies, each in its own folder, and changes that of this VM meanwhile.
+  use ExUnit.Case
   import ExUnit.CaptureIO
   import Tame.Test.OsProcess
 
