@@ -1,7 +1,8 @@
 /* bell.h - the doorbell: how one side of the ring wakes the other.
  *
- * A word in the shared memory that the system lets threads sleep on (os.h). A sleeper takes the word with bell_read, sees that there
- * is nothing to do, and calls bell_wait with it; a bell_ring after the reading ends the wait.
+ * A word in the shared memory that the system lets threads sleep on (os.h). A sleeper takes the word
+ * with bell_read, sees that there is nothing to do, and calls bell_wait with it; a bell_ring after
+ * the reading ends the wait.
  *
  * The other side may change the word as it likes: it can wake us for nothing or make us miss a
  * ring. So the VM bounds each of its waits (timeout_ms), and who waits must not count on a wake-up
