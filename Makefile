@@ -125,6 +125,7 @@ test-examples:
 test-version: natives test-c
 	$(MIX) compile --warnings-as-errors
 	cd labs && $(MIX) compile --warnings-as-errors
+	@cd test && $(MIX) test --warnings-as-errors --exclude test --exclude doctest
 	cd test && $(MIX) test --warnings-as-errors --exclude browser
 	rebar3 dialyzer
 

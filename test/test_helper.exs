@@ -10,6 +10,9 @@ end
 
 :ok = Tame.Test.MissingMethods.find()
 
+# Tests start mix beside each other, on what is compiled already. Newer Elixir says on standard output that one waits.
+System.put_env("MIX_OS_CONCURRENCY_LOCK", "false")
+
 # Debian sid is at times without it.
 missing = if :code.which(:jiffy) == :non_existing, do: [needs: :jiffy], else: []
 if missing != [], do: IO.puts("skip: jiffy is not installed")

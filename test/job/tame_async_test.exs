@@ -101,8 +101,12 @@ defmodule Tame.AsyncTest do
 
         {caller, monitor} =
           spawn_monitor(fn ->
-            {:ok, _} =
-              :tame.async(fn -> send(test, self()) && apply(:tame_spin, spin, [@long_us]) end, [])
+            spinner = fn ->
+              send(test, self())
+              apply(:tame_spin, spin, [@long_us])
+            end
+
+            {:ok, _} = :tame.async(spinner, [])
 
             receive(do: (:end -> :ok))
           end)
