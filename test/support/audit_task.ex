@@ -13,7 +13,10 @@ defmodule Tame.Test.AuditTask do
     File.mkdir_p!(folder)
 
     ExUnit.Callbacks.on_exit(fn ->
-      :code.del_path(String.to_charlist(folder))
+      for path <- :code.get_path(),
+          List.starts_with?(path, String.to_charlist(folder)),
+          do: true = :code.del_path(path)
+
       File.rm_rf!(folder)
     end)
 

@@ -48,7 +48,9 @@ defmodule Mix.Tasks.Tame.AuditTest do
 
     test "everything on the code path, OTP's own among it" do
       path = :code.get_path()
-      on_exit(fn -> true = :code.set_path(path) end)
+
+      # Another test may have left a folder there that is gone; newer OTP sets no path with such a one.
+      on_exit(fn -> true = :code.set_path(Enum.filter(path, &File.dir?/1)) end)
       true = :code.set_path(for name <- @known, do: :code.lib_dir(name) ++ ~c"/ebin")
       # What it says is what is looked for when it fails.
       assert {out, "", 0} = audit(["--all"])
