@@ -18,6 +18,7 @@ const theme = {
     labelColor: "var(--muted)",
     titleColor: "var(--muted)",
     labelFontSize: 12,
+    labelSeparation: 6,
     titleFontSize: 12,
     titleFontWeight: "normal",
     titlePadding: 8,
