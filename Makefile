@@ -77,9 +77,11 @@ test-aarch64:
 	@for part in c_src labs/c_src bench/natives; do \
 	    $(MAKE) --no-print-directory -s -C $$part test $(AARCH64) || exit 1; done
 
-# First without a test: a warning in a test file is told in ten seconds, and not after all the others.
-test-beam:
+# No test: a warning in a test file is told in ten seconds, and not after all the others.
+test-warnings:
 	@cd test && $(MIX) test --warnings-as-errors --exclude test --exclude doctest
+
+test-beam: test-warnings
 	cd test && $(MIX) test --warnings-as-errors
 
 # The natives that live in the VM, built with sanitizers, in the real VM. With +Mea min the emulator
@@ -125,7 +127,7 @@ test-examples:
 test-version: natives test-c
 	$(MIX) compile --warnings-as-errors
 	cd labs && $(MIX) compile --warnings-as-errors
-	@cd test && $(MIX) test --warnings-as-errors --exclude test --exclude doctest
+	@$(MAKE) --no-print-directory test-warnings
 	cd test && $(MIX) test --warnings-as-errors --exclude browser
 	rebar3 dialyzer
 
@@ -160,5 +162,5 @@ clean:
 	rm -rf _build labs/priv/report report tmp labs/assets/node_modules
 	for example in examples/*/; do $(MAKE) -C $$example clean; done
 
-.PHONY: report test deps-report deps-test build natives assets check test-c test-aarch64 test-beam test-sanitized test-others test-fuzz soak \
+.PHONY: report test deps-report deps-test build natives assets check test-c test-aarch64 test-warnings test-beam test-sanitized test-others test-fuzz soak \
         test-rebar3 test-examples test-version matrix docs docs-here bench clean
