@@ -98,6 +98,10 @@ defmodule Tame.Host.ContractProcessesTest do
     end
   end
 
+  test "a monitor's term is a reference of its own", %{host: host} do
+    assert Contract.same(host, :monitor_term, self()) == {:value, {1, 0, 1, 0}}
+  end
+
   test "a process that ends while it is being monitored", %{host: host} do
     for {moment, count} <- [before: 1, after: 2] do
       Process.put({Host, :down}, moment)

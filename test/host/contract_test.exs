@@ -229,6 +229,72 @@ defmodule Tame.Host.ContractTest do
     assert walked |> Enum.slice(1..4) |> Enum.reverse() == pairs
   end
 
+  describe "I/O vectors and queues:" do
+    test "vectors of every size, in and without an environment", %{host: host} do
+      bytes = fn size -> :binary.copy("abcdefgh", div(size, 8) + 1) |> binary_part(0, size) end
+
+      lists =
+        for(
+          n <- [0, 1, 2, 15, 16, 17, 18, 100],
+          size <- [0, 1, 64, 65],
+          do: List.duplicate(bytes.(size), n)
+        ) ++
+          [Enum.map([0, 1, 63, 64, 65, 4096, 100_000, 0], bytes), Enum.map(0..40, bytes)]
+
+      <<_::3, unaligned::binary-size(200), _::5>> = bytes.(201)
+      parts = for size <- [0, 7, 64, 65, 150], do: binary_part(bytes.(1000), 13, size)
+
+      others = [
+        parts,
+        [unaligned, unaligned],
+        [<<1, 2, 3::5>>],
+        [<<1>> | <<2>>],
+        [<<1>> | :no_list],
+        [<<1>>, 2],
+        [[<<1>>]],
+        ["a", :b],
+        <<1>>,
+        :no_list
+      ]
+
+      for list <- lists ++ others,
+          most <- [0, 1, 2, 16, 17, 1000, 0xFFFF_FFFF_FFFF_FFFF],
+          do: Contract.same(host, :iovec, {most, list})
+    end
+
+    test "a queue, whatever is done with it", %{host: host} do
+      Contract.same(host, :io_queue_options, [])
+
+      for size <- [1, 64, 65, 66, 1000],
+          do: Contract.same(host, :io_queue_head_outlives, :rand.bytes(size))
+
+      Property.check(
+        :proper_types.list(step()),
+        fn steps -> match?({:value, _}, Contract.same(host, :io_queue, steps)) end,
+        numtests: 300,
+        max_size: 60
+      )
+    end
+
+    # Bytes, a list of them, a count, or a look.
+    defp step do
+      import :proper_types, only: [oneof: 1, list: 1, integer: 2, elements: 1, frequency: 1]
+      size = elements([0, 1, 2, 63, 64, 65, 66, 300, 5000])
+      bytes = let(size, &binary_part(Process.get(:io_queue_bytes) || bytes(), &1 + 1, &1))
+      skip = frequency([{3, 0}, {1, elements([1, 2, 64, 65, 100, 10_000])}])
+
+      oneof([
+        {bytes, skip, integer(0, 1)},
+        {list(bytes), skip, elements([0, 1, 3, 16, 1000]), integer(0, 4)},
+        {oneof([integer(0, 100), integer(0, 10_000)])},
+        {}
+      ])
+    end
+
+    defp bytes, do: tap(:rand.bytes(20_000), &Process.put(:io_queue_bytes, &1))
+    defp let(type, fun), do: :proper_types.bind(type, fun, false)
+  end
+
   test "maps: get, put, update, remove", %{host: host} do
     maps = [
       %{},

@@ -26,3 +26,10 @@ int enif_compare_monitors(const ErlNifMonitor *a, const ErlNifMonitor *b)
 
     return x < y ? -1 : x > y;
 }
+
+ERL_NIF_TERM enif_make_monitor_term(ErlNifEnv *env, const ErlNifMonitor *monitor)
+{
+    term ref = monitor_ref(env, monitor);
+
+    return ref == TERM_NONE ? enif_make_badarg(env) : ref;
+}

@@ -10,6 +10,19 @@
 #include "term/atom.h"
 #include "wire/query.h"
 
+/* The reference of the VM's monitor. */
+struct watch_ref {
+    uint32_t len, words[REF_WORDS_MAX];
+};
+
+/* What the library keeps of a monitor. */
+struct public_monitor {
+    uint64_t id;
+    struct watch_ref ref;
+};
+
+_Static_assert(sizeof(struct public_monitor) <= sizeof(ErlNifMonitor), "the library's is smaller");
+
 /* While it is in the table it keeps no reference to its resource: the VM's do not either. It leaves
  * the table when it fires, is cancelled, or its resource is destroyed. */
 struct monitor {
@@ -17,6 +30,7 @@ struct monitor {
     uint64_t id;
     struct resource *resource;
     ErlNifPid pid;
+    struct watch_ref ref; /* once the VM watches */
     enum {
         ASKED,
         WATCHED,
@@ -45,31 +59,64 @@ static struct monitor *take(uint64_t id, const struct resource *resource)
     return monitor;
 }
 
-static term ask_vm(const char *name, uint64_t id, term pid)
+/* Asks for the VM's monitor of this number; its reference is in *ref then. Returns 0 when the process
+ * has ended already. */
+static int ask_for_monitor(uint64_t id, term pid, struct watch_ref *ref)
 {
     ErlNifEnv env;
     term answer;
+    int is_there;
 
     env_init(&env, ENV_INDEPENDENT);
-    answer =
-        query_ask(&env, pid == TERM_NONE ? query_term(&env, name, 1, term_unsigned(&env, id))
-                                         : query_term(&env, name, 2, term_unsigned(&env, id), pid));
+    answer = query_ask(&env, query_term(&env, "monitor", 2, term_unsigned(&env, id), pid));
+    is_there = is_kind(answer, BOX_REF);
+    if (is_there) {
+        const struct box_ref *box = box_of(answer);
+        ref->len = box->len;
+        memcpy(ref->words, box->words, sizeof ref->words);
+    }
     env_destroy(&env);
-    return answer;
+    return is_there;
 }
 
-static void set_id(ErlNifMonitor *monitor, uint64_t id)
+static void ask_to_forget(uint64_t id)
 {
+    ErlNifEnv env;
+
+    env_init(&env, ENV_INDEPENDENT);
+    (void)query_ask(&env, query_term(&env, "demonitor", 1, term_unsigned(&env, id)));
+    env_destroy(&env);
+}
+
+static void set_public(ErlNifMonitor *monitor, uint64_t id, const struct watch_ref *ref)
+{
+    const struct public_monitor public = {id, *ref};
+
     memset(monitor, 0, sizeof *monitor);
-    memcpy(monitor->data, &id, sizeof id);
+    memcpy(monitor->data, &public, sizeof public);
+}
+
+static struct public_monitor public_of(const ErlNifMonitor *monitor)
+{
+    struct public_monitor public;
+
+    memcpy(&public, monitor->data, sizeof public);
+    return public;
 }
 
 uint64_t monitor_id(const ErlNifMonitor *monitor)
 {
-    uint64_t id;
+    return public_of(monitor).id;
+}
 
-    memcpy(&id, monitor->data, sizeof id);
-    return id;
+term monitor_ref(ErlNifEnv *env, const ErlNifMonitor *monitor)
+{
+    const struct public_monitor public = public_of(monitor);
+
+    /* The library may have written there. */
+    if (public.ref.len == 0 || public.ref.len > REF_WORDS_MAX)
+        return TERM_NONE;
+    return term_ref(env, public.ref.words, public.ref.len);
 }
 
 /* ---- when a process ends -------------------------------------------------------------- */
@@ -85,7 +132,7 @@ static void run_down(struct task *task)
     ErlNifMonitor public;
     ErlNifEnv env;
 
-    set_id(&public, monitor->id);
+    set_public(&public, monitor->id, &monitor->ref);
     env_init(&env, ENV_CALLBACK);
     monitor->resource->type->init.down(&env, monitor->resource->data, &monitor->pid, &public);
     env_destroy(&env);
@@ -138,13 +185,13 @@ void monitor_forget(struct resource *resource)
         pthread_mutex_unlock(&monitors.lock);
         if (monitor == NULL)
             return;
-        ask_vm("demonitor", monitor->id, TERM_NONE);
+        ask_to_forget(monitor->id);
         free(monitor);
     }
 }
 
 /* The VM watches from now on. Returns 1 when the process has ended already. */
-static int is_ended(uint64_t id)
+static int is_ended(uint64_t id, const struct watch_ref *ref)
 {
     struct monitor *monitor;
     int ended = 0;
@@ -155,6 +202,7 @@ static int is_ended(uint64_t id)
     if (monitor != NULL) { /* else another thread of the library has cancelled it */
         ended = monitor->state == ENDED;
         monitor->state = WATCHED;
+        monitor->ref = *ref;
     }
     pthread_mutex_unlock(&monitors.lock);
     return ended;
@@ -162,20 +210,22 @@ static int is_ended(uint64_t id)
 
 int monitor_start(struct resource *resource, ErlNifPid pid, ErlNifMonitor *public)
 {
-    struct monitor *monitor = host_malloc(sizeof *monitor);
+    struct monitor *monitor = host_malloc(sizeof *monitor); /* the table's */
+    struct watch_ref ref = {0};
 
     pthread_mutex_lock(&monitors.lock);
     uint64_t id = ++monitors.last_id;
-    *monitor = (struct monitor){monitors.first, id, resource, pid, ASKED};
+    *monitor = (struct monitor){
+        .next = monitors.first, .id = id, .resource = resource, .pid = pid, .state = ASKED};
     monitors.first = monitor;
     pthread_mutex_unlock(&monitors.lock);
-    if (public != NULL) /* before anybody can be told of its end */
-        set_id(public, id);
-    if (ask_vm("monitor", id, pid.pid) != ATOM(true)) {
+    if (!ask_for_monitor(id, pid.pid, &ref)) {
         free(take(id, resource));
         return 0;
     }
-    if (is_ended(id))
+    if (public != NULL) /* before anybody can be told of its end */
+        set_public(public, id, &ref);
+    if (is_ended(id, &ref))
         monitor_down(id);
     return 1;
 }
@@ -186,7 +236,7 @@ int monitor_stop(struct resource *resource, uint64_t id)
 
     if (monitor == NULL)
         return 0;
-    ask_vm("demonitor", id, TERM_NONE);
+    ask_to_forget(id);
     free(monitor);
     return 1;
 }

@@ -4,8 +4,10 @@
 
 #include "term/resource.h"
 
-/* What the library keeps of a monitor holds its number. */
+/* What the library keeps of a monitor holds its number, and the reference of the VM's monitor:
+ * TERM_NONE when it does not. */
 uint64_t monitor_id(const ErlNifMonitor *monitor);
+term monitor_ref(ErlNifEnv *env, const ErlNifMonitor *monitor);
 
 /* Has a process of this node watched for resource; public is filled in unless it is NULL. Returns
  * 0 when the process has ended already. */

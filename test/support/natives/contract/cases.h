@@ -20,6 +20,8 @@
         F(make_binary_moved), F(write_past_end), F(write_past_arguments), F(alignment),    \
         F(sub_binaries), F(make_new_binary)
 
+#define CASES_IO_QUEUE(F) F(iovec), F(io_queue), F(io_queue_options), F(io_queue_head_outlives)
+
 #define CASES_MAPS(F)                                                                              \
     F(maps), F(map_order), F(map_walk), F(map_of_keys), F(map_from_arrays), F(maps_do_not_change), \
         F(maps_of_another_environment)
@@ -40,7 +42,7 @@
     F(self), F(pids), F(whereis), F(send), F(send_from_thread), F(make_refs), F(unique_integers), \
         F(port_command)
 
-#define CASES_MONITORS(F) F(monitor), F(monitor_downs), F(demonitor)
+#define CASES_MONITORS(F) F(monitor), F(monitor_term), F(monitor_downs), F(demonitor)
 
 #define CASES_THREADS(F) \
     F(threads), F(wait_for_gate), F(open_gate), F(locks), F(thread_specific_data), F(thread_types)
@@ -59,10 +61,10 @@
         F(crash_abort), F(crash_exit), F(crash_stack), F(hang_with_signals_blocked),              \
         F(hang_until_cancelled)
 
-#define CASES(F)                                                                                \
-    CASES_TERMS(F), CASES_NUMBERS(F), CASES_ATOMS(F), CASES_LISTS(F), CASES_BINARIES(F),        \
-        CASES_MAPS(F), CASES_EXCEPTIONS(F), CASES_SCHEDULE(F), CASES_RESOURCES(F),              \
-        CASES_PROCESSES(F), CASES_MONITORS(F), CASES_THREADS(F), CASES_TIME(F), CASES_PRINT(F), \
-        CASES_SYSTEM(F), CASES_CRASHES(F)
+#define CASES(F)                                                                         \
+    CASES_TERMS(F), CASES_NUMBERS(F), CASES_ATOMS(F), CASES_LISTS(F), CASES_BINARIES(F), \
+        CASES_IO_QUEUE(F), CASES_MAPS(F), CASES_EXCEPTIONS(F), CASES_SCHEDULE(F),        \
+        CASES_RESOURCES(F), CASES_PROCESSES(F), CASES_MONITORS(F), CASES_THREADS(F),     \
+        CASES_TIME(F), CASES_PRINT(F), CASES_SYSTEM(F), CASES_CRASHES(F)
 
 #endif

@@ -13,7 +13,9 @@ static void watched_is_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNif
 {
     struct watch *watch = object;
     ErlNifEnv *message = enif_alloc_env();
-    int same = enif_compare_monitors(monitor, &watch->monitor);
+    int same = enif_compare_monitors(monitor, &watch->monitor) != 0 ||
+               !enif_is_identical(enif_make_monitor_term(message, monitor),
+                                  enif_make_monitor_term(message, &watch->monitor));
 
     __atomic_add_fetch(&downs, 1, __ATOMIC_SEQ_CST);
     enif_send(env, &watch->report_to, message,
@@ -52,6 +54,31 @@ CASE(monitor)
     enif_release_resource(plain);
     return enif_make_tuple3(env, enif_make_int(env, made > 0 ? 1 : made),
                             enif_make_int(env, refused < 0), handle);
+}
+
+/* "Creates a term identifying the given monitor received from enif_monitor_process." IN: Pid */
+CASE(monitor_term)
+{
+    ErlNifPid pid;
+    ErlNifMonitor other;
+    struct watch *watch = enif_alloc_resource(down_type, sizeof *watch);
+    term handle = enif_make_resource(env, watch), terms[3];
+
+    enif_release_resource(watch);
+    if (!enif_get_local_pid(env, IN, &pid) ||
+        enif_monitor_process(env, watch, &pid, &watch->monitor) != 0 ||
+        enif_monitor_process(env, watch, &pid, &other) != 0)
+        return enif_make_badarg(env);
+    for (int i = 0; i < 3; i++)
+        terms[i] = enif_make_monitor_term(env, i < 2 ? &watch->monitor : &other);
+    const term result =
+        enif_make_tuple4(env, enif_make_int(env, enif_is_ref(env, terms[0])),
+                         enif_make_int(env, enif_compare(terms[0], terms[1])),
+                         enif_make_int(env, enif_compare(terms[0], terms[2]) != 0),
+                         enif_make_int(env, enif_demonitor_process(env, watch, &watch->monitor) +
+                                                enif_demonitor_process(env, watch, &other)));
+    (void)handle;
+    return result;
 }
 
 /* How often the callback has run. */
