@@ -6,9 +6,9 @@
     "test/*.exs",
     "test/{bench,c,c_include,host,isolate,job,labs,ring,support,threads,tools}/**/*.{ex,exs}",
     "{lib,bench,soak}/**/*.{ex,exs}",
-    "labs/{latency,reductions,contention,collapse,audit,watch,calibrate,report,shared,jobs,tasks}/**/*.ex",
+    "labs/{latency,reductions,contention,isolation,collapse,audit,watch,calibrate,doctor,digest,report,shared,jobs,tasks}/**/*.ex",
     "examples/*/mix.exs",
-    "examples/*/{config,lib,measure,test}/**/*.{ex,exs}"
+    "examples/*/{bench,config,lib,measure,test}/**/*.{ex,exs}"
   ],
   line_length: 100
 ]

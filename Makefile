@@ -8,7 +8,8 @@
 #   make build    natives, the report's page script, Erlang and Elixir; warnings are errors
 #   make check    formatting, lines of Erlang (tools/lines), what may include what (tools/floors), the C for other
 #                 systems (tools/cross)
-#   make soak     30 minutes of isolated libraries under load while everything goes wrong
+#   make soak     30 minutes of isolated libraries, and 10 of jobs, under load while everything goes wrong; one alone:
+#                 make soak-isolated, make soak-jobs
 #   make bench    the published figures, each from its script in bench/
 #   make matrix   build and test on newer OTPs too (tools/matrix), each in a Debian root of its own
 #   make docs     the HTML documentation, into doc/
@@ -25,12 +26,18 @@ report: deps-report build
 	@mkdir -p report
 	cd labs && $(MIX) tame.report --output ../report/index.html $(REPORT_FLAGS)
 
-# The sanitized tests wait more than they compute: the last three run beside them, and print when they are done.
-test: deps-test build check test-c test-aarch64 test-beam
-	@$(MAKE) --no-print-directory -j2 --output-sync=recurse test-sanitized test-others
+# What waits more than it computes runs beside the rest, and prints when it is done.
+BESIDE = @$(MAKE) --no-print-directory -j2 --output-sync=recurse
+test: deps-test build
+	$(BESIDE) check test-without-vm
+	@$(MAKE) --no-print-directory test-beam
+	$(BESIDE) test-sanitized test-others test-sanitized-host
+
+test-without-vm:
+	@$(MAKE) --no-print-directory -j1 test-c test-aarch64
 
 test-others:
-	@$(MAKE) --no-print-directory -j1 test-fuzz test-rebar3 test-examples
+	@$(MAKE) --no-print-directory -j1 test-fuzz test-rebar3 test-examples test-libraries
 
 deps-report:
 	@tools/install-missing report
@@ -58,7 +65,7 @@ $(ASSETS): labs/assets/node_modules/.package-lock.json labs/assets/page.js labs/
 
 check:
 	$(MIX) format --check-formatted
-	clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h')
+	clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h' '*.cpp' '*.hpp')
 	tools/lines src labs
 	tools/floors c_include/tame c_src/os c_src/ring c_src/host
 	tools/cross
@@ -76,6 +83,7 @@ AARCH64 := CC=aarch64-linux-gnu-gcc TEST_RUN=qemu-aarch64 TEST_SKIP="%_threads %
 test-aarch64:
 	@for part in c_src labs/c_src bench/natives; do \
 	    $(MAKE) --no-print-directory -s -C $$part test $(AARCH64) || exit 1; done
+	@$(MAKE) --no-print-directory -s -C libraries/sha3 test-c $(AARCH64) BUILD=build/aarch64 IMPLEMENTATIONS=portable
 
 # No test: a warning in a test file is told in ten seconds, and not after all the others.
 test-warnings:
@@ -97,6 +105,9 @@ test-sanitized:
 	TAME_TEST_RING_ECHO=$(SANITIZED)/tame_ring_echo ASAN_OPTIONS=detect_leaks=0 ERL_FLAGS="+Mea min" \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 	    $(MIX) test --only isolation:shared
+
+test-sanitized-host:
+	cd test && TAME_TEST_SANITIZED=1 $(MIX) test c_include/tame_hpp_test.exs
 	@$(MAKE) --no-print-directory -s -C c_src host-sanitized
 	cd test && TAME_TEST_HOST=$(CURDIR)/c_src/build/test/tame_host_sanitized \
 	ASAN_OPTIONS=detect_leaks=0:handle_segv=0:handle_sigfpe=0:handle_abort=0:use_sigaltstack=0:allocator_may_return_null=1 \
@@ -106,10 +117,16 @@ test-sanitized:
 test-fuzz:
 	@$(MAKE) --no-print-directory -s -C c_src fuzz
 
-# Isolated libraries under load while hosts crash, are stopped and lie, and our own processes are killed:
-# SOAK_SECONDS (default 1800). In the environment of the tests, whose natives and helpers it uses.
-soak: natives
+# Isolated libraries under load while hosts crash, are stopped and lie, and our own processes are killed; and jobs
+# while callers die, cancel and meet deadlines, and the library is replaced and deleted. SOAK_SECONDS each (default
+# 1800, and 600). In the environment of the tests, whose natives and helpers they use.
+soak: soak-isolated soak-jobs
+
+soak-isolated: natives
 	cd test && MIX_ENV=test $(MIX) run ../soak/soak.exs
+
+soak-jobs: natives
+	cd test && MIX_ENV=test $(MIX) run ../soak/jobs.exs
 
 # The package as a rebar3 user gets it: src/ alone, compiled by rebar3, checked by Dialyzer. Then with the labs' Erlang.
 test-rebar3:
@@ -121,6 +138,11 @@ test-rebar3:
 test-examples:
 	@set -e; for example in examples/*/; do \
 	    echo "== $$example"; $(MAKE) --no-print-directory -C $$example test; done
+
+# Each library as a package of its own, which depends on tame as anybody's does.
+test-libraries:
+	@set -e; for library in libraries/*/; do \
+	    echo "== $$library"; $(MAKE) --no-print-directory -C $$library test; done
 
 # What `make matrix` runs in each root: all but what needs a browser, a JDK or the report's bundler, which
 # do not differ by version.
@@ -160,7 +182,7 @@ clean:
 	$(MAKE) -C c_src clean
 	$(MAKE) -C labs/c_src clean
 	rm -rf _build labs/priv/report report tmp labs/assets/node_modules
-	for example in examples/*/; do $(MAKE) -C $$example clean; done
+	for example in examples/*/ libraries/*/; do $(MAKE) -C $$example clean; done
 
-.PHONY: report test deps-report deps-test build natives assets check test-c test-aarch64 test-warnings test-beam test-sanitized test-others test-fuzz soak \
-        test-rebar3 test-examples test-version matrix docs docs-here bench clean
+.PHONY: report test deps-report deps-test build natives assets check test-c test-aarch64 test-without-vm test-warnings test-beam test-sanitized \
+        test-sanitized-host test-others test-fuzz soak soak-isolated soak-jobs test-rebar3 test-examples test-libraries test-version matrix docs docs-here bench clean

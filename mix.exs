@@ -1,6 +1,6 @@
 defmodule Mix.Tasks.Compile.TameNatives do
   @moduledoc false
-  # Builds the two native parts into this package's own priv, wherever it is compiled.
+  # Builds the native parts into this package's own priv, wherever it is compiled.
   use Mix.Task.Compiler
 
   @impl true
@@ -42,8 +42,10 @@ defmodule Tame.MixProject do
   @description to_string(app[:description])
 
   # What Elixir's own macros call.
-  @no_dependency [Kernel, Kernel.Typespec, Kernel.LexicalTracker, Kernel.Utils, Module] ++
-                   [:elixir_def, :elixir_module, :elixir_utils]
+  # lib/tame/job.ex runs in the compiler, lib/tame.ex for those who have Elixir.
+  @no_dependency [Access, Kernel, Kernel.Typespec, Kernel.LexicalTracker, Kernel.Utils, Module] ++
+                   [:elixir_def, :elixir_module, :elixir_quote, :elixir_utils] ++
+                   [ArgumentError, Enum, Enumerable, List, Macro, Map, Stream, String.Chars]
 
   def project do
     [
@@ -81,7 +83,7 @@ defmodule Tame.MixProject do
       links: %{},
       # c_src/build is built, and so is all of priv: a release holds what lies in priv.
       files:
-        ~w(src lib c_include c_src/Makefile c_src/build.sh c_src/otp.mk c_src/host c_src/os c_src/ring
+        ~w(src lib c_include c_src/Makefile c_src/build.sh c_src/otp.mk c_src/host c_src/job c_src/os c_src/ring
                 mix.exs rebar.config README.md CHANGELOG.md LICENSE .formatter.exs)
     ]
   end

@@ -23,7 +23,7 @@ defmodule Bench.Guide do
     File.mkdir_p!(folder)
 
     for {name, text} <- files(), do: File.write!(Path.join(folder, name), text)
-    ok!("erlc", ["exor.erl", "measure.erl"], folder)
+    ok!("erlc", ["-pa", to_string(:code.lib_dir(:tame, :ebin)), "exor.erl", "measure.erl"], folder)
     job = File.read!(Path.join(folder, "exor.c"))
 
     for {name, placement, mib} <- @runs do

@@ -16,6 +16,8 @@
 #   slices  slices of a 256 MB run of exor, read from outside: in a VM that has just begun (cold), and warm;
 #           and the first call of all, with a fresh output of 2 GB
 
+Code.require_file("bench.ex", __DIR__)
+
 {:module, _, slices_beam, _} =
   defmodule Bench.Slices do
     # Runs in a VM of its own. The durations in µs of the normal slices of that number of calls; the last
@@ -44,29 +46,21 @@
 Process.put(:slices_beam, slices_beam)
 
 defmodule Bench.Jobs do
+  import Bench, only: [table: 2, decimals: 2]
+
   @seed Tame.Turns.seed()
   @parts ~w(exor small echo load beside kill slices)
 
   def run([]), do: run(@parts)
 
   def run(parts) do
-    :ok = :tame_labs_native.build()
-    natives()
-
+    Bench.natives()
     IO.puts("seed #{@seed}")
 
     for part <- parts do
       IO.puts("\n== #{part}\n")
       part(part)
     end
-  end
-
-  # What is written by hand, for comparison: built and put on the code path.
-  defp natives do
-    folder = Path.join(__DIR__, "natives")
-    {_, 0} = System.cmd("make", ["-s", "-C", folder], into: IO.stream())
-    built = "build/erts-#{:erlang.system_info(:version)}"
-    true = :code.add_path(folder |> Path.join(built) |> String.to_charlist())
   end
 
   # The hand-written twins of the placements thread and pool.
@@ -113,8 +107,6 @@ defmodule Bench.Jobs do
 
   defp wait_for_none, do: if(:tame_spin.running() > 0, do: wait_for_none(), else: :ok)
 
-  defp peer_args, do: Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
-
   # The median of each function's times in ns, the functions taking turns.
   defp medians(functions, turns, calls) do
     samples =
@@ -139,9 +131,6 @@ defmodule Bench.Jobs do
     function.()
     repeat(function, count - 1)
   end
-
-  defp table(columns, rows), do: IO.write(Tame.TextTable.format(columns, rows))
-  defp decimals(value, count), do: :erlang.float_to_binary(value / 1, decimals: count)
 
   defp part("exor") do
     for {bytes, turns} <- [{1_000_000, 201}, {67_108_864, 21}] do
@@ -284,10 +273,11 @@ defmodule Bench.Jobs do
             {"first 2 GB", 2_000_000_000, 1}
           ],
           function <- ~w(exor_yielding exor)a do
-        {:ok, peer, _} = :peer.start_link(%{connection: :standard_io, args: peer_args()})
-        {:module, _} = :peer.call(peer, :code, :load_binary, [Bench.Slices, ~c"jobs.exs", beam])
-        slices = :peer.call(peer, Bench.Slices, :read, [function, bytes, runs], 120_000)
-        :peer.stop(peer)
+        slices =
+          Bench.in_peer([{Bench.Slices, beam}], fn peer ->
+            :peer.call(peer, Bench.Slices, :read, [function, bytes, runs], 120_000)
+          end)
+
         sorted = Enum.sort(slices)
         count = length(sorted)
         at = &decimals(Enum.at(sorted, min(count - 1, floor(count * &1))), 0)

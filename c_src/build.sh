@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds tame's two native parts into priv/erts-VERSION/. Mix (mix.exs) and rebar3 (rebar.config) run it when they
+# Builds tame's native parts into priv/erts-VERSION/. Mix (mix.exs) and rebar3 (rebar.config) run it when they
 # compile tame, in a project or as a dependency. Prints nothing when they are up to date.
 #
 # ERLANG_ROOT_DIR and ERLANG_ERTS_VER name the Erlang/OTP to build for, as rebar3 sets them for its hooks; without
@@ -81,7 +81,7 @@ if command -v flock >/dev/null 2>&1; then
     flock 9
 fi
 
-echo "tame: building two native parts for erts $ERLANG_ERTS_VER"
+echo "tame: building native parts for erts $ERLANG_ERTS_VER"
 if ! build "-j$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)"; then
     fail "the native parts do not build in $PWD; the errors of make and the compiler are above"
     exit 1

@@ -25,7 +25,7 @@ defmodule Tame.Labs.MixProject do
   @version "0.1.0"
 
   # One folder for each lab, and what they share: Elixir, and Erlang modules that are also sent into a watched VM.
-  @folders ~w(latency reductions contention isolation collapse audit watch calibrate doctor report shared jobs tasks)
+  @folders ~w(latency reductions contention isolation collapse audit watch calibrate doctor digest report shared jobs tasks)
 
   def project do
     [
@@ -40,14 +40,18 @@ defmodule Tame.Labs.MixProject do
       erlc_options: [:debug_info, :warn_missing_spec, :warn_export_vars, :warn_shadow_vars],
       # The tests of both applications are one project: ../test/mix.exs.
       test_paths: [],
-      deps: [{:tame, path: "..", env: Mix.env()}],
+      # tame_sha3: what the digest lab measures. A project that has the labs has it only when it names it.
+      deps: [
+        {:tame, path: "..", env: Mix.env(), override: true},
+        {:tame_sha3, path: "../libraries/sha3", optional: true, runtime: false}
+      ],
       package: package()
     ]
   end
 
-  # mix: the tasks raise through it.
+  # mix: the tasks raise through it. crypto: the digest lab's other side.
   def application do
-    [extra_applications: [:mix]]
+    [extra_applications: [:mix, crypto: :optional]]
   end
 
   defp package do

@@ -31,4 +31,28 @@ defmodule Tame do
   @doc "What is isolated, and the state of it."
   @spec info() :: %{module() => map()}
   def info, do: :tame.info()
+
+  @doc """
+  The value of `fun`; jobs that this process calls in it raise `{:tame, :deadline}` after `deadline_ms`.
+
+      Tame.deadline(10, fn -> MyLibrary.compress(data) end)
+  """
+  @spec deadline(non_neg_integer() | :infinity, (() -> value)) :: value when value: term()
+  def deadline(deadline_ms, fun), do: :tame.with(%{deadline_ms: deadline_ms}, fun)
+
+  @doc """
+  What `:tame.stream/2` gives, as a stream: what the job emits, one part at a time. The job goes on when the next
+  part is wanted, and ends when nobody wants one any more.
+  """
+  @spec stream(:tame_job_call.state()) :: Enumerable.t()
+  def stream(state) do
+    Stream.resource(fn -> state end, &next/1, &:tame_job_call.halt/1)
+  end
+
+  defp next(state) do
+    case :tame.next(state) do
+      {part, next} -> {[part], next}
+      :done -> {:halt, :done}
+    end
+  end
 end

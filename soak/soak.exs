@@ -1,6 +1,6 @@
 # The soak: isolated libraries under load while everything that can go wrong does.
 #
-#     make soak                       30 minutes; SOAK_SECONDS=60 make soak for a minute
+#     make soak-isolated              30 minutes; SOAK_SECONDS=60 make soak-isolated for a minute
 #
 # This VM looks from outside. It computes with the libraries in it what each call must come to, starts another
 # VM in which they are isolated and called (inside.ex), and says in the end whether that one has lived, was

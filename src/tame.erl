@@ -1,7 +1,11 @@
 %% The functions of tame for its users: the value of a job, calls by message, deadlines, isolation.
 -module(tame).
 
+-export([value/2]).
 -export([value/3]).
+-export([stream/2]).
+-export([stream/3]).
+-export([iovec/1]).
 -export([async/2]).
 -export([async/3]).
 -export([cancel/1]).
@@ -18,64 +22,105 @@
 
 %% Internal.
 -export([format_error/2]).
+-export([next/1]).
 
-%% The value of a job: what its NIF returned, or what comes later.
-%%
-%% A module wraps each NIF of its job library (c_include/tame.h) in it:
-%%
-%%     exor(A, B) -> tame:value(exor_nif(A, B), fun exor_nif/2, {?MODULE, exor, [A, B]}).
-%%
-%% A call that has to wait, until it is admitted or until a thread has done the work, waits here in
-%% receive, and then calls the NIF again, which is why it is given as a fun. So the result is always
-%% made in the calling process, wherever the work was done. The third argument is the call as the
-%% user made it: an error is raised as if that function had raised it. Raises badarg, with the
-%% argument's number and a sentence in error_info; enomem; {tame, busy} where as many calls wait
-%% already as the job allows.
--spec value(term(), function(), {module(), atom(), [term()]}) -> term().
-value({'$tame', wait, Ref, Again}, Nif, Call) when is_function(Nif, length(Again)) ->
-    receive
-        {Ref, _} -> value(again(Nif, Again), Nif, Call)
-    end;
-value({'$tame', wait, _, _}, _Nif, {Module, Function, Args}) ->
-    raise({tame, not_the_nif}, {Module, Function, length(Args), []});
-value(Value, _Nif, Call) ->
-    checked(Value, Call).
+-export_type([stream/0]).
 
-%% Raises what the NIF raises, in the words of the first call: `Again' holds what the call owns,
-%% which the stack of an error must not keep.
-again(Nif, [{'$tame', _, _, First} | Rest] = Again) ->
-    try
-        apply(Nif, Again)
-    catch
-        error:Reason:Stack ->
-            erlang:raise(error, Reason, [
-                case Frame of
-                    {M, F, Again, Info} -> {M, F, [First | Rest], Info};
-                    _ -> Frame
-                end
-             || Frame <- Stack
-            ])
+%% A binary of no more bytes is looked at without care (TAME_IMPL_PIECE in input.h).
+-define(LARGE, 65536).
+
+-type stream() :: fun(() -> nonempty_improper_list(term(), stream()) | []).
+
+%% The value of a job whose NIF returned {'$tame', _, _}: what comes later, or an error.
+%%
+%% A module wraps each NIF of its job library (c_include/tame.h) by -tame([exor/2]) and the parse
+%% transform tame_job, in Elixir by `use Tame.Job', or by hand:
+%%
+%%     exor(A, B) ->
+%%         case get('$tame_deadline') of
+%%             undefined ->
+%%                 case exor_nif(A, B) of
+%%                     {'$tame', _, _} = Later -> tame:value(Later, {?MODULE, exor, [A, B]});
+%%                     Value -> Value
+%%                 end;
+%%             _ ->
+%%                 tame:value({'$tame', start, exor_nif}, {?MODULE, exor, [A, B]})
+%%         end.
+%%
+%%     -export(['$tame'/3]).
+%%     '$tame'(_, _, _) -> erlang:nif_error(nif_not_loaded).
+%%
+%% A call that has to wait, for its turn or until a thread has done the steps, waits here in
+%% receive, for a reference that is made here, so that the length of the mailbox does not matter.
+%% The result is always made in the calling process. The second argument is the call as the user
+%% made it: an error is raised as if that function had raised it. Raises badarg, with the argument's
+%% number and a sentence in error_info; enomem; {tame, busy} where as many calls wait already as the
+%% job allows; {tame, deadline} past the deadline of with/2.
+-spec value(tame_job_call:later(), tame_job_call:call()) -> term().
+value(Later, {_, _, Args} = Call) ->
+    value(Later, Call, Args).
+
+%% As value/2, where the NIF got other arguments than the function: -tame's option `iodata'.
+-spec value(tame_job_call:later(), tame_job_call:call(), [term()]) -> term().
+value(Later, Call, NifArgs) ->
+    case tame_job_call:value(Later, Call, NifArgs) of
+        {value, Value} -> Value;
+        Refused -> checked(Refused, Call)
     end.
 
-%% A value, or what '$tame' says of an error, raised.
-checked({'$tame', badarg, {Number, Sentence}}, {Module, Function, Args}) ->
-    Info = [{error_info, #{module => ?MODULE, cause => #{Number => Sentence}}}],
-    raise(badarg, {Module, Function, Args, Info});
-checked({'$tame', error, Reason}, {Module, Function, Args}) ->
-    raise(Reason, {Module, Function, length(Args), []});
-checked(Value, _Call) ->
-    Value.
+%% What a job emits, as a lazy sequence: a fun that gives [Part | Next], where Next is such a fun,
+%% or [] at the end. Nothing is done ahead: the job goes on when the next part is asked for. It ends
+%% with the sequence, when that is collected. A sequence is walked once, by the process that made
+%% it.
+%%
+%%     lines(Text) -> tame:stream(lines_nif, {?MODULE, lines, [Text]}).
+-spec stream(atom(), tame_job_call:call()) -> stream().
+stream(Nif, {_, _, Args} = Call) ->
+    stream(Nif, Call, Args).
 
-%% The frames of value/3 and of the wrapper itself give way to the call as the user made it.
--spec raise(term(), tuple()) -> no_return().
-raise(Reason, {Module, Function, _, _} = Top) ->
-    {current_stacktrace, Frames} = process_info(self(), current_stacktrace),
-    Rest = lists:dropwhile(fun({M, F, _, _}) -> is_own(M, F, Module, Function) end, tl(Frames)),
-    erlang:raise(error, Reason, [Top | Rest]).
+%% As stream/2, where the NIF gets other arguments than the function.
+-spec stream(atom() | {atom(), non_neg_integer()}, tame_job_call:call(), [term()]) -> stream().
+stream(Nif, Call, NifArgs) ->
+    sequence({{'$tame', start, Nif}, Call, NifArgs}).
 
-is_own(?MODULE, _, _, _) -> true;
-is_own(Module, Function, Module, Function) -> true;
-is_own(_, _, _, _) -> false.
+%% The next part of a stream, and the stream after it.
+-spec next(tame_job_call:state()) -> {term(), tame_job_call:state()} | done.
+next({_, Call, _} = State) ->
+    case tame_job_call:next(State) of
+        {part, Part, Next} -> {Part, Next};
+        done -> done;
+        Refused -> checked(Refused, Call)
+    end.
+
+-dialyzer({no_improper_lists, sequence/1}).
+
+sequence(State) ->
+    fun() ->
+        case next(State) of
+            {Part, Next} -> [Part | sequence(Next)];
+            done -> []
+        end
+    end.
+
+-dialyzer({no_improper_lists, with_size/1}).
+
+%% Iodata as a list of binaries, as a job reads it (tame_input_iodata), made without holding a
+%% scheduler; anything else as it is. A large binary comes as [Size | Binary], as looking at one
+%% that begins in the middle of a byte is copying it.
+-spec iovec(term()) -> term().
+iovec(Data) when is_list(Data) ->
+    try
+        [with_size(Binary) || Binary <- erlang:iolist_to_iovec(Data)]
+    catch
+        error:badarg -> Data
+    end;
+iovec(Data) when is_binary(Data), byte_size(Data) > ?LARGE ->
+    [with_size(Data)];
+iovec(Data) ->
+    Data.
+
+with_size(Binary) when byte_size(Binary) > ?LARGE -> [byte_size(Binary) | Binary];
+with_size(Binary) -> Binary.
 
 %% Makes the call `apply(Fun, Args)' without waiting for it. The value comes by message, once:
 %% {Ref, {ok, Value}}, or {Ref, {error, Reason}} where Reason is what the fun raised as an error,
@@ -114,17 +159,16 @@ async(Fun, Args, Options) ->
 cancel(Ref) ->
     checked(tame_async:cancel(Ref), {?MODULE, cancel, [Ref]}).
 
-%% The value of `Fun()', with a deadline: error:{tame, deadline} is raised when it takes longer, and
-%% its job is ended; with an inline job it may be raised only when that has ended (async/3). The fun
-%% runs in another process: self() and the process dictionary are not the
-%% caller's. What it raises is raised here.
+%% The value of `Fun()', with a deadline: jobs that are called in it by this process raise
+%% error:{tame, deadline} when it passes, while they run as while they wait, and end at their next
+%% step. What is no job is not interrupted. In a fun within a fun the earlier deadline counts.
 %%
 %%     1> tame:with(#{deadline_ms => 10}, fun() -> tame_spin:spin(1000000) end).
 %%     ** exception error: {tame,deadline}
--spec with(tame_async:options(), fun(() -> Value)) -> Value.
+-spec with(#{deadline_ms => non_neg_integer() | infinity}, fun(() -> Value)) -> Value.
 with(Options, Fun) ->
-    case tame_async:call(Options, Fun) of
-        {ok, Value} -> Value;
+    case tame_job_call:with(Options, Fun) of
+        {value, Value} -> Value;
         Refused -> checked(Refused, {?MODULE, with, [Options, Fun]})
     end.
 
@@ -186,6 +230,26 @@ restart(Module) ->
 info() ->
     isolation(fun() -> tame_isolation:info() end, {?MODULE, info, 0, []}).
 
+%% What is no error, or what '$tame' says of one, raised.
+checked({'$tame', badarg, {Number, Sentence}}, {Module, Function, Args}) ->
+    Info = [{error_info, #{module => ?MODULE, cause => #{Number => Sentence}}}],
+    raise(badarg, {Module, Function, Args, Info});
+checked({'$tame', error, Reason}, {Module, Function, Args}) ->
+    raise(Reason, {Module, Function, length(Args), []});
+checked(Value, _Call) ->
+    Value.
+
+%% The frames of this module and of the function itself give way to the call as the user made it.
+-spec raise(term(), tuple()) -> no_return().
+raise(Reason, {Module, Function, _, _} = Top) ->
+    {current_stacktrace, Frames} = process_info(self(), current_stacktrace),
+    Rest = lists:dropwhile(fun({M, F, _, _}) -> is_own(M, F, Module, Function) end, tl(Frames)),
+    erlang:raise(error, Reason, [Top | Rest]).
+
+is_own(?MODULE, _, _, _) -> true;
+is_own(Module, Function, Module, Function) -> true;
+is_own(_, _, _, _) -> false.
+
 isolation(Fun, Call) ->
     case tame_isolation:runs() of
         true -> Fun();
@@ -213,7 +277,7 @@ version() ->
 source_dir() ->
     tame_native:source_dir().
 
-%% What the shell prints below a badarg that value/3 raised.
+%% What the shell prints below a badarg that value/2 raised.
 -spec format_error(term(), erlang:stacktrace()) -> #{pos_integer() => string()}.
 format_error(_Reason, [{_, _, _, Info} | _]) ->
     #{cause := Cause} = proplists:get_value(error_info, Info),

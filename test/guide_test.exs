@@ -86,13 +86,15 @@ defmodule Tame.GuideTest do
 
     assert {"right", 0} =
              erl(dir, """
-             {0, 0} = words:count(<<>>),
-             {0, 1} = words:count(<<"a">>),
-             {1, 0} = words:count(<<"\\n">>),
-             {1, 2} = words:count(<<"two words\\n">>),
+             {0, 0, <<>>} = words:count(<<>>),
+             {0, 1, <<"a">>} = words:count(<<"a">>),
+             {1, 0, <<>>} = words:count(<<"\\n">>),
+             {1, 2, <<"words">>} = words:count(<<"two words\\n">>),
              Line = <<"a line of\\tsix words  \\r\\n">>,
-             {2000000, 10000000} = words:count(binary:copy(Line, 2000000)),
+             {2000000, 10000000, <<"words">>} = words:count(binary:copy(Line, 2000000)),
              badarg = try words:count(atom) catch error:R -> R end,
+             {no_text, 24000000} =
+                 try words:count(<<(binary:copy(<<"lines">>, 4800000))/binary, 0>>) catch error:E -> E end,
              io:put_chars("right")
              """)
   end

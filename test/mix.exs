@@ -15,8 +15,9 @@ defmodule Tame.Test.MixProject do
       elixirc_paths: ["support"],
       test_paths: ["."],
       deps: [
-        {:tame, path: "..", env: Mix.env()},
-        {:tame_labs, path: "../labs", env: Mix.env()}
+        {:tame, path: "..", env: Mix.env(), override: true},
+        {:tame_labs, path: "../labs", env: Mix.env()},
+        {:tame_sha3, path: "../libraries/sha3", runtime: false}
       ],
       # Newer Elixir tells each .exs file that is no test.
       test_ignore_filters: [~r"^mix.exs$", ~r"^c/"]

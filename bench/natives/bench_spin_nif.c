@@ -22,7 +22,7 @@ static ERL_NIF_TERM spin_slices(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     spin.left_us = left_us;
     spin.rounds_per_us = rounds_per_us;
     spin.value = value;
-    while (spin_step(&spin, CHUNK_US) == TAME_MORE) {
+    while (spin_step(NULL, &spin, CHUNK_US) == TAME_MORE) {
         if (enif_consume_timeslice(env, CHUNK_PERCENT)) {
             const ERL_NIF_TERM next[] = {enif_make_uint64(env, spin.left_us), argv[1],
                                          enif_make_uint64(env, spin.value)};

@@ -10,10 +10,16 @@
 #include <erl_nif.h>
 #include <stdint.h>
 
+#include "clock.h"
+
 #define TAME_IMPL_PERCENT_NS 10000
 
-/* Less than one per cent. */
-static __thread uint64_t tame_impl_owed_ns;
+/* What a scheduler's thread remembers. In one struct: to find where a thread has it costs some ns. */
+struct tame_impl_mine {
+    uint64_t owed_ns;         /* less than one per cent */
+    uint64_t wall_ns, cpu_ns; /* both clocks at the same moment */
+};
+static __thread struct tame_impl_mine tame_impl_mine;
 
 /* Charges `used_ns` to the calling process. Returns how much of it, in ns, did not fit into its
  * timeslice any more: 0 when all is paid, and then the process may go on. Paid per cent by per
@@ -21,17 +27,51 @@ static __thread uint64_t tame_impl_owed_ns;
  * enif_consume_timeslice would drop the rest without a word. */
 static inline uint64_t tame_charge(ErlNifEnv *env, uint64_t used_ns)
 {
-    uint64_t owed_ns = tame_impl_owed_ns + used_ns;
+    struct tame_impl_mine *mine = &tame_impl_mine;
+    uint64_t owed_ns = mine->owed_ns + used_ns;
 
     while (owed_ns >= TAME_IMPL_PERCENT_NS) {
         owed_ns -= TAME_IMPL_PERCENT_NS;
         if (enif_consume_timeslice(env, 1)) {
-            tame_impl_owed_ns = owed_ns % TAME_IMPL_PERCENT_NS;
-            return owed_ns - tame_impl_owed_ns;
+            mine->owed_ns = owed_ns % TAME_IMPL_PERCENT_NS;
+            return owed_ns - mine->owed_ns;
         }
     }
-    tame_impl_owed_ns = owed_ns;
+    mine->owed_ns = owed_ns;
     return 0;
+}
+
+/* ---- how much was used ---- */
+
+/* A thread that has lost its core uses no time, however late it is: the system may have run another,
+ * or have stopped the VM. The thread's CPU clock knows, but is dear. So it is read when more than a
+ * millisecond has passed, and taken from a reading that is no older than that at the beginning. */
+#define TAME_IMPL_METER_NS UINT64_C(1000000)
+
+/* At the beginning of what is to be measured. Returns the time. */
+static inline uint64_t tame_impl_meter_begin(void)
+{
+    const uint64_t now_ns = tame_now_ns();
+    struct tame_impl_mine *mine = &tame_impl_mine;
+
+    if (now_ns - mine->wall_ns > TAME_IMPL_METER_NS) {
+        mine->cpu_ns = tame_impl_cpu_ns();
+        mine->wall_ns = now_ns;
+    }
+    return now_ns;
+}
+
+/* The time that this thread used since start_ns, a reading of tame_impl_meter_begin; too much by
+ * TAME_IMPL_METER_NS at most, never more than has passed. */
+static inline uint64_t tame_impl_meter_used_ns(uint64_t start_ns, uint64_t now_ns)
+{
+    const uint64_t passed_ns = now_ns - start_ns;
+    uint64_t cpu_ns;
+
+    if (passed_ns <= TAME_IMPL_METER_NS)
+        return passed_ns;
+    cpu_ns = tame_impl_cpu_ns() - tame_impl_mine.cpu_ns;
+    return cpu_ns < passed_ns ? cpu_ns : passed_ns;
 }
 
 #endif

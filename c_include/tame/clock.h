@@ -11,14 +11,16 @@
 #if !defined(CLOCK_MONOTONIC) && defined(__linux__)
 int clock_gettime(int, struct timespec *);
 #define TAME_IMPL_CLOCK 1
+#define TAME_IMPL_CPU_CLOCK 3
 #else
 #define TAME_IMPL_CLOCK CLOCK_MONOTONIC
+#define TAME_IMPL_CPU_CLOCK CLOCK_THREAD_CPUTIME_ID
 #endif
 
-/* Monotonic time in ns. Not enif_monotonic_time, which costs three times as much, and not the
- * thread's CPU time, which costs ten times as much and does not see what a neighbour sees. */
+/* A clock in ns. */
 typedef uint64_t (*tame_clock)(void);
 
+/* Monotonic time in ns. Not enif_monotonic_time, which costs three times as much. */
 static inline uint64_t tame_now_ns(void)
 {
     struct timespec now;
@@ -27,10 +29,19 @@ static inline uint64_t tame_now_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+/* The CPU time of the calling thread in ns. It costs ten times as much as tame_now_ns. */
+static inline uint64_t tame_impl_cpu_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(TAME_IMPL_CPU_CLOCK, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
 /* Tells the core that this thread spins. */
 static inline void tame_impl_pause(void)
 {
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(__x86_64__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
     __asm__ volatile("yield");

@@ -1,154 +1,132 @@
-/* tame/gate.h - admission: how many calls of a row run at once, how many wait, and in which order.
+/* tame/gate.h - admission: how many calls of a row run at once, how many wait, and in which order;
+ * and the same for a context, which one call has at a time.
  *
  * Part of tame.h. Without it sharing collapses under load: when everything shares the schedulers,
- * everything is always half done. A call that finds the gate full waits in receive, not on a thread
- * (tame/wait.h), for {Ref, admitted}. Its run is a resource and cannot be forged; it holds the
- * place that was kept for it, so nobody overtakes. */
+ * everything is always half done. A call that finds the gate full waits in receive, not on a
+ * thread. */
 #ifndef TAME_GATE_H
 #define TAME_GATE_H
 
-#include "wait.h"
+#include "context.h"
+#include "turn.h"
 
-struct tame_impl_gate {
-    ErlNifMutex *lock;
-    uint32_t running;
-    struct tame_impl_queue waiting; /* each entry is a hold on its run */
-    /* Runs of the row that wait for a worker of the pool; guarded by the pool's lock. */
-    uint32_t pooled;
-};
-
-/* NULL without memory; then the library does not load. */
-static inline struct tame_impl_gate *tame_impl_gates_open(int rows_len)
+static inline uint32_t tame_impl_max_waiting(const struct tame_impl_run *run)
 {
-    struct tame_impl_gate *gates =
-        (struct tame_impl_gate *)enif_alloc(sizeof *gates * (size_t)rows_len);
+    const uint32_t limit = run->row->job->max_waiting;
 
-    if (gates == NULL)
-        return NULL;
-    memset(gates, 0, sizeof *gates * (size_t)rows_len);
-    gates[0].lock = enif_mutex_create((char *)"tame_gates");
-    if (gates[0].lock == NULL) {
-        enif_free(gates);
-        return NULL;
+    return limit > 0 ? limit : TAME_MAX_WAITING;
+}
+
+/* Whether the run still needs a place before it may begin. */
+static inline int tame_impl_needs_place(const struct tame_impl_run *run)
+{
+    return run->row->job->max_running > 0 && !run->holds.place;
+}
+
+static inline int tame_impl_needs_context(const struct tame_impl_run *run)
+{
+    return run->call.impl_context != NULL && !run->call.impl_holds;
+}
+
+/* A place, if there is one. Called with the instance's lock. */
+static inline int tame_impl_gate_try_locked(struct tame_impl_run *run)
+{
+    struct tame_impl_gate *gate = tame_impl_gate(run);
+
+    /* Those who wait come first: a place that becomes free is theirs at once. */
+    run->holds.place = gate->running < run->row->job->max_running;
+    gate->running += (uint32_t)run->holds.place;
+    return run->holds.place;
+}
+
+static inline int tame_impl_gate_try(struct tame_impl_run *run)
+{
+    int place;
+
+    enif_mutex_lock(run->instance->lock);
+    place = tame_impl_gate_try_locked(run);
+    enif_mutex_unlock(run->instance->lock);
+    return place;
+}
+
+enum tame_impl_entry { TAME_IMPL_ENTERED, TAME_IMPL_WAITS, TAME_IMPL_BUSY };
+
+/* A place at the gate now, or in the queue. The run is a resource that expects its turn. */
+static inline enum tame_impl_entry tame_impl_gate_enter(struct tame_impl_run *run)
+{
+    struct tame_impl_gate *gate = tame_impl_gate(run);
+    enum tame_impl_entry entry = TAME_IMPL_ENTERED;
+
+    enif_mutex_lock(run->instance->lock);
+    if (!tame_impl_gate_try_locked(run)) {
+        entry = gate->waiting.len < tame_impl_max_waiting(run) ? TAME_IMPL_WAITS : TAME_IMPL_BUSY;
+        if (entry == TAME_IMPL_WAITS)
+            tame_impl_turn_wait(run, &gate->waiting, run->instance->lock);
     }
-    /* One lock will do: it is held for a few instructions, and only by rows that have a limit. */
-    for (int i = 1; i < rows_len; i++)
-        gates[i].lock = gates[0].lock;
-    return gates;
+    enif_mutex_unlock(run->instance->lock);
+    return entry;
 }
 
-static inline void tame_impl_gates_close(struct tame_impl_gate *gates)
+/* The context now, or a place in its queue. */
+static inline enum tame_impl_entry tame_impl_context_enter(struct tame_impl_run *run)
 {
-    if (gates == NULL)
-        return;
-    enif_mutex_destroy(gates[0].lock);
-    enif_free(gates);
+    struct tame_impl_context *context = run->call.impl_context;
+    ErlNifMutex *lock = context->instance->lock;
+    enum tame_impl_entry entry = TAME_IMPL_ENTERED;
+
+    enif_mutex_lock(lock);
+    if (!context->claimed) {
+        context->claimed = 1;
+        run->call.impl_holds = 1;
+    } else {
+        entry =
+            context->waiting.len < tame_impl_max_waiting(run) ? TAME_IMPL_WAITS : TAME_IMPL_BUSY;
+        if (entry == TAME_IMPL_WAITS)
+            tame_impl_turn_wait(run, &context->waiting, lock);
+    }
+    enif_mutex_unlock(lock);
+    return entry;
 }
 
-static inline struct tame_impl_gate *tame_impl_gate(const struct tame_impl_run *run)
-{
-    return &run->instance->gates[run->row->index];
-}
-
-/* Passes a place of the row on to the first who waits, or gives it back. `env` is that
- * of the NIF or the callback that this is called from; NULL on a thread of ours. */
-static inline void tame_impl_gate_free(ErlNifEnv *env, struct tame_impl_instance *instance,
-                                       const struct tame_impl_row *row)
-{
-    struct tame_impl_gate *gate = &instance->gates[row->index];
-    struct tame_impl_run *next;
-
-    enif_mutex_lock(gate->lock);
-    next = tame_impl_queue_pop_run(&gate->waiting);
-    if (next == NULL)
-        gate->running--;
-    else
-        next->holds.admitted = 1;
-    if (next != NULL) /* with the lock: tame_impl_gate_forget comes before or after, not between */
-        (void)tame_impl_claim(next, TAME_IMPL_BY_MESSAGE, TAME_IMPL_ADMITTED);
-    enif_mutex_unlock(gate->lock);
-    if (next == NULL)
-        return;
-
-    /* The queue's hold is ours now. A caller that has died meanwhile gave the place back. */
-    (void)enif_send(env, &next->waiter.caller, next->waiter.own_env,
-                    enif_make_tuple2(next->waiter.own_env, next->waiter.reference,
-                                     enif_make_atom(next->waiter.own_env, "admitted")));
-    enif_release_resource(next);
-}
-
+/* Gives the place back, to the first who waits. `env` is that of the NIF or the callback that this is
+ * called from; NULL on a thread of ours. */
 static inline void tame_impl_gate_leave(ErlNifEnv *env, struct tame_impl_run *run)
 {
-    tame_impl_gate_free(env, run->instance, run->row);
+    struct tame_impl_gate *gate = tame_impl_gate(run);
+    struct tame_impl_message message;
+    struct tame_impl_run *next;
+
+    enif_mutex_lock(run->instance->lock);
+    next = tame_impl_turn_give(&gate->waiting, 0, &message);
+    gate->running -= next == NULL;
+    enif_mutex_unlock(run->instance->lock);
+    run->holds.place = 0;
+    if (next == NULL)
+        return;
+    tame_impl_send(env, &message);
+    enif_release_resource(next); /* the queue's hold */
 }
 
-/* The caller of a run is dead; it may be waiting here. */
-static inline void tame_impl_gate_forget(struct tame_impl_run *run)
+/* The same for the context that the run held, or waited for. */
+static inline void tame_impl_context_leave(ErlNifEnv *env, struct tame_impl_run *run)
 {
-    struct tame_impl_gate *gate = tame_impl_gate(run);
-    int waited;
+    struct tame_impl_context *context = run->call.impl_context;
+    struct tame_impl_message message;
+    struct tame_impl_run *next = NULL;
 
-    enif_mutex_lock(gate->lock);
-    waited = tame_impl_queue_remove(&gate->waiting, &run->link);
-    enif_mutex_unlock(gate->lock);
-    if (waited)
-        enif_release_resource(run);
-}
-
-/* A place for the run: then run->holds.admitted is set. Else what to return: that it waits, or
- * that too many wait already. */
-static inline ERL_NIF_TERM tame_impl_gate_enter(struct tame_impl_run *run)
-{
-    ErlNifEnv *env = run->call.env;
-    struct tame_impl_gate *gate = tame_impl_gate(run);
-    const struct tame_job *job = run->row->job;
-    const uint32_t max_waiting = job->max_waiting > 0 ? job->max_waiting : TAME_MAX_WAITING;
-    struct tame_impl_run *waiting;
-    ERL_NIF_TERM reference, wait;
-    int busy = 0;
-
-    enif_mutex_lock(gate->lock);
-    if (gate->running < job->max_running) {
-        gate->running++;
-        run->holds.admitted = 1;
-    } else {
-        busy = gate->waiting.len >= max_waiting;
+    run->call.impl_context = NULL;
+    if (run->call.impl_holds) {
+        enif_mutex_lock(context->instance->lock);
+        next = tame_impl_turn_give(&context->waiting, 1, &message);
+        context->claimed = next != NULL;
+        enif_mutex_unlock(context->instance->lock);
     }
-    enif_mutex_unlock(gate->lock);
-    if (run->holds.admitted)
-        return 0;
-    if (busy)
-        return tame_impl_error(env, "busy");
-
-    waiting = tame_impl_run_move(run); /* the term in `wait` owns it, and the queue */
-    if (waiting == NULL)
-        return tame_impl_raise_enomem(env);
-    reference = enif_make_ref(env);
-    wait = tame_impl_wait(env, waiting, reference, run->call.argv);
-    waiting->waiter.own_env = enif_alloc_env();
-    enif_self(env, &waiting->waiter.caller);
-    if (waiting->waiter.own_env == NULL ||
-        enif_monitor_process(env, waiting, &waiting->waiter.caller, &waiting->waiter.monitor) !=
-            0) {
-        enif_release_resource(waiting);
-        return tame_impl_raise_enomem(env);
+    run->call.impl_holds = 0;
+    if (next != NULL) {
+        tame_impl_send(env, &message);
+        enif_release_resource(next); /* the queue's hold */
     }
-    waiting->waiter.reference = enif_make_copy(waiting->waiter.own_env, reference);
-
-    /* A place may have become free meanwhile; then it is ours. */
-    enif_mutex_lock(gate->lock);
-    if (gate->running < job->max_running) {
-        gate->running++;
-        run->holds.admitted = 1;
-    } else {
-        tame_impl_queue_push(&gate->waiting, &waiting->link); /* our hold is the queue's now */
-    }
-    enif_mutex_unlock(gate->lock);
-    if (run->holds.admitted) {
-        enif_release_resource(waiting);
-        return 0;
-    }
-    return wait;
+    enif_release_resource(context); /* the run's hold */
 }
 
 #endif

@@ -1,4 +1,5 @@
-/* tame/job.h - what the author of a job writes, and what a job may ask for.
+/* tame/job.h - what the author of a job writes, and how init, step and build say what has become of
+ * it.
  *
  * Part of tame.h, which has the manual. */
 #ifndef TAME_JOB_H
@@ -23,31 +24,50 @@ enum tame_placement {
     TAME_POOL
 };
 
-/* The most arguments a job takes, and the most binaries it reads. */
+/* The most arguments a job takes, the most binaries it reads, the most outputs that grow, and the
+ * terms that it carries from step to step. */
 #define TAME_MAX_ARGS 8
 #define TAME_MAX_INPUTS TAME_MAX_ARGS
+#define TAME_MAX_OUTPUTS 8
+#define TAME_MAX_ROOTS 4
 
-/* One call of a job, as init and result see it. `env` is the environment to make terms in, and
- * `argv` the arguments, valid in it; both are others in result than in init. */
+struct tame_impl_context;
+
+enum tame_impl_failure {
+    TAME_IMPL_NO_FAILURE,
+    TAME_IMPL_BADARG,
+    TAME_IMPL_REASON,
+    TAME_IMPL_ALIGN, /* an argument is needed in another form */
+    TAME_IMPL_CLAIM  /* the call waits for a context */
+};
+
+/* One call of a job, as its functions see it. */
 struct tame_call {
-    ErlNifEnv *env;
+    ErlNifEnv *env; /* to make terms in; another one in each slice */
     int argc;
-    const ERL_NIF_TERM *argv;
+    const ERL_NIF_TERM *argv; /* valid in env; NULL in the steps of a thread of the library's own */
+    ERL_NIF_TERM
+    root[TAME_MAX_ROOTS]; /* terms that are kept from one slice to the next; at first [] */
 
     /* Private to tame.h. */
     void *impl_state;
     size_t impl_state_size;
-    uint64_t impl_total;
+    uint64_t impl_total; /* 0: not known */
     int impl_inputs_len;
     struct {
         int arg;
         size_t offset; /* of the struct tame_input in the state */
     } impl_inputs[TAME_MAX_INPUTS];
-    ERL_NIF_TERM impl_error;
-};
+    int impl_outputs_len;
+    size_t impl_outputs[TAME_MAX_OUTPUTS];  /* offsets in the state, as of inputs */
+    struct tame_impl_context *impl_context; /* that is held by claim, or waited for */
+    int impl_holds;                         /* it is held */
 
-/* Whether init went well. Returned by tame_ok, tame_badarg and tame_enomem. */
-enum tame_init_status { TAME_INIT_OK, TAME_INIT_FAILED };
+    enum tame_impl_failure impl_failure;
+    int impl_number;
+    const char *impl_sentence;
+    ERL_NIF_TERM impl_term; /* the reason of the failure, or the part; in env */
+};
 
 /* A job. The state is `state_size` bytes of zeros before init; it may be moved between two slices,
  * so nothing in it may point into it. */
@@ -57,18 +77,26 @@ struct tame_job {
     /* Decodes the arguments into the state and returns tame_ok(call, units of work), or an error.
      * Runs on the caller's scheduler (on a dirty one where the placement is dirty_cpu or dirty_io)
      * and must be short. */
-    enum tame_init_status (*init)(struct tame_call *call, void *state);
+    enum tame_status (*init)(struct tame_call *call, void *state);
 
-    /* Does at most `units` of the work. Runs on any thread; no ErlNifEnv is at hand. */
+    /* Does at most `units` of the work. */
     tame_step step;
 
-    /* Makes the result. Called once, after step said TAME_DONE. */
+    /* Makes the result in steps of its own, after the last step, in call->root; NULL when `result`
+     * is short. Always on a scheduler, in the caller's process. */
+    tame_step build;
+
+    /* The result. Called once, at the end, on a scheduler, in the caller's process. */
     ERL_NIF_TERM (*result)(struct tame_call *call, void *state);
 
     /* Frees what init took. Called exactly once after an init that returned, whether well or
      * not, and may run on any thread. NULL when there is nothing to free. */
     void (*cleanup)(void *state);
 
+    /* Moves the state to other memory, and ends what is left of it at `from`. NULL: memcpy does. */
+    void (*move)(void *to, void *from);
+
+    int terms; /* 1: the steps use call->env, argv or root, so they stay on the VM's schedulers */
     uint32_t slice_us;       /* on a normal scheduler; 0: TAME_SLICE_US */
     uint32_t dirty_slice_us; /* on dirty schedulers; 0: TAME_DIRTY_SLICE_US */
     uint32_t max_running;    /* calls of a row that may run at once; 0: any number */
@@ -78,104 +106,76 @@ struct tame_job {
 
 #define TAME_MAX_WAITING 10000
 
-/* A binary argument. Its place is looked up again in every slice, so `data` may be another in each
- * step: keep offsets, not pointers. */
-struct tame_input {
-    const unsigned char *data;
-    size_t size;
-};
-
-/* The first error stays: what init says after it is a consequence. */
-static inline enum tame_init_status tame_impl_fail(struct tame_call *call, const char *kind,
-                                                   ERL_NIF_TERM what)
-{
-    if (call->impl_error == 0)
-        call->impl_error = enif_make_tuple3(call->env, enif_make_atom(call->env, "$tame"),
-                                            enif_make_atom(call->env, kind), what);
-    return TAME_INIT_FAILED;
-}
-
-/* Looks up argument `arg` (counted from 0) as a binary, for as long as the job lives. `input` must
- * lie in the state: anywhere else, {tame, input_outside_state} is raised, because each slice would
- * write there. Returns 0 when the argument is no binary. */
-static inline int tame_input_binary(struct tame_call *call, int arg, struct tame_input *input)
-{
-    const size_t offset = (size_t)((uintptr_t)input - (uintptr_t)call->impl_state);
-    ErlNifBinary binary;
-
-    if (call->impl_state_size < sizeof *input || offset > call->impl_state_size - sizeof *input) {
-        (void)tame_impl_fail(call, "error",
-                             enif_make_tuple2(call->env, enif_make_atom(call->env, "tame"),
-                                              enif_make_atom(call->env, "input_outside_state")));
-        return 0;
-    }
-    if (arg >= call->argc || call->impl_inputs_len == TAME_MAX_INPUTS ||
-        !enif_inspect_binary(call->env, call->argv[arg], &binary))
-        return 0;
-    input->data = binary.data;
-    input->size = binary.size;
-    call->impl_inputs[call->impl_inputs_len].arg = arg;
-    call->impl_inputs[call->impl_inputs_len].offset = offset;
-    call->impl_inputs_len++;
-    return 1;
-}
-
-/* A binary that the job makes. Its bytes are not zeroed, and not paged in, before the steps write
- * them. Owned by the state until tame_output_term. */
-struct tame_output {
-    unsigned char *data;
-    size_t size;
-    ErlNifBinary impl_binary;
-    int impl_owned;
-};
-
-/* Allocates `size` bytes. Returns 0 when there is no memory. */
-static inline int tame_output_new(struct tame_output *output, size_t size)
-{
-    if (!enif_alloc_binary(size, &output->impl_binary))
-        return 0;
-    output->data = output->impl_binary.data;
-    output->size = size;
-    output->impl_owned = 1;
-    return 1;
-}
-
-/* The output as a term, which owns it from then on. */
-static inline ERL_NIF_TERM tame_output_term(struct tame_call *call, struct tame_output *output)
-{
-    output->impl_owned = 0;
-    return enif_make_binary(call->env, &output->impl_binary);
-}
-
-/* Frees the output unless it has become a term. For cleanup. */
-static inline void tame_output_free(struct tame_output *output)
-{
-    if (output->impl_owned)
-        enif_release_binary(&output->impl_binary);
-    output->impl_owned = 0;
-}
+/* For tame_ok: nobody knows how much work there is. */
+#define TAME_UNKNOWN UINT64_MAX
 
 /* init went well; there are `units` of work, in the unit that step counts in. */
-static inline enum tame_init_status tame_ok(struct tame_call *call, uint64_t units)
+static inline enum tame_status tame_ok(struct tame_call *call, uint64_t units)
 {
-    call->impl_total = units;
-    return TAME_INIT_OK;
+    call->impl_total = units == TAME_UNKNOWN ? 0 : units > 0 ? units : 1;
+    return TAME_MORE;
 }
 
-/* Argument `number` (counted from 1, as the shell shows it) is wrong; the sentence goes on after
- * it: "must be a binary". */
-static inline enum tame_init_status tame_badarg(struct tame_call *call, int number,
-                                                const char *sentence)
+/* The first failure stays: what is said after it is a consequence. */
+static inline enum tame_status tame_impl_fail(struct tame_call *call,
+                                              enum tame_impl_failure failure, int number,
+                                              const char *sentence, ERL_NIF_TERM term)
 {
-    return tame_impl_fail(call, "badarg",
-                          enif_make_tuple2(call->env, enif_make_int(call->env, number),
-                                           enif_make_string(call->env, sentence, ERL_NIF_LATIN1)));
+    if (call->impl_failure == TAME_IMPL_NO_FAILURE) {
+        call->impl_failure = failure;
+        call->impl_number = number;
+        call->impl_sentence = sentence;
+        call->impl_term = term;
+    }
+    return TAME_FAILED;
 }
 
-/* The system gave no memory. */
-static inline enum tame_init_status tame_enomem(struct tame_call *call)
+/* The call raises badarg: argument `number` (counted from 1, as the shell shows it) is wrong; the
+ * sentence goes on after it: "must be a binary". It is read once more before cleanup, so it is a
+ * literal, or lies in what cleanup frees. From init, step, build and result, which then returns 0. */
+static inline enum tame_status tame_badarg(struct tame_call *call, int number, const char *sentence)
 {
-    return tame_impl_fail(call, "error", enif_make_atom(call->env, "enomem"));
+    return tame_impl_fail(call, TAME_IMPL_BADARG, number, sentence, 0);
+}
+
+/* The call raises the error `reason`, a term of call->env. From init, step, build and result, which
+ * then returns 0. */
+static inline enum tame_status tame_fail(struct tame_call *call, ERL_NIF_TERM reason)
+{
+    return tame_impl_fail(call, TAME_IMPL_REASON, 0, NULL, reason);
+}
+
+/* The system gave no memory. From init, step, build and result, which then returns 0. */
+static inline enum tame_status tame_enomem(struct tame_call *call)
+{
+    return tame_fail(call, enif_make_atom(call->env, "enomem"));
+}
+
+/* {tame, Reason}, as tame.h itself says that a call went wrong. */
+static inline enum tame_status tame_impl_fault(struct tame_call *call, const char *reason)
+{
+    return tame_fail(call, enif_make_tuple2(call->env, enif_make_atom(call->env, "tame"),
+                                            enif_make_atom(call->env, reason)));
+}
+
+/* The offset of `member` in the state. The library finds it there in a later slice, so elsewhere it
+ * must not be: then the call raises {tame, `fault`}. */
+static inline int tame_impl_in_state(struct tame_call *call, const void *member, size_t size,
+                                     const char *fault, size_t *offset)
+{
+    *offset = (size_t)((uintptr_t)member - (uintptr_t)call->impl_state);
+    if (call->impl_state_size >= size && *offset <= call->impl_state_size - size)
+        return 1;
+    (void)tame_impl_fault(call, fault);
+    return 0;
+}
+
+/* Gives a part of the result, a term of call->env, to who reads the stream (tame:stream/2), and
+ * waits until the next is wanted: return what it returns. From step. */
+static inline enum tame_status tame_emit(struct tame_call *call, ERL_NIF_TERM part)
+{
+    call->impl_term = part;
+    return TAME_PART;
 }
 
 #endif

@@ -2,56 +2,89 @@
  *
  * Part of tame.h. A library lists its functions once:
  *
- *     #define FUNCTIONS(F)                                                                       \
- *         F(exor_nif, 2, exor, TAME_AUTO)                                                        \
- *         F(exor_yielding_nif, 2, exor, TAME_YIELDING)
- *     TAME_NIF_INIT(my_module, FUNCTIONS)
+ *     #define FUNCTIONS(JOB, NIF)                                                                \
+ *         JOB(deflate_nif, 2, deflate, TAME_AUTO)                                                \
+ *         NIF(new, 1, new_context, TAME_INLINE)
+ *     TAME_NIF_INIT(my_module, FUNCTIONS, .resources = resources, .load = load)
  *
- * Each row is the NIF's name and arity, the struct tame_job, and the placement. */
+ * A row of a job is the NIF's name and arity, the struct tame_job, and the placement. A row of a
+ * plain NIF has a function of erl_nif.h's form, and TAME_INLINE, TAME_DIRTY_CPU or TAME_DIRTY_IO. */
 #ifndef TAME_NIF_H
 #define TAME_NIF_H
 
 #include "otp_features.h"
-#include "again.h"
+#include "verb.h"
+
+/* What happens to resources that live when the module is loaded anew. */
+enum tame_upgrade {
+    TAME_UPGRADE_REFUSED, /* the module is not loaded, and standard error says why */
+    TAME_UPGRADE_KEEPS    /* the new library has them: both know them by the same structs */
+};
+
+/* What a library has besides its functions: all of it may be left out. */
+struct tame_library {
+    /* The types of its resources, up to a NULL. */
+    const struct tame_resource *const *resources;
+    enum tame_upgrade upgrade;
+    /* When the module is loaded, and loaded anew: 0, or the module is not loaded. *data is this
+     * instance's own; tame_data gives it to NIFs, init, build and result. */
+    int (*load)(ErlNifEnv *env, void **data, ERL_NIF_TERM load_info);
+    /* When nothing of the instance is left; after a load that went well. */
+    void (*unload)(ErlNifEnv *env, void *data);
+};
+
+/* What the load hook made. */
+static inline void *tame_data(ErlNifEnv *env)
+{
+    return ((struct tame_impl_instance *)enif_priv_data(env))->data;
+}
 
 /* A row that appears twice is an enumerator that appears twice: the compiler says so. */
-#define TAME_IMPL_ENUM(NAME, ARITY, JOB, PLACEMENT) tame_impl_row_##NAME##_##ARITY,
-#define TAME_IMPL_ROW(NAME, ARITY, JOB, PLACEMENT) \
-    {#NAME, ARITY, &JOB, PLACEMENT, tame_impl_row_##NAME##_##ARITY},
-#define TAME_IMPL_ENTRY(NAME, ARITY, JOB, PLACEMENT)                                              \
-    static ERL_NIF_TERM tame_impl_entry_##NAME##_##ARITY(ErlNifEnv *env, int argc,                \
-                                                         const ERL_NIF_TERM argv[])               \
-    {                                                                                             \
-        return tame_impl_enter(env, argc, argv, &tame_impl_rows[tame_impl_row_##NAME##_##ARITY]); \
-    }
-#define TAME_IMPL_FUNC(NAME, ARITY, JOB, PLACEMENT)               \
-    {#NAME, ARITY, tame_impl_entry_##NAME##_##ARITY,              \
-     (PLACEMENT) == TAME_DIRTY_CPU  ? ERL_NIF_DIRTY_JOB_CPU_BOUND \
-     : (PLACEMENT) == TAME_DIRTY_IO ? ERL_NIF_DIRTY_JOB_IO_BOUND  \
-                                    : 0},
+#define TAME_IMPL_JOB_ENUM(NAME, ARITY, JOB, PLACEMENT) tame_impl_row_##NAME##_##ARITY,
+#define TAME_IMPL_NIF_ENUM(NAME, ARITY, FUNCTION, PLACEMENT) tame_impl_nif_row_##NAME##_##ARITY,
+#define TAME_IMPL_NOTHING(NAME, ARITY, WHAT, PLACEMENT)
 
-/* Whether the caller of a row may have to wait. Then the row needs an argument: the second call is
- * told from the first by it. */
-static inline int tame_impl_may_wait(const struct tame_impl_row *row)
-{
-    return row->job->max_running > 0 || row->placement == TAME_AUTO ||
-           row->placement == TAME_THREAD || row->placement == TAME_POOL;
-}
+#define TAME_IMPL_JOB_ROW(NAME, ARITY, JOB, PLACEMENT) \
+    {#NAME, ARITY, &JOB, PLACEMENT, tame_impl_row_##NAME##_##ARITY},
+#define TAME_IMPL_JOB_ENTRY(NAME, ARITY, JOB, PLACEMENT)                                         \
+    static ERL_NIF_TERM tame_impl_entry_##NAME##_##ARITY(ErlNifEnv *env, int argc,               \
+                                                         const ERL_NIF_TERM argv[])              \
+    {                                                                                            \
+        return tame_impl_start(env, argc, argv, &tame_impl_rows[tame_impl_row_##NAME##_##ARITY], \
+                               UINT64_MAX,                                                       \
+                               (PLACEMENT) == TAME_DIRTY_CPU || (PLACEMENT) == TAME_DIRTY_IO);   \
+    }
+#define TAME_IMPL_FLAGS(PLACEMENT)                                \
+    ((PLACEMENT) == TAME_DIRTY_CPU  ? ERL_NIF_DIRTY_JOB_CPU_BOUND \
+     : (PLACEMENT) == TAME_DIRTY_IO ? ERL_NIF_DIRTY_JOB_IO_BOUND  \
+                                    : 0)
+#define TAME_IMPL_JOB_FUNC(NAME, ARITY, JOB, PLACEMENT) \
+    {#NAME, ARITY, tame_impl_entry_##NAME##_##ARITY, TAME_IMPL_FLAGS(PLACEMENT)},
+#define TAME_IMPL_NIF_FUNC(NAME, ARITY, FUNCTION, PLACEMENT) \
+    {#NAME, ARITY, FUNCTION, TAME_IMPL_FLAGS(PLACEMENT)},
+/* An array of no elements: a plain NIF in any other placement does not compile. */
+#define TAME_IMPL_NIF_CHECK(NAME, ARITY, FUNCTION, PLACEMENT)                              \
+    typedef char tame_impl_plain_##NAME##_##ARITY[(PLACEMENT) == TAME_INLINE ||            \
+                                                          (PLACEMENT) == TAME_DIRTY_CPU || \
+                                                          (PLACEMENT) == TAME_DIRTY_IO     \
+                                                      ? 1                                  \
+                                                      : -1];
 
 /* Refuses a row that could not work, with the reason on standard error. */
 static inline int tame_impl_check(const char *module, const struct tame_impl_row *row)
 {
+    const struct tame_job *job = row->job;
     const char *wrong =
-        row->job->state_size == 0    ? "its state_size is 0"
-        : row->job->init == NULL     ? "it has no init"
-        : row->job->step == NULL     ? "it has no step"
-        : row->job->result == NULL   ? "it has no result"
+        job->state_size == 0         ? "its state_size is 0"
+        : job->init == NULL          ? "it has no init"
+        : job->step == NULL          ? "it has no step"
+        : job->result == NULL        ? "it has no result"
         : row->arity > TAME_MAX_ARGS ? "it takes more than TAME_MAX_ARGS arguments"
-        : row->arity == 0 && tame_impl_may_wait(row)
-            ? "without an argument it cannot wait, as with max_running and as auto, thread "
-              "and pool do"
-        : row->job->stack_kib > TAME_MAX_STACK_KIB ? "its stack_kib is more than TAME_MAX_STACK_KIB"
-                                                   : NULL;
+        : job->terms && (row->placement == TAME_POOL || row->placement == TAME_THREAD)
+            ? "its steps use terms, which are at hand on the VM's schedulers only: not with "
+              "TAME_POOL and TAME_THREAD"
+        : job->stack_kib > TAME_MAX_STACK_KIB ? "its stack_kib is more than TAME_MAX_STACK_KIB"
+                                              : NULL;
 
     if (wrong != NULL)
         enif_fprintf(stderr, "tame: the job of %s:%s/%d is refused: %s\n", module, row->name,
@@ -84,83 +117,183 @@ static inline void tame_impl_delay_halt(ErlNifEnv *env)
 }
 #endif
 
-static inline int tame_impl_load(ErlNifEnv *env, void **priv_data, const char *module,
-                                 const struct tame_impl_row *rows, int rows_len)
+/* Opens the author's types of resource. With TAME_UPGRADE_KEEPS a type has a name that the next
+ * instance knows, and takes over; else a name of this instance's own. `living`: resources that the
+ * instance before this one has. Returns 0 when it cannot be, and says why on standard error. */
+static inline int tame_impl_open_types(ErlNifEnv *env, struct tame_impl_instance *instance,
+                                       const struct tame_library *library, uint32_t living)
 {
-    /* Owned by priv_data until unload, and by each run. */
-    struct tame_impl_instance *instance = (struct tame_impl_instance *)enif_alloc(sizeof *instance);
+    const int keeps = library->upgrade == TAME_UPGRADE_KEEPS;
+
+    while (library->resources != NULL && library->resources[instance->types_len] != NULL)
+        instance->types_len++;
+    instance->listed = library->resources;
+    if (living > 0 && !keeps) {
+        enif_fprintf(stderr,
+                     "tame: %s is not loaded anew: %u of its resources live, and its library does "
+                     "not say TAME_UPGRADE_KEEPS\n",
+                     instance->module, living);
+        return 0;
+    }
+    instance->types = (ErlNifResourceType **)enif_alloc(sizeof *instance->types *
+                                                        (size_t)(instance->types_len + 1));
+    for (int i = 0; instance->types != NULL && i < instance->types_len; i++) {
+        const struct tame_resource *type = instance->listed[i];
+        ErlNifResourceFlags tried = ERL_NIF_RT_CREATE;
+        ErlNifResourceTypeInit init;
+        char name[128];
+
+        memset(&init, 0, sizeof init);
+        init.dtor = type->impl_destroy;
+        if (keeps)
+            enif_snprintf(name, sizeof name, "tame%d_%s", TAME_IMPL_LAYOUT, type->name);
+        else
+            enif_snprintf(name, sizeof name, "%s_%p", type->name, (void *)instance);
+        instance->types[i] = enif_open_resource_type_x(
+            env, name, &init,
+            (ErlNifResourceFlags)(keeps ? ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER
+                                        : ERL_NIF_RT_CREATE),
+            &tried);
+        if (instance->types[i] == NULL)
+            return 0;
+        if (living > 0 && tried == ERL_NIF_RT_CREATE) {
+            enif_fprintf(stderr,
+                         "tame: %s is not loaded anew: %u of its resources live, and the library "
+                         "that made them was built with another tame.h, or without %s\n",
+                         instance->module, living, type->name);
+            return 0;
+        }
+    }
+    return instance->types != NULL;
+}
+
+/* Frees an instance that does not come to life, or that nothing is left of but what holds it. */
+static inline int tame_impl_close(struct tame_impl_instance *instance)
+{
+    if (instance->pool != NULL)
+        tame_impl_pool_close(instance->pool);
+    instance->pool = NULL;
+    tame_impl_instance_release(instance);
+    return 1;
+}
+
+/* The rows, the memory, the threads' pool, the types; 0 without one of them. */
+static inline int tame_impl_open(ErlNifEnv *env, struct tame_impl_instance *instance,
+                                 const struct tame_library *library, uint32_t living)
+{
+    const size_t rows = (size_t)instance->rows_len + 1; /* never nothing */
     ErlNifResourceTypeInit init;
+    ErlNifSysInfo info;
     uint32_t stack_kib = 0;
     char name[64];
 
-    if (instance == NULL)
-        return 1;
-    memset(instance, 0, sizeof *instance);
-    instance->references = 1;
-    instance->module = module;
+    for (int i = 0; i < instance->rows_len; i++) {
+        if (!tame_impl_check(instance->module, &instance->rows[i]))
+            return 0;
+        if (instance->rows[i].job->stack_kib > stack_kib)
+            stack_kib = instance->rows[i].job->stack_kib;
+    }
+    enif_system_info(&info, sizeof info);
+    instance->schedulers = info.scheduler_threads > 0 ? (uint32_t)info.scheduler_threads : 1;
+    instance->cpus = tame_impl_os_cpus("");
+    instance->lock = enif_mutex_create((char *)"tame_gates");
+    instance->gates = (struct tame_impl_gate *)enif_alloc(sizeof *instance->gates * rows);
     instance->row_stats =
-        (struct tame_impl_row_stats *)enif_alloc(sizeof *instance->row_stats * (size_t)rows_len);
-    instance->gates = tame_impl_gates_open(rows_len);
-    for (int i = 0; i < rows_len; i++)
-        if (rows[i].job->stack_kib > stack_kib)
-            stack_kib = rows[i].job->stack_kib;
-    instance->pool = tame_impl_pool_open(stack_kib);
+        (struct tame_impl_row_stats *)enif_alloc(sizeof *instance->row_stats * rows);
+    instance->names = (ERL_NIF_TERM *)enif_alloc(sizeof *instance->names * rows);
+    instance->pool = tame_impl_pool_open(instance, stack_kib);
+    if (instance->lock == NULL || instance->gates == NULL || instance->row_stats == NULL ||
+        instance->names == NULL || instance->pool == NULL)
+        return 0;
+    memset(instance->gates, 0, sizeof *instance->gates * rows);
+    memset(instance->row_stats, 0, sizeof *instance->row_stats * rows);
+    for (int i = 0; i < instance->rows_len; i++)
+        instance->names[i] = enif_make_atom(env, instance->rows[i].name);
 
     memset(&init, 0, sizeof init);
     init.dtor = tame_impl_run_destroy;
     init.down = tame_impl_run_down;
-    init.dyncall = tame_impl_run_again;
+    init.dyncall = tame_impl_answer;
     init.members = 4; /* as many as are set here, with `stop`, which is NULL */
     /* A name of its own: another instance of this library has another type, because taking this one
      * over would run that build's destructor on this build's runs. */
     enif_snprintf(name, sizeof name, "tame_run_%p", (void *)instance);
     instance->run_type = enif_init_resource_type(env, name, &init, ERL_NIF_RT_CREATE, NULL);
+    instance->nil = enif_make_list(env, 0);
     instance->tag = enif_make_atom(env, "$tame");
-    instance->module_name = enif_make_atom(env, module);
+    instance->module_name = enif_make_atom(env, instance->module);
     instance->type_name = enif_make_atom(env, name);
+    return instance->run_type != NULL && tame_impl_open_types(env, instance, library, living);
+}
 
-    int ok = instance->row_stats != NULL && instance->gates != NULL && instance->pool != NULL &&
-             instance->run_type != NULL;
-    for (int i = 0; ok && i < rows_len; i++) {
-        memset(&instance->row_stats[i], 0, sizeof instance->row_stats[i]);
-        ok = tame_impl_check(module, &rows[i]);
-    }
-    if (!ok) {
-        if (instance->pool != NULL)
-            tame_impl_pool_close(instance->pool);
-        tame_impl_instance_release(instance);
+static inline int tame_impl_load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info,
+                                 const char *module, const struct tame_library *library,
+                                 const struct tame_impl_row *rows, int rows_len, uint32_t living)
+{
+    /* Owned by priv_data until unload, by each run and by each resource. */
+    struct tame_impl_instance *instance = (struct tame_impl_instance *)enif_alloc(sizeof *instance);
+
+    if (instance == NULL)
         return 1;
+    memset(instance, 0, sizeof *instance);
+    instance->references = 1;
+    instance->layout = TAME_IMPL_LAYOUT;
+    instance->module = module;
+    instance->rows = rows;
+    instance->rows_len = rows_len;
+    if (!tame_impl_open(env, instance, library, living))
+        return tame_impl_close(instance);
+    *priv_data = instance; /* where the hook finds it */
+    if (library->load != NULL && library->load(env, &instance->data, load_info) != 0) {
+        *priv_data = NULL;
+        return tame_impl_close(instance);
     }
-    *priv_data = instance;
+    instance->unload = library->unload;
     tame_impl_delay_halt(env);
     return 0;
+}
+
+/* How many resources of the author's live in the instance that is replaced. */
+static inline uint32_t tame_impl_living(const void *old_priv_data)
+{
+    const struct tame_impl_instance *old = (const struct tame_impl_instance *)old_priv_data;
+
+    return old == NULL || old->layout != TAME_IMPL_LAYOUT
+               ? 0
+               : __atomic_load_n(&old->contexts, __ATOMIC_RELAXED);
 }
 
 static inline void tame_impl_unload(ErlNifEnv *env, void *priv_data)
 {
     struct tame_impl_instance *instance = (struct tame_impl_instance *)priv_data;
 
-    (void)env;
-    tame_impl_pool_close(instance->pool);
-    instance->pool = NULL;
-    tame_impl_instance_release(instance);
+    if (instance->unload != NULL)
+        instance->unload(env, instance->data);
+    (void)tame_impl_close(instance);
 }
 
-#define TAME_NIF_INIT(MODULE, FUNCTIONS)                                                     \
-    enum { FUNCTIONS(TAME_IMPL_ENUM) tame_impl_rows_len };                                   \
-    static const struct tame_impl_row tame_impl_rows[] = {FUNCTIONS(TAME_IMPL_ROW)};         \
-    FUNCTIONS(TAME_IMPL_ENTRY)                                                               \
-    static ErlNifFunc tame_impl_functions[] = {FUNCTIONS(TAME_IMPL_FUNC)};                   \
+/* After FUNCTIONS the members of struct tame_library, each by its name. */
+#define TAME_NIF_INIT(MODULE, FUNCTIONS, ...)                                                \
+    FUNCTIONS(TAME_IMPL_NOTHING, TAME_IMPL_NIF_CHECK)                                        \
+    enum { FUNCTIONS(TAME_IMPL_JOB_ENUM, TAME_IMPL_NOTHING) tame_impl_rows_len };            \
+    enum { FUNCTIONS(TAME_IMPL_NOTHING, TAME_IMPL_NIF_ENUM) tame_impl_nif_rows_len };        \
+    static const struct tame_impl_row tame_impl_rows[] = {                                   \
+        FUNCTIONS(TAME_IMPL_JOB_ROW, TAME_IMPL_NOTHING){NULL, 0, NULL, TAME_AUTO, 0}};       \
+    FUNCTIONS(TAME_IMPL_JOB_ENTRY, TAME_IMPL_NOTHING)                                        \
+    static ErlNifFunc tame_impl_functions[] = {                                              \
+        FUNCTIONS(TAME_IMPL_JOB_FUNC, TAME_IMPL_NIF_FUNC){"$tame", 3, tame_impl_verb, 0}};   \
+    static const struct tame_library tame_impl_library = {__VA_ARGS__};                      \
     static int tame_impl_on_load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)   \
     {                                                                                        \
-        (void)load_info;                                                                     \
-        return tame_impl_load(env, priv_data, #MODULE, tame_impl_rows, tame_impl_rows_len);  \
+        return tame_impl_load(env, priv_data, load_info, #MODULE, &tame_impl_library,        \
+                              tame_impl_rows, tame_impl_rows_len, 0);                        \
     }                                                                                        \
     static int tame_impl_on_upgrade(ErlNifEnv *env, void **priv_data, void **old_priv_data,  \
                                     ERL_NIF_TERM load_info)                                  \
     {                                                                                        \
-        (void)old_priv_data;                                                                 \
-        return tame_impl_on_load(env, priv_data, load_info);                                 \
+        return tame_impl_load(env, priv_data, load_info, #MODULE, &tame_impl_library,        \
+                              tame_impl_rows, tame_impl_rows_len,                            \
+                              tame_impl_living(*old_priv_data));                             \
     }                                                                                        \
     ERL_NIF_INIT(MODULE, tame_impl_functions, tame_impl_on_load, NULL, tame_impl_on_upgrade, \
                  tame_impl_unload)

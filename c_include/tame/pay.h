@@ -5,7 +5,7 @@
 #define TAME_PAY_H
 
 #include "charge.h"
-#include "run.h"
+#include "core.h"
 
 /* (Result, OwedNs, Hold) -> Result, after as many timeslices as it takes to pay for a call
  * that took longer than its own: the neighbours get theirs meanwhile. */
@@ -20,6 +20,7 @@ static inline ERL_NIF_TERM tame_impl_settle(ErlNifEnv *env, int argc, const ERL_
         return argv[0];
 
     const ERL_NIF_TERM next[] = {argv[0], enif_make_uint64(env, owed_ns), argv[2]};
+
     return enif_schedule_nif(env, "tame_settle", 0, tame_impl_settle, argc, next);
 }
 

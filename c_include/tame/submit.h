@@ -1,166 +1,170 @@
 /* tame/submit.h - a run goes to a thread of ours, from its caller's scheduler.
  *
- * Part of tame.h. The caller waits in receive, not on a thread: {Ref, done} follows by enif_send
- * when all steps are done. Then the caller calls the NIF again (tame/again.h), which makes the
- * result. More calls than may wait are refused at once. */
+ * Part of tame.h. The caller waits in receive, not on a thread: {Ref, go} follows when the steps are
+ * done. More calls than may wait are refused at once. */
 #ifndef TAME_SUBMIT_H
 #define TAME_SUBMIT_H
 
-#include "pay.h"
-#include "pool.h"
-
-/* Whether a worker is there to take the run; called with the lock held. */
-static inline int tame_impl_pool_has_worker(struct tame_impl_pool *pool)
-{
-    if (pool->workers_len < pool->workers_max &&
-        tame_impl_thread_create("tame_worker", &pool->workers[pool->workers_len], tame_impl_worker,
-                                pool, pool->stack_kib) == 0)
-        pool->workers_len++;
-    return pool->workers_len > 0;
-}
-
-static inline int tame_impl_thread_start(struct tame_impl_pool *pool, struct tame_impl_run *run)
-{
-    if (!pool->reaper_runs)
-        pool->reaper_runs =
-            tame_impl_thread_create("tame_reaper", &pool->reaper, tame_impl_reap, pool, 0) == 0;
-    if (!pool->reaper_runs || tame_impl_thread_create("tame_call", &run->tid, tame_impl_call_thread,
-                                                      run, run->row->job->stack_kib) != 0)
-        return 0;
-    pool->threads++;
-    return 1;
-}
+#include "call_thread.h"
 
 /* How long a caller whose run a worker takes at once spins for the result before it waits in
  * receive, because to be woken costs several us. After TAME_IMPL_SPINS_FAILED failures in a row
- * only one call in TAME_IMPL_SPIN_PERIOD spins. */
+ * only one call in TAME_IMPL_SPIN_PERIOD spins.
+ *
+ * run->quiet is 1 while the caller spins: then the thread makes it 2, and sends no message. The
+ * caller that gives up makes it 0 before, and a message comes. */
 #define TAME_IMPL_CALLER_SPIN_NS 5000
 #define TAME_IMPL_SPINS_FAILED 3
 #define TAME_IMPL_SPIN_PERIOD 64
 
 static inline int tame_impl_worth_spinning(struct tame_impl_run *run)
 {
-    uint32_t *failed = &run->instance->row_stats[run->row->index].spins_failed;
+    uint32_t *failed = &tame_impl_stats(run)->spins_failed;
 
     return __atomic_load_n(failed, __ATOMIC_RELAXED) < TAME_IMPL_SPINS_FAILED ||
            __atomic_fetch_add(failed, 1, __ATOMIC_RELAXED) % TAME_IMPL_SPIN_PERIOD == 0;
 }
 
-/* The result, if it is there soon; then *found is set. */
-static inline ERL_NIF_TERM tame_impl_spin_for_result(ErlNifEnv *env, struct tame_impl_run *run,
-                                                     const ERL_NIF_TERM argv[], int *found)
+/* Whether the steps are done soon. */
+static inline int tame_impl_spin(struct tame_impl_run *run)
 {
-    uint32_t *failed = &run->instance->row_stats[run->row->index].spins_failed;
+    uint32_t *failed = &tame_impl_stats(run)->spins_failed;
     const uint64_t start_ns = tame_now_ns();
-    ERL_NIF_TERM result = 0;
-    uint64_t used_ns;
+    int spins = 1;
 
     do {
-        for (int i = 0;
-             i < 16 && __atomic_load_n(&run->waiter.answer, __ATOMIC_ACQUIRE) != TAME_IMPL_THERE;
-             i++)
+        for (int i = 0; i < 16 && tame_impl_state(&run->state) != TAME_IMPL_DONE; i++)
             tame_impl_pause();
-        used_ns = tame_now_ns() - start_ns;
-    } while (__atomic_load_n(&run->waiter.answer, __ATOMIC_ACQUIRE) != TAME_IMPL_THERE &&
-             used_ns < TAME_IMPL_CALLER_SPIN_NS);
-    *found = !tame_impl_claim(run, TAME_IMPL_BY_SPIN, TAME_IMPL_BY_MESSAGE) &&
-             tame_impl_claim(run, TAME_IMPL_THERE, TAME_IMPL_TAKEN);
-    if (*found) {
-        __atomic_store_n(failed, 0, __ATOMIC_RELAXED);
-        result = tame_impl_pay(env, tame_impl_take(env, run, argv), tame_now_ns() - start_ns);
-    } else {
+    } while (tame_impl_state(&run->state) != TAME_IMPL_DONE &&
+             tame_now_ns() - start_ns < TAME_IMPL_CALLER_SPIN_NS);
+    if (tame_impl_state(&run->state) != TAME_IMPL_DONE &&
+        __atomic_compare_exchange_n(&run->quiet, &spins, 0, 0, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST)) {
         __atomic_fetch_add(failed, 1, __ATOMIC_RELAXED);
-        (void)tame_charge(env, used_ns);
+        return 0;
     }
-    return result;
+    while (tame_impl_state(&run->state) != TAME_IMPL_DONE) /* it is being made so */
+        tame_impl_pause();
+    __atomic_store_n(failed, 0, __ATOMIC_RELAXED);
+    return 1;
 }
 
 /* Copies what the steps read into an environment of the run's own, and nothing else: the other
- * arguments stay with the caller, where result finds them. Returns 0 without memory. */
-static inline int tame_impl_own(struct tame_impl_run *run, ERL_NIF_TERM reference)
+ * arguments stay with the caller, where result finds them. Returns 0 when the arguments are not those
+ * of init. */
+static inline int tame_impl_own(ErlNifEnv *env, struct tame_impl_run *run, ERL_NIF_TERM reference)
 {
     const ERL_NIF_TERM *argv = run->call.argv;
     ERL_NIF_TERM own_argv[TAME_MAX_ARGS];
 
-    run->waiter.own_env = enif_alloc_env();
-    if (run->waiter.own_env == NULL)
+    if (!tame_impl_expect(env, run, reference))
         return 0;
     for (int i = 0; i < run->call.impl_inputs_len; i++) {
         const int arg = run->call.impl_inputs[i].arg;
 
-        own_argv[arg] = enif_make_copy(run->waiter.own_env, argv[arg]);
+        own_argv[arg] = enif_make_copy(run->own_env, argv[arg]);
     }
-    run->waiter.reference = enif_make_copy(run->waiter.own_env, reference);
-    run->call.env = run->waiter.own_env;
-    run->call.argv = NULL; /* until result */
-    return tame_impl_inputs(run, own_argv, 0);
+    run->owned = 1;
+    run->call.env = run->own_env;
+    run->call.argv = NULL;
+    return tame_impl_inputs(&run->call, own_argv);
 }
 
-/* Gives the run, with the caller's hold on it, to a thread. What it returns is the result, or tells
- * tame:value/3 to wait, or why not. */
-static inline ERL_NIF_TERM tame_impl_submit(ErlNifEnv *env, struct tame_impl_run *run)
+/* No worker could be made. Where there is none at all, nobody would ever come for those that wait:
+ * they came while the one was being made, and made none themselves. So they are told. */
+static inline void tame_impl_pool_refuse(ErlNifEnv *env, struct tame_impl_pool *pool)
 {
-    struct tame_impl_pool *pool = run->instance->pool;
-    const uint32_t limit = run->row->job->max_waiting;
-    const ERL_NIF_TERM *argv = run->call.argv; /* the caller's, for as long as this NIF runs */
-    const ERL_NIF_TERM reference = enif_make_ref(env);
+    struct tame_impl_run *run;
+
+    do {
+        enif_mutex_lock(pool->lock);
+        run = pool->workers_len == 0 && !pool->starting ? tame_impl_queue_pop_run(&pool->young)
+                                                        : NULL;
+        if (run != NULL) {
+            tame_impl_gate(run)->pooled--;
+            (void)tame_impl_move(&run->state, TAME_IMPL_POOLED, TAME_IMPL_WORKING);
+        }
+        enif_mutex_unlock(pool->lock);
+        if (run != NULL) {
+            (void)tame_impl_fault(&run->call, "system_limit");
+            run->phase = TAME_IMPL_FAILS;
+            tame_impl_hand_back(env, run);
+            enif_release_resource(run); /* the queue's hold */
+        }
+    } while (run != NULL);
+}
+
+/* Puts the run into the pool's queue, with the hold that it was given. NULL, or why not. */
+static inline const char *tame_impl_pool_enter(ErlNifEnv *env, struct tame_impl_pool *pool,
+                                               struct tame_impl_run *run, int *spins)
+{
     const char *refused = NULL;
-    int spins = 0, found = 0;
-    ERL_NIF_TERM term = 0;
+    int start = 0;
 
-    enif_self(env, &run->waiter.caller);
-    /* Monitored before a thread can have it; the destructor of the resource ends the monitor. */
-    if (!tame_impl_own(run, reference) ||
-        enif_monitor_process(env, run, &run->waiter.caller, &run->waiter.monitor) != 0) {
-        enif_release_resource(run);
-        return tame_impl_raise_enomem(env);
-    }
-
-    enif_keep_resource(run); /* ours, until the result or the term below */
     enif_mutex_lock(pool->lock);
-    if (run->row->placement == TAME_THREAD) {
-        if (!tame_impl_thread_start(pool, run))
-            refused = "system_limit";
-    } else if (run->row->placement != TAME_AUTO && /* its limit is the gate's alone */
-               tame_impl_gate(run)->pooled >= (limit > 0 ? limit : TAME_MAX_WAITING)) {
+    if (tame_impl_gate(run)->pooled >= tame_impl_max_waiting(run)) {
         refused = "busy";
-    } else if (!tame_impl_pool_has_worker(pool)) {
-        refused = "system_limit";
     } else {
-        spins = pool->spinning > 0 && pool->waiting.len == 0 && tame_impl_worth_spinning(run);
-        if (spins)
-            run->waiter.answer = TAME_IMPL_BY_SPIN;
-        tame_impl_queue_push(&pool->waiting, &run->link); /* the queue owns the hold now */
+        *spins = pool->spinning > 0 && pool->young.len == 0 && tame_impl_worth_spinning(run);
+        run->quiet = *spins;
+        run->old = 0;
         tame_impl_gate(run)->pooled++;
-        /* One that spins takes the first; a sleeper is woken for the others. */
-        if (pool->sleeping > 0 && pool->waiting.len > (uint32_t)pool->spinning)
-            enif_cond_signal(pool->work);
+        (void)tame_impl_move(&run->state, TAME_IMPL_CALLER, TAME_IMPL_POOLED);
+        tame_impl_queue_push(&pool->young, &run->link);
+        start = tame_impl_pool_wake(pool);
     }
     enif_mutex_unlock(pool->lock);
-
-    if (refused != NULL) {
-        enif_release_resource(run); /* the hold that was for the thread */
-        term = tame_impl_error(env, refused);
-    } else {
-        if (spins)
-            term = tame_impl_spin_for_result(env, run, argv, &found);
-        if (!found)
-            term = tame_impl_wait(env, run, reference, argv);
+    if (!start || tame_impl_worker_start(pool))
+        return refused;
+    /* With other workers it waits for those. */
+    enif_mutex_lock(pool->lock);
+    if (pool->workers_len == 0 && tame_impl_move(&run->state, TAME_IMPL_POOLED, TAME_IMPL_CALLER)) {
+        (void)tame_impl_queue_remove(&pool->young, &run->link);
+        tame_impl_gate(run)->pooled--;
+        refused = "system_limit";
     }
-    enif_release_resource(run);
-    return term;
+    enif_mutex_unlock(pool->lock);
+    tame_impl_pool_refuse(env, pool);
+    return refused;
 }
 
-/* Moves the run off the stack and gives it to a thread. */
-static inline ERL_NIF_TERM tame_impl_move_off(ErlNifEnv *env, struct tame_impl_run *on_stack)
+/* Gives the run to a thread. Returns 1 when the steps are done already and the run is the caller's
+ * again; else *term is what the NIF returns: that the caller waits, or why not. */
+static inline int tame_impl_submit(ErlNifEnv *env, struct tame_impl_run *run,
+                                   ERL_NIF_TERM reference, ERL_NIF_TERM *term)
 {
-    struct tame_impl_run *run = tame_impl_run_move(on_stack);
+    struct tame_impl_pool *pool = run->instance->pool;
+    const char *refused = NULL;
+    int spins = 0;
 
-    if (run == NULL) {
-        tame_impl_cleanup(env, on_stack);
-        return tame_impl_raise_enomem(env);
+    if (!tame_impl_own(env, run, reference)) {
+        tame_impl_end_here(env, run);
+        *term = enif_make_badarg(env);
+        return 0;
     }
-    return tame_impl_submit(env, run);
+    tame_impl_crowd(run, 0);
+    enif_keep_resource(run); /* the queue's or the thread's hold */
+    if (run->row->placement == TAME_THREAD) {
+        run->quiet = 0;
+        (void)tame_impl_move(&run->state, TAME_IMPL_CALLER, TAME_IMPL_POOLED);
+        if (!tame_impl_thread_start(pool, run)) {
+            (void)tame_impl_move(&run->state, TAME_IMPL_POOLED, TAME_IMPL_CALLER);
+            refused = "system_limit";
+        }
+    } else {
+        refused = tame_impl_pool_enter(env, pool, run, &spins);
+    }
+    if (refused != NULL) {
+        enif_release_resource(run);
+        tame_impl_end_here(env, run);
+        *term = tame_impl_error(env, refused);
+        return 0;
+    }
+    if (spins && tame_impl_spin(run) &&
+        tame_impl_move(&run->state, TAME_IMPL_DONE, TAME_IMPL_CALLER))
+        return 1;
+    *term = tame_impl_tagged(env, run, "wait", tame_impl_run_term(env, run));
+    return 0;
 }
 
 #endif

@@ -1,6 +1,7 @@
-/* tame/tell.h - what a job library tells of its jobs: how far one is, how fast they are.
+/* tame/tell.h - what a job library tells of its jobs: how far one is, how fast they are, and
+ * that a unit is too long.
  *
- * Part of tame.h. Both go by message to the process tame_job_rates of the application tame, and
+ * Part of tame.h. All go by message to the process tame_job_rates of the application tame, and
  * nowhere when that does not run: a library needs nobody to work. A job's progress and a row's rate
  * are told each 100 ms at most, so that it costs nothing that could be measured. */
 #ifndef TAME_TELL_H
@@ -64,6 +65,23 @@ static inline void tame_impl_tell_rate(ErlNifEnv *env, const char *module, const
                                                          enif_make_atom(message, name),
                                                          enif_make_int(message, arity)),
                                         enif_make_double(message, units_per_ns * 1e6)));
+}
+
+/* {'$tame', slow_unit, {Module, Nif, Arity}, Us} */
+static inline void tame_impl_tell_unit(ErlNifEnv *env, const char *module, const char *name,
+                                       int arity, uint64_t unit_ns)
+{
+    ErlNifPid reports;
+    ErlNifEnv *message = tame_impl_tell_env(env, &reports);
+
+    if (message != NULL)
+        tame_impl_tell(env, &reports, message,
+                       enif_make_tuple4(message, enif_make_atom(message, "$tame"),
+                                        enif_make_atom(message, "slow_unit"),
+                                        enif_make_tuple3(message, enif_make_atom(message, module),
+                                                         enif_make_atom(message, name),
+                                                         enif_make_int(message, arity)),
+                                        enif_make_uint64(message, unit_ns / 1000)));
 }
 
 #endif

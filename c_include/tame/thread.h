@@ -1,4 +1,4 @@
-/* tame/thread.h - threads of a library's own: how large their stack is, and where they may run.
+/* tame/thread.h - threads of a library's own: how large their stack is.
  *
  * Part of tame.h; usable alone. */
 #ifndef TAME_THREAD_H
@@ -6,15 +6,6 @@
 
 #include <erl_nif.h>
 #include <stdint.h>
-
-#ifdef __linux__
-#include <sys/syscall.h>
-#include <unistd.h>
-/* -std=c11 hides it. */
-#ifndef __cplusplus
-long syscall(long, ...);
-#endif
-#endif
 
 /* The VM gives no thread more, and says nothing when it is asked for more. */
 #define TAME_MAX_STACK_KIB (64 * 1024)
@@ -39,20 +30,6 @@ static inline int tame_impl_thread_create(const char *name, ErlNifTid *tid, void
     if (opts != NULL)
         enif_thread_opts_destroy(opts);
     return error;
-}
-
-/* Lets the calling thread run wherever the VM may. A thread inherits the CPUs of the one that
- * starts it; that is a scheduler, which is bound to a single one under +sbt, and thread and
- * scheduler would share that CPU while others are idle. The VM's main thread is never bound. */
-static inline void tame_impl_thread_unbind(void)
-{
-#ifdef __linux__
-    unsigned char cpus[1024]; /* a bit each */
-    const long size = syscall(SYS_sched_getaffinity, (long)getpid(), sizeof cpus, cpus);
-
-    if (size > 0)
-        (void)syscall(SYS_sched_setaffinity, 0L, (unsigned long)size, cpus);
-#endif
 }
 
 #endif

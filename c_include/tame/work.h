@@ -6,29 +6,16 @@
 
 #include <sched.h>
 
-#include "run.h"
+#include "charge.h"
+#include "finish.h"
 #include "tell.h"
 
-static inline uint64_t tame_impl_slice_ns(const struct tame_impl_run *run)
-{
-    const uint32_t us = run->row->job->slice_us;
-    return (us > 0 ? us : TAME_SLICE_US) * UINT64_C(1000);
-}
-
-static inline uint64_t tame_impl_dirty_slice_ns(const struct tame_impl_run *run)
-{
-    const uint32_t us = run->row->job->dirty_slice_us;
-    return (us > 0 ? us : TAME_DIRTY_SLICE_US) * UINT64_C(1000);
-}
-
 /* After a slice that ended at now_ns: tells what is due. A slice shorter than TAME_CLOCK_CHECK_NS
- * says too little of the rate. */
-static inline void tame_impl_tell_slice(struct tame_impl_run *run, uint64_t now_ns,
+ * says too little of the rate. `env` is the calling NIF's; NULL on a thread of ours. */
+static inline void tame_impl_tell_slice(ErlNifEnv *env, struct tame_impl_run *run, uint64_t now_ns,
                                         uint64_t used_ns)
 {
-    uint64_t *rate_told_ns = &run->instance->row_stats[run->row->index].rate_told_ns;
-    ErlNifEnv *env =
-        run->waiter.own_env == NULL ? run->call.env : NULL; /* NULL: on a thread of ours */
+    uint64_t *rate_told_ns = &tame_impl_stats(run)->rate_told_ns;
 
     /* Two threads may both find it due; then it is told twice. */
     if (used_ns >= TAME_CLOCK_CHECK_NS && run->pace.units_per_ns > 0 &&
@@ -37,38 +24,123 @@ static inline void tame_impl_tell_slice(struct tame_impl_run *run, uint64_t now_
         tame_impl_tell_rate(env, run->instance->module, run->row->name, run->row->arity,
                             run->pace.units_per_ns);
     }
-    if (now_ns - run->pace.progress_told_ns >= TAME_IMPL_TELL_NS) {
+    if (now_ns - run->progress_told_ns >= TAME_IMPL_TELL_NS) {
         const uint64_t total = run->call.impl_total;
-        ErlNifPid self;
 
-        run->pace.progress_told_ns = now_ns;
-        tame_impl_tell_progress(env, env != NULL ? enif_self(env, &self) : &run->waiter.caller,
-                                total > 0 && run->pace.done > total ? total : run->pace.done,
-                                total);
+        run->progress_told_ns = now_ns;
+        if (env != NULL)
+            enif_self(env, &run->caller);
+        tame_impl_tell_progress(env, &run->caller,
+                                total > 0 && run->done > total ? total : run->done, total);
     }
 }
 
-/* One slice, from start_ns on. */
-static inline struct tame_slice tame_impl_slice(struct tame_impl_run *run, uint64_t start_ns,
-                                                uint64_t slice_ns)
-{
-    struct tame_slice slice =
-        tame_slice_run(run->row->job->step, run->call.impl_state, start_ns, slice_ns,
-                       run->pace.units_per_ns, &run->stop, tame_now_ns);
+/* A job says TAME_MORE after at least one unit. One that has said so more than twice as often as it
+ * has units, as init told, does not get on, and would go on for ever. */
+#define TAME_IMPL_IDLE_STEPS 1000
 
-    run->pace.done += slice.units;
-    run->pace.slices++;
-    if (slice.used_ns > 0 && (double)slice.units / (double)slice.used_ns > run->pace.best_slice)
-        run->pace.best_slice = (double)slice.units / (double)slice.used_ns;
-    if (slice.units_per_ns != run->pace.units_per_ns) {
-        run->pace.units_per_ns = slice.units_per_ns;
-        tame_impl_rate_store(run);
+static inline uint64_t tame_impl_steps_left(const struct tame_impl_run *run)
+{
+    const uint64_t total = run->call.impl_total;
+    const uint64_t most =
+        total == 0 || total > UINT64_MAX / 4 ? UINT64_MAX : 2 * (total + TAME_IMPL_IDLE_STEPS);
+
+    return most > run->steps ? most - run->steps : 0;
+}
+
+/* The phase that the run is in is through: the next. Each has units of its own. */
+static inline void tame_impl_next_phase(struct tame_impl_run *run)
+{
+    const int gathers = run->phase == TAME_IMPL_STEPS && tame_impl_scattered(&run->call);
+
+    run->phase = gathers ? TAME_IMPL_GATHER : TAME_IMPL_BUILD;
+    if (gathers || run->row->job->build != NULL) {
+        memset(&run->pace, 0, sizeof run->pace);
+        run->unread_units = 0;
     }
-    tame_impl_tell_slice(run, start_ns + slice.used_ns, slice.used_ns);
+}
+
+static inline tame_step tame_impl_step(const struct tame_impl_run *run)
+{
+    return run->phase == TAME_IMPL_STEPS    ? run->row->job->step
+           : run->phase == TAME_IMPL_GATHER ? tame_impl_gather
+                                            : run->row->job->build;
+}
+
+/* One slice of the phase that the run is in, from start_ns on, a reading of tame_impl_meter_begin;
+ * `env` as above. The run ends at its deadline, and when it does not get on: then it has failed. */
+static inline struct tame_impl_slice tame_impl_slice(ErlNifEnv *env, struct tame_impl_run *run,
+                                                     uint64_t start_ns, uint64_t slice_ns,
+                                                     const int *watched, int is, int unread)
+{
+    const int steps = run->phase == TAME_IMPL_STEPS;
+    const double rate = run->pace.units_per_ns;
+    struct tame_impl_until until;
+    struct tame_impl_slice slice;
+
+    until.start_ns = start_ns;
+    until.slice_ns = slice_ns;
+    until.deadline_ns = run->deadline_ns;
+    until.steps = steps ? tame_impl_steps_left(run) : UINT64_MAX;
+    until.watched = watched;
+    until.is = is;
+    until.unread = unread;
+    until.clock = tame_now_ns;
+    slice = tame_impl_slice_run(tame_impl_step(run), &run->call, run->call.impl_state, &run->pace,
+                                &until);
+    if (slice.used_ns > slice_ns + TAME_IMPL_LARGE_LATE_NS &&
+        tame_impl_meter_used_ns(start_ns, start_ns + slice.used_ns) >
+            slice_ns + TAME_IMPL_LARGE_LATE_NS)
+        tame_impl_os_large_pages_late(start_ns);
+    if (run->phase == TAME_IMPL_GATHER)
+        slice.longest_unit_ns = 0; /* not the author's */
+    if (steps) {
+        run->unread_units = slice.unread ? (size_t)slice.units : 0;
+        run->done += slice.units;
+        run->steps += slice.steps;
+        if (run->pace.units_per_ns != rate)
+            tame_impl_rate_store(run);
+        tame_impl_tell_slice(env, run, start_ns + slice.used_ns, slice.used_ns);
+        if (slice.status == TAME_MORE && tame_impl_steps_left(run) == 0)
+            slice.status = tame_impl_fault(&run->call, "no_progress");
+    }
+    if (slice.status == TAME_MORE && start_ns + slice.used_ns >= run->deadline_ns)
+        slice.status = tame_impl_fault(&run->call, "deadline");
+    if (run->call.impl_failure != TAME_IMPL_NO_FAILURE)
+        slice.status = TAME_FAILED;
     return slice;
 }
 
+/* A unit that takes longer than a NIF may is told once for each row: to cut it is the author's
+ * part, and nobody else sees it. */
+#define TAME_IMPL_SLOW_UNIT_NS UINT64_C(1000000)
+
+static inline void tame_impl_tell_slow_unit(ErlNifEnv *env, struct tame_impl_run *run,
+                                            const struct tame_impl_slice *slice, uint64_t used_ns)
+{
+    int *told = &tame_impl_stats(run)->slow_unit_told;
+    const uint64_t unit_ns = slice->longest_unit_ns < used_ns ? slice->longest_unit_ns : used_ns;
+
+    if (unit_ns > 2 * TAME_IMPL_SLOW_UNIT_NS && !__atomic_exchange_n(told, 1, __ATOMIC_RELAXED))
+        tame_impl_tell_unit(env, run->instance->module, run->row->name, run->row->arity, unit_ns);
+}
+
+/* A full slice on a regular scheduler, when nobody else waits for it. */
+static inline uint64_t tame_impl_slice_ns(const struct tame_impl_run *run)
+{
+    const uint32_t us = run->row->job->slice_us;
+
+    return (us > 0 ? us : TAME_SLICE_US) * UINT64_C(1000);
+}
+
 /* ---- off the normal schedulers ---- */
+
+static inline uint64_t tame_impl_dirty_slice_ns(const struct tame_impl_run *run)
+{
+    const uint32_t us = run->row->job->dirty_slice_us;
+
+    return (us > 0 ? us : TAME_DIRTY_SLICE_US) * UINT64_C(1000);
+}
 
 /* How often a thread that works beside the schedulers yields its core.
  *
@@ -85,30 +157,34 @@ static inline uint64_t tame_impl_yield_core(struct tame_impl_run *run)
     const uint64_t now_ns = tame_now_ns();
     uint64_t back_ns, away_ns;
 
-    if (now_ns < run->pace.yield_at_ns)
+    if (now_ns < run->yield_at_ns)
         return now_ns;
     (void)sched_yield();
     back_ns = tame_now_ns();
     away_ns = back_ns - now_ns;
-    run->pace.yield_at_ns =
+    run->yield_at_ns =
         back_ns + (away_ns > TAME_IMPL_YIELD_EVERY_NS ? away_ns : TAME_IMPL_YIELD_EVERY_NS);
     return back_ns;
 }
 
-/* A long slice from start_ns on, in pieces; after each it may yield the core. Ends sooner when the
- * run is stopped. */
-static inline enum tame_status tame_impl_long_slice(struct tame_impl_run *run, uint64_t start_ns)
+/* A long slice from start_ns on, in pieces; after each it may yield the core. Ends sooner when what
+ * is watched changes. */
+static inline enum tame_status tame_impl_long_slice(ErlNifEnv *env, struct tame_impl_run *run,
+                                                    uint64_t start_ns, uint64_t slice_ns,
+                                                    const int *watched, int is)
 {
-    const uint64_t slice_ns = tame_impl_dirty_slice_ns(run);
     const uint64_t piece_ns =
         slice_ns < TAME_IMPL_YIELD_EVERY_NS ? slice_ns : TAME_IMPL_YIELD_EVERY_NS;
     uint64_t now_ns = start_ns;
+    enum tame_status status;
 
     do {
-        if (tame_impl_slice(run, now_ns, piece_ns).status == TAME_DONE)
-            return TAME_DONE;
+        status =
+            tame_impl_slice(env, run, tame_impl_meter_begin(), piece_ns, watched, is, 0).status;
+        if (status != TAME_MORE)
+            return status;
         now_ns = tame_impl_yield_core(run);
-    } while (now_ns - start_ns < slice_ns && !tame_impl_stopped(run));
+    } while (now_ns - start_ns < slice_ns && __atomic_load_n(watched, __ATOMIC_RELAXED) == is);
     return TAME_MORE;
 }
 

@@ -49,10 +49,16 @@ defmodule Tame.Doctor do
   defp natives(facts) do
     case for {name, false} <- facts.natives, do: name do
       [] ->
-        ok(:natives, "built for Erlang/OTP #{facts.otp} (ERTS #{facts.erts}), in #{facts.native_dir}")
+        ok(
+          :natives,
+          "built for Erlang/OTP #{facts.otp} (ERTS #{facts.erts}), in #{facts.native_dir}"
+        )
 
       absent ->
-        others = if facts.other_erts == [], do: "", else: "; built for ERTS #{Enum.join(facts.other_erts, ", ")} only"
+        others =
+          if facts.other_erts == [],
+            do: "",
+            else: "; built for ERTS #{Enum.join(facts.other_erts, ", ")} only"
 
         missing(
           :natives,
@@ -109,22 +115,42 @@ defmodule Tame.Doctor do
   defp application(:ok), do: ok(:application, "tame starts")
 
   defp application({:error, {{:not_isolated, sentence}, _}}) do
-    missing(:application, "tame does not start: #{sentence}", "config :tame, isolate: [...] without it, or what it says")
+    missing(
+      :application,
+      "tame does not start: #{sentence}",
+      "config :tame, isolate: [...] without it, or what it says"
+    )
   end
 
   defp application({:error, why}) do
-    missing(:application, "tame does not start: #{inspect(why, limit: 10)}", "see the log of the application's start")
+    missing(
+      :application,
+      "tame does not start: #{inspect(why, limit: 10)}",
+      "see the log of the application's start"
+    )
   end
 
   defp isolation(%{configured: []}, []) do
-    note(:isolation, "no module is isolated", "config :tame, isolate: [:the_module], or :tame.isolate(:the_module)")
+    note(
+      :isolation,
+      "no module is isolated",
+      "config :tame, isolate: [:the_module], or :tame.isolate(:the_module)"
+    )
   end
 
   defp isolation(facts, isolated) do
     there = Enum.map(isolated, & &1.module)
-    wanted = for entry <- List.wrap(facts.configured), do: if(is_tuple(entry), do: elem(entry, 0), else: entry)
 
-    case {wanted -- there, for(%{state: state, module: module} <- isolated, state not in [:serving, :empty], do: module)} do
+    wanted =
+      for entry <- List.wrap(facts.configured),
+          do: if(is_tuple(entry), do: elem(entry, 0), else: entry)
+
+    case {wanted -- there,
+          for(
+            %{state: state, module: module} <- isolated,
+            state not in [:serving, :empty],
+            do: module
+          )} do
       {[], []} ->
         ok(:isolation, "isolated: #{Enum.map_join(there, ", ", &inspect/1)}")
 
@@ -148,7 +174,10 @@ defmodule Tame.Doctor do
     hosts =
       for host <- info.hosts do
         up? = host.state == :up
-        since = if up?, do: now |> DateTime.add(-host.up_ms, :millisecond) |> DateTime.truncate(:second)
+
+        since =
+          if up?, do: now |> DateTime.add(-host.up_ms, :millisecond) |> DateTime.truncate(:second)
+
         %{state: host.state, os_pid: host.os_pid, since: since}
       end
 
@@ -167,7 +196,9 @@ defmodule Tame.Doctor do
 
   # Each says itself what to do. That others are at work here concerns figures, and none are measured.
   defp warnings(system) do
-    for warning <- SystemInfo.warnings(system), warning.id != :machine_busy, do: note(warning.id, warning.text, nil)
+    for warning <- SystemInfo.warnings(system),
+        warning.id != :machine_busy,
+        do: note(warning.id, warning.text, nil)
   end
 
   defp ok(id, text), do: %{id: id, state: :ok, text: text, mend: nil}

@@ -25,7 +25,7 @@ defmodule Tame.Doctor.Facts do
           system: SystemInfo.t()
         }
 
-  @natives ~w(tame_host tame_ring_nif.so)
+  @natives ~w(tame_host tame_ring_nif.so tame_permits.so)
 
   @doc "Looks. `command` is the command line that asked."
   @spec collect(String.t()) :: t()
@@ -75,7 +75,8 @@ defmodule Tame.Doctor.Facts do
 
   # For which other emulators natives lie beside those of this one.
   defp other_erts(dir, erts) do
-    for "erts-" <> version <- Enum.map(Path.wildcard(Path.join(Path.dirname(dir), "erts-*")), &Path.basename/1),
+    for "erts-" <> version <-
+          Enum.map(Path.wildcard(Path.join(Path.dirname(dir), "erts-*")), &Path.basename/1),
         version != erts,
         do: version
   end

@@ -10,7 +10,9 @@ defmodule Tame.Doctor.Format do
 
     [
       for finding <- result.findings do
-        mend = if finding.mend, do: ["         ", pad("", width), "  -> ", finding.mend, ?\n], else: []
+        mend =
+          if finding.mend, do: ["         ", pad("", width), "  -> ", finding.mend, ?\n], else: []
+
         [pad(finding.state, 9), pad(finding.id, width), "  ", finding.text, ?\n, mend]
       end,
       for module <- result.isolated do
@@ -32,7 +34,10 @@ defmodule Tame.Doctor.Format do
   def json(result) do
     isolated =
       for module <- result.isolated do
-        %{module | hosts: Enum.map(module.hosts, &%{&1 | since: &1.since && DateTime.to_iso8601(&1.since)})}
+        %{
+          module
+          | hosts: Enum.map(module.hosts, &%{&1 | since: &1.since && DateTime.to_iso8601(&1.since)})
+        }
       end
 
     Result.json(%{tool: "tame.doctor", format: 1, system: result.system},

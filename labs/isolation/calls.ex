@@ -27,8 +27,14 @@ defmodule Tame.Isolation.Calls do
   def ids, do: for(method <- @methods, do: Atom.to_string(method.describe().id))
 
   @doc "Measures `iterations` calls by each method with a binary of each size."
-  @spec measure([non_neg_integer()], pos_integer(), pos_integer(), non_neg_integer(), (map() ->
-                                                                                          any())) ::
+  @spec measure(
+          [non_neg_integer()],
+          pos_integer(),
+          pos_integer(),
+          non_neg_integer(),
+          (map() ->
+             any())
+        ) ::
           [row()]
   def measure(sizes, iterations, rounds, seed, progress) do
     for {bytes, index} <- Enum.with_index(sizes),

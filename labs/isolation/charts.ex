@@ -26,7 +26,8 @@ defmodule Tame.Isolation.Charts do
   def words do
     [
       {line("isolated", "process"), "isolated", "a NIF in a host, an OS process, by shared memory"},
-      {line("nif_dirty_cpu", "shared"), "nif_dirty_cpu", "the same NIF on a dirty CPU scheduler of the VM"},
+      {line("nif_dirty_cpu", "shared"), "nif_dirty_cpu",
+       "the same NIF on a dirty CPU scheduler of the VM"},
       {line("port", "process"), "port", "an OS process by pipes, in the external term format"},
       {@raised, "raised", "in the time line: when the call that crashed raised"},
       {@answered, "answered", "there: when the next call was answered"}

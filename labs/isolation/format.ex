@@ -22,7 +22,9 @@ defmodule Tame.Isolation.Format do
   @doc "The result as JSON: `tool`, `format`, `system`, `warnings`, `calls`, `crashes`, `memory`, and what belongs to them."
   @spec json(Tame.Isolation.result()) :: iodata()
   def json(result) do
-    fields = for key <- [:iterations, :rounds, :seed, :calls, :crashes, :memory], do: {key, result[key]}
+    fields =
+      for key <- [:iterations, :rounds, :seed, :calls, :crashes, :memory], do: {key, result[key]}
+
     Result.json(result, fields)
   end
 
@@ -82,7 +84,14 @@ defmodule Tame.Isolation.Format do
   @doc "Titles of `crash_row/1` after the crash's number."
   @spec crash_titles() :: [String.t()]
   def crash_titles do
-    ["ended by", "raised ms", "next answer ms", "other calls failed", "others' calls a ms before", "after"]
+    [
+      "ended by",
+      "raised ms",
+      "next answer ms",
+      "other calls failed",
+      "others' calls a ms before",
+      "after"
+    ]
   end
 
   @doc "The figures of one crash as texts."

@@ -17,7 +17,12 @@ defmodule Tame.Isolation.Memory do
           processes: non_neg_integer()
         }
 
-  @type result :: %{status: String.t(), reason: nil | String.t(), sizes: [pos_integer()], rows: [row()]}
+  @type result :: %{
+          status: String.t(),
+          reason: nil | String.t(),
+          sizes: [pos_integer()],
+          rows: [row()]
+        }
 
   # By turns; 1 MiB is left out, because so few calls of it would be made in the same time.
   @sizes [16, 256, 4096, 65_536]

@@ -85,7 +85,9 @@ defmodule Tame.Isolation.Report do
   @impl true
   def figures(saved) do
     calls =
-      for row <- saved.calls, {metric, key} <- [{"p50", :p50_us}, {"p99", :p99_us}], us = row[key] do
+      for row <- saved.calls,
+          {metric, key} <- [{"p50", :p50_us}, {"p99", :p99_us}],
+          us = row[key] do
         {"#{row.method}, #{row.bytes} B", metric, us}
       end
 

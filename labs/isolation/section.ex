@@ -80,7 +80,8 @@ defmodule Tame.Isolation.Section do
 
   defp facts(result) do
     [
-      {"calls of each way and size", "#{Number.grouped(result.iterations)} in #{result.rounds} rounds"},
+      {"calls of each way and size",
+       "#{Number.grouped(result.iterations)} in #{result.rounds} rounds"},
       {"order of turns", "shuffled, seed #{result.seed}"},
       {"crashes", Integer.to_string(length(result.crashes.crashes))}
     ]

@@ -21,14 +21,16 @@
 -export([exor_thread/2]).
 -export([exor_pool/2]).
 
--nifs([
-    exor_nif/2,
-    exor_inline_nif/2,
-    exor_yielding_nif/2,
-    exor_dirty_nif/2,
-    exor_yielding_dirty_nif/2,
-    exor_thread_nif/2,
-    exor_pool_nif/2
+-compile({parse_transform, tame_job}).
+
+-tame([
+    exor/2,
+    exor_inline/2,
+    exor_yielding/2,
+    exor_dirty/2,
+    exor_yielding_dirty/2,
+    exor_thread/2,
+    exor_pool/2
 ]).
 
 -on_load(load/0).
@@ -41,13 +43,9 @@ load() ->
 
 %% Where it fits: inline, then yielding, then in the pool when much is left.
 -spec exor(binary(), byte() | binary()) -> binary().
-exor(A, B) ->
-    tame:value(exor_nif(A, B), fun exor_nif/2, {?MODULE, exor, [A, B]}).
 
 %% To the end in one go, on the caller's scheduler.
 -spec exor_inline(binary(), byte() | binary()) -> binary().
-exor_inline(A, B) ->
-    tame:value(exor_inline_nif(A, B), fun exor_inline_nif/2, {?MODULE, exor_inline, [A, B]}).
 
 %% In chunks of 4 MiB, cut in Erlang, each inline.
 -spec exor_chunks(binary(), byte() | binary()) -> binary().
@@ -57,7 +55,7 @@ exor_chunks(A, Byte) when is_binary(A), is_integer(Byte), Byte >= 0, Byte =< 255
     iolist_to_binary(chunks(A, Byte));
 exor_chunks(A, B) ->
     %% The NIF knows what is wrong, and says it.
-    tame:value(exor_inline_nif(A, B), fun exor_inline_nif/2, {?MODULE, exor_chunks, [A, B]}).
+    tame:value(exor_inline_nif(A, B), {?MODULE, exor_chunks, [A, B]}).
 
 chunks(<<A:?CHUNK_BYTES/binary, RestA/binary>>, <<B:?CHUNK_BYTES/binary, RestB/binary>>) ->
     [exor_inline(A, B) | chunks(RestA, RestB)];
@@ -68,34 +66,15 @@ chunks(A, B) ->
 
 %% In slices on the caller's scheduler.
 -spec exor_yielding(binary(), byte() | binary()) -> binary().
-exor_yielding(A, B) ->
-    tame:value(exor_yielding_nif(A, B), fun exor_yielding_nif/2, {?MODULE, exor_yielding, [A, B]}).
 
 %% In one go on a dirty CPU scheduler.
 -spec exor_dirty(binary(), byte() | binary()) -> binary().
-exor_dirty(A, B) ->
-    tame:value(exor_dirty_nif(A, B), fun exor_dirty_nif/2, {?MODULE, exor_dirty, [A, B]}).
 
 %% In slices on dirty CPU schedulers.
 -spec exor_yielding_dirty(binary(), byte() | binary()) -> binary().
-exor_yielding_dirty(A, B) ->
-    Call = {?MODULE, exor_yielding_dirty, [A, B]},
-    tame:value(exor_yielding_dirty_nif(A, B), fun exor_yielding_dirty_nif/2, Call).
 
 %% On a thread made for the call.
 -spec exor_thread(binary(), byte() | binary()) -> binary().
-exor_thread(A, B) ->
-    tame:value(exor_thread_nif(A, B), fun exor_thread_nif/2, {?MODULE, exor_thread, [A, B]}).
 
 %% In the library's own pool of threads.
 -spec exor_pool(binary(), byte() | binary()) -> binary().
-exor_pool(A, B) ->
-    tame:value(exor_pool_nif(A, B), fun exor_pool_nif/2, {?MODULE, exor_pool, [A, B]}).
-
-exor_nif(_A, _B) -> erlang:nif_error(nif_not_loaded).
-exor_inline_nif(_A, _B) -> erlang:nif_error(nif_not_loaded).
-exor_yielding_nif(_A, _B) -> erlang:nif_error(nif_not_loaded).
-exor_dirty_nif(_A, _B) -> erlang:nif_error(nif_not_loaded).
-exor_yielding_dirty_nif(_A, _B) -> erlang:nif_error(nif_not_loaded).
-exor_thread_nif(_A, _B) -> erlang:nif_error(nif_not_loaded).
-exor_pool_nif(_A, _B) -> erlang:nif_error(nif_not_loaded).

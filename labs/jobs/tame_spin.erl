@@ -21,16 +21,18 @@
 -export([spin_pool/1]).
 -export([running/0]).
 
--nifs([
-    spin_nif/1,
-    spin_inline_nif/1,
-    spin_yielding_nif/1,
-    spin_dirty_nif/1,
-    spin_dirty_io_nif/1,
-    spin_yielding_dirty_nif/1,
-    spin_thread_nif/1,
-    spin_pool_nif/1,
-    running_nif/0
+-compile({parse_transform, tame_job}).
+
+-nifs([running/0]).
+-tame([
+    spin/1,
+    spin_inline/1,
+    spin_yielding/1,
+    spin_dirty/1,
+    spin_dirty_io/1,
+    spin_yielding_dirty/1,
+    spin_thread/1,
+    spin_pool/1
 ]).
 
 -on_load(load/0).
@@ -40,56 +42,29 @@ load() ->
 
 %% Where it fits: inline, then yielding, then in the pool when much is left.
 -spec spin(non_neg_integer()) -> ok.
-spin(Us) ->
-    tame:value(spin_nif(Us), fun spin_nif/1, {?MODULE, spin, [Us]}).
 
 %% To the end in one go, on the caller's scheduler.
 -spec spin_inline(non_neg_integer()) -> ok.
-spin_inline(Us) ->
-    tame:value(spin_inline_nif(Us), fun spin_inline_nif/1, {?MODULE, spin_inline, [Us]}).
 
 %% In slices on the caller's scheduler.
 -spec spin_yielding(non_neg_integer()) -> ok.
-spin_yielding(Us) ->
-    tame:value(spin_yielding_nif(Us), fun spin_yielding_nif/1, {?MODULE, spin_yielding, [Us]}).
 
 %% In one go on a dirty CPU scheduler.
 -spec spin_dirty(non_neg_integer()) -> ok.
-spin_dirty(Us) ->
-    tame:value(spin_dirty_nif(Us), fun spin_dirty_nif/1, {?MODULE, spin_dirty, [Us]}).
 
 %% In one go on a dirty I/O scheduler.
 -spec spin_dirty_io(non_neg_integer()) -> ok.
-spin_dirty_io(Us) ->
-    tame:value(spin_dirty_io_nif(Us), fun spin_dirty_io_nif/1, {?MODULE, spin_dirty_io, [Us]}).
 
 %% In slices on dirty CPU schedulers.
 -spec spin_yielding_dirty(non_neg_integer()) -> ok.
-spin_yielding_dirty(Us) ->
-    Call = {?MODULE, spin_yielding_dirty, [Us]},
-    tame:value(spin_yielding_dirty_nif(Us), fun spin_yielding_dirty_nif/1, Call).
 
 %% On a thread made for the call.
 -spec spin_thread(non_neg_integer()) -> ok.
-spin_thread(Us) ->
-    tame:value(spin_thread_nif(Us), fun spin_thread_nif/1, {?MODULE, spin_thread, [Us]}).
 
 %% In the library's own pool of threads.
 -spec spin_pool(non_neg_integer()) -> ok.
-spin_pool(Us) ->
-    tame:value(spin_pool_nif(Us), fun spin_pool_nif/1, {?MODULE, spin_pool, [Us]}).
 
 %% How many spins have begun and not ended, whether or not somebody still waits for them.
 -spec running() -> non_neg_integer().
 running() ->
-    tame:value(running_nif(), fun running_nif/0, {?MODULE, running, []}).
-
-spin_nif(_Us) -> erlang:nif_error(nif_not_loaded).
-spin_inline_nif(_Us) -> erlang:nif_error(nif_not_loaded).
-spin_yielding_nif(_Us) -> erlang:nif_error(nif_not_loaded).
-spin_dirty_nif(_Us) -> erlang:nif_error(nif_not_loaded).
-spin_dirty_io_nif(_Us) -> erlang:nif_error(nif_not_loaded).
-spin_yielding_dirty_nif(_Us) -> erlang:nif_error(nif_not_loaded).
-spin_thread_nif(_Us) -> erlang:nif_error(nif_not_loaded).
-spin_pool_nif(_Us) -> erlang:nif_error(nif_not_loaded).
-running_nif() -> erlang:nif_error(nif_not_loaded).
+    erlang:nif_error(nif_not_loaded).

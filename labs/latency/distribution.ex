@@ -158,7 +158,7 @@ defmodule Tame.Latency.Distribution do
   end
 
   defp stop(state) do
-    if state.started?, do: :net_kernel.stop()
+    if state.started?, do: Tame.Distributed.stop()
     if state.epmd, do: Program.close(state.epmd)
     %__MODULE__{}
   end

@@ -31,6 +31,14 @@ defmodule Tame.Report.Lab do
   @doc "One word, for `--only` and JSON."
   @callback name() :: String.t()
 
+  @doc """
+  Whether what it measures is in this project (default: yes). One that is not here is measured only when `--only` names
+  it, and then `prepare/1` says what is missing.
+  """
+  @callback here?() :: boolean()
+
+  @optional_callbacks here?: 0
+
   @doc "Refuses what can be refused before any lab runs, and returns what measures."
   @callback prepare(options()) :: {:ok, (() -> result())} | {:error, String.t()}
 

@@ -10,7 +10,8 @@ defmodule Mix.Tasks.Tame.Report do
     Tame.Reductions.Report,
     Tame.Contention.Report,
     Tame.Isolation.Report,
-    Tame.Audit.Report
+    Tame.Audit.Report,
+    Tame.Digest.Report
   ]
 
   @shortdoc "Runs the labs and writes one report page with pictures"
@@ -28,12 +29,13 @@ defmodule Mix.Tasks.Tame.Report do
   written beside it as JSON, under the same name.
 
   The latency lab sends 64 KiB, the reductions lab takes two inputs of 256 MiB, the contention lab runs only its corner
-  cells (`--quick`), and the audit lists every NIF on the code path and calls three of tame's own.
+  cells (`--quick`), and the audit lists every NIF on the code path and calls three of tame's own. The digest lab is
+  part of it where the project has `tame_sha3`, the library that it measures.
 
   ## Command line options
 
     * `--output FILE` - the page (default: #{@default_output}); its figures are beside it, as FILE with `.json`
-    * `--only LAB,LAB` - these labs only (default: all, see below)
+    * `--only LAB,LAB` - these labs only (default: all that can be measured here, see below)
     * `--compare FILE` - the figures of another report, such as one from before an upgrade: the page begins with both
       runs side by side and their ratios
     * `--from FILE` - makes the page from the figures of a report, and measures nothing
@@ -73,7 +75,7 @@ defmodule Mix.Tasks.Tame.Report do
 
     # All that can be refused is refused before the labs run.
     with {:ok, options} <- Options.parse(argv, @switches),
-         {:ok, labs} <- labs(options[:only]),
+         {:ok, labs} <- labs(options[:only], options[:from]),
          {:ok, page, json} <- files(options[:output] || @default_output),
          :ok <- Output.apart([page, json]),
          {:ok, assets} <- Report.assets(),
@@ -92,9 +94,10 @@ defmodule Mix.Tasks.Tame.Report do
     end
   end
 
-  defp labs(nil), do: {:ok, @labs}
+  defp labs(nil, nil), do: {:ok, Enum.filter(@labs, &here?/1)}
+  defp labs(nil, _from), do: {:ok, @labs}
 
-  defp labs(names) do
+  defp labs(names, _from) do
     known = Enum.map(@labs, & &1.name())
 
     case names -- known do
@@ -104,6 +107,11 @@ defmodule Mix.Tasks.Tame.Report do
       [name | _] ->
         {:error, "unknown lab #{inspect(name)}, expected some of: #{Enum.join(known, ", ")}"}
     end
+  end
+
+  defp here?(lab) do
+    {:module, ^lab} = Code.ensure_loaded(lab)
+    not function_exported?(lab, :here?, 0) or lab.here?()
   end
 
   defp files(page) do

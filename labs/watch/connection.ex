@@ -49,10 +49,7 @@ defmodule Tame.Watch.Connection do
   @spec close(:ours | :found) :: :ok
   def close(:found), do: :ok
 
-  def close(:ours) do
-    _ = :net_kernel.stop()
-    :ok
-  end
+  def close(:ours), do: Tame.Distributed.stop()
 
   @doc "Calls a function there."
   @spec call(node(), module(), atom(), [term()], pos_integer()) :: {:ok, term()} | {:error, term()}

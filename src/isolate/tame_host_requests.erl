@@ -48,11 +48,12 @@ answer({monitor, Id, _Pid}, _Ring, #requests{monitors = Monitors}) when
     Others = map_size(Monitors) div 2,
     {bad, io_lib:format("monitor ~b, which it has already, or after ~b others", [Id, Others])};
 answer({monitor, Id, Pid}, _Ring, #requests{monitors = Monitors} = Requests) ->
-    %% No `down' follows for a process that is dead already: the answer says so.
+    %% No `down' follows for a process that is dead already: the answer says so. Else it is the
+    %% reference, which the library may be shown.
     case is_alive(Pid) of
         true ->
             Ref = monitor(process, Pid),
-            {true, [], Requests#requests{monitors = Monitors#{Ref => Id, Id => Ref}}};
+            {Ref, [], Requests#requests{monitors = Monitors#{Ref => Id, Id => Ref}}};
         false ->
             {false, [], Requests}
     end;

@@ -18,7 +18,9 @@
 %% Callers wait in `empty', each with a time-out of its own (a generic time-out named by its
 %% monitor), and are taken out when they die; more than max_waiting are refused at once.
 %% tame_hosts_scale says when there is to be a host more or less. A host process that dies is
-%% replaced, at once or, when they die one after the other, after a second.
+%% replaced, at once or, when they die one after the other, after a second. Each look starts the
+%% hosts that are missing for any reason; no event has to remember to. The first host that answers
+%% says whether the library loads: when it is refused, the others are stopped.
 -module(tame_hosts).
 -behaviour(gen_statem).
 
@@ -63,8 +65,9 @@
     %% Oldest first; `down' also while it starts.
     hosts = [] :: [{pid(), {up, tame_ring:ring()} | down | failed}],
     monitors = #{} :: #{reference() => pid()},
-    %% When a host process died last.
+    %% When a host process died last, and until when none is started in its place.
     died_at = none :: none | integer(),
+    hold_until = none :: none | integer(),
     idle = tame_hosts_scale:new() :: tame_hosts_scale:idle(),
     looks = 0 :: non_neg_integer(),
     waiting = tame_hosts_waiting:new() :: tame_hosts_waiting:waiting(),
@@ -135,7 +138,7 @@ init(Module) ->
         {ok, #entry{options = Options, load_args = {Path, LoadInfo}} = Entry} ->
             Spec = (spec(Entry, Path, LoadInfo))#{first := false},
             Data = #data{module = Module, options = Options, spec = Spec, load = ok},
-            {ok, empty, adopt(Data), {next_event, internal, reconcile}};
+            {ok, empty, adopt(Data), {next_event, internal, settle}};
         error ->
             ignore
     end.
@@ -184,7 +187,7 @@ handle_event({call, From}, {load, Path, LoadInfo}, unbound, #data{module = Modul
     case tame_registry:find(Module) of
         {ok, Entry} ->
             Loading = Data#data{spec = spec(Entry, Path, LoadInfo), loader = From},
-            {next_state, empty, started(missing(Loading), Loading), reconcile_later()};
+            settled(Loading);
         error ->
             Error = {error, {load, "the module is not isolated any more"}},
             {keep_state_and_data, {reply, From, Error}}
@@ -221,33 +224,24 @@ handle_event({timeout, Monitor}, {expired, Why}, _State, #data{waiting = Waiting
     end;
 %% ---- hosts ----------------------------------------------------------------------------------
 
-handle_event(info, {tame_host, Host, What}, State, #data{hosts = Hosts} = Data) ->
+handle_event(info, {tame_host, Host, What}, _State, #data{hosts = Hosts} = Data) ->
     case lists:keymember(Host, 1, Hosts) of
-        true -> host(What, Host, State, Data);
+        true -> host(What, Host, Data);
         %% It was told to stop.
         false -> keep_state_and_data
     end;
-handle_event(info, {'DOWN', Monitor, process, _, _}, State, Data) ->
+handle_event(info, {'DOWN', Monitor, process, _, _}, _State, Data) ->
     #data{monitors = Monitors, waiting = Waiting} = Data,
     case {maps:take(Monitor, Monitors), tame_hosts_waiting:take(Monitor, Waiting)} of
         {{Host, Others}, error} ->
-            host_died(Host, State, Data#data{monitors = Others});
+            host_died(Host, Data#data{monitors = Others});
         {error, {_From, Others}} ->
             {keep_state, Data#data{waiting = Others}, {{timeout, Monitor}, cancel}};
         {error, error} ->
             keep_state_and_data
     end;
-handle_event(internal, publish, serving, Data) ->
-    publish(Data),
-    keep_state_and_data;
-handle_event(internal, publish, _State, _Data) ->
-    keep_state_and_data;
-handle_event({timeout, replace}, reconcile, State, Data) when State =/= unbound ->
-    reconcile(State, Data);
-handle_event({timeout, replace}, reconcile, unbound, _Data) ->
-    keep_state_and_data;
-handle_event(internal, reconcile, State, Data) ->
-    reconcile(State, Data);
+handle_event(internal, settle, _State, Data) ->
+    settled(Data);
 handle_event(cast, {bad_reply, Ring, What}, _State, #data{hosts = Hosts}) ->
     _ = [tame_host:condemn(Host, Ring, What) || {Host, {up, Its}} <- Hosts, Its =:= Ring],
     keep_state_and_data;
@@ -256,10 +250,8 @@ handle_event({call, From}, restart, unbound, _Data) ->
     {keep_state_and_data, {reply, From, ok}};
 handle_event({call, From}, restart, _State, #data{hosts = Hosts} = Data) ->
     _ = [tame_host:stop(Host) || {Host, _} <- Hosts],
-    Fresh = Data#data{hosts = [], idle = tame_hosts_scale:new()},
-    Started = started(missing(Fresh), Fresh),
-    publish(Started),
-    {next_state, state(Started), Started, {reply, From, ok}};
+    Fresh = Data#data{hosts = [], idle = tame_hosts_scale:new(), hold_until = none},
+    settled(Fresh, {reply, From, ok});
 handle_event({timeout, look}, hosts, State, Data) ->
     looked(State, pruned(Data));
 handle_event({call, From}, info, State, #data{hosts = Hosts, waiting = Waiting} = Data) ->
@@ -273,58 +265,60 @@ handle_event({call, From}, info, State, #data{hosts = Hosts, waiting = Waiting} 
 handle_event(_Type, _Late, _State, _Data) ->
     keep_state_and_data.
 
-host({up, Ring, Loaded}, Host, _State, #data{module = Module, spec = Spec} = Data0) ->
+host({up, Ring, Loaded}, Host, #data{module = Module, spec = Spec} = Data0) ->
     #{path := Path, load_info := LoadInfo} = Spec,
     ok = tame_registry:set_load_args(Module, {Path, LoadInfo}),
     Data = set(Host, {up, Ring}, Data0#data{loaded = Loaded, spec = Spec#{first := false}}),
-    {next_state, serving, told_loader(ok, Data), {next_event, internal, publish}};
-host({refused, Why}, Host, State, Data) ->
-    gone(State, told_loader({error, load_error(Why)}, remove(Host, Data)));
-host(down, Host, State, #data{hosts = Hosts, restarts = Restarts} = Data) ->
+    settled(told_loader(ok, Data));
+host({refused, _Why}, Host, #data{load = ok} = Data) ->
+    settled(remove(Host, Data));
+host({refused, Why}, Host, #data{hosts = Hosts} = Data) ->
+    %% Before any host had loaded it: as if nothing had been loaded.
+    _ = [tame_host:stop(Other) || {Other, _} <- Hosts, Other =/= Host],
+    Refused = told_loader({error, load_error(Why)}, Data#data{hosts = [], spec = none}),
+    {next_state, unbound, refuse_all(failed, Refused)};
+host(down, Host, #data{hosts = Hosts, restarts = Restarts} = Data) ->
     case lists:keyfind(Host, 1, Hosts) of
         %% It was not up: an answer to announce/1, or it crashed while it started.
-        {Host, down} -> gone(State, Data);
-        _ -> gone(State, set(Host, down, Data#data{restarts = Restarts + 1}))
+        {Host, down} -> settled(Data);
+        _ -> settled(set(Host, down, Data#data{restarts = Restarts + 1}))
     end;
-host(failed, Host, State, Data) ->
-    Text = "the host crashed again and again; tame:restart/1 tries once more",
-    gone(State, told_loader({error, {load, Text}}, set(Host, failed, Data))).
+host(failed, Host, Data) ->
+    settled(set(Host, failed, Data)).
 
 %% A process of ours died; its OS process goes with it.
-host_died(Host, State, #data{hosts = Hosts, died_at = Before} = Data) ->
+host_died(Host, #data{hosts = Hosts, died_at = Before, restarts = Restarts} = Data) ->
     Now = now_ms(),
     case lists:keymember(Host, 1, Hosts) of
-        true when State =/= unbound ->
-            Ms = if is_integer(Before), Now - Before < ?REPLACE_MS -> ?REPLACE_MS; true -> 0 end,
-            Died = remove(Host, Data#data{died_at = Now, restarts = Data#data.restarts + 1}),
-            {next_state, state(Died), Died, [
-                {{timeout, replace}, Ms, reconcile}, {next_event, internal, publish}
-            ]};
-        _ ->
+        true ->
+            Again = is_integer(Before) andalso Now - Before < ?REPLACE_MS,
+            HoldUntil = if Again -> Now + ?REPLACE_MS; true -> none end,
+            Died = Data#data{died_at = Now, hold_until = HoldUntil, restarts = Restarts + 1},
+            settled(remove(Host, Died));
+        %% It was told to stop.
+        false ->
             {keep_state, Data}
     end.
 
-%% Starts hosts until there are as many as there are to be at least.
-reconcile(_State, Data) ->
-    Started = started(missing(Data), Data),
-    {next_state, state(Started), Started, [reconcile_later() || missing(Started) > 0]}.
+%% What each event that may have taken a host away, or brought one, comes to.
+settled(Data) ->
+    settled(Data, []).
 
-reconcile_later() ->
-    {{timeout, replace}, ?REPLACE_MS, reconcile}.
+settled(Data, Actions) ->
+    Settled = replaced(Data),
+    State = state(Settled),
+    _ = State =:= serving andalso publish(Settled),
+    {next_state, State, Settled, Actions}.
+
+%% As many hosts as there are to be at least. What cannot be started now is at a later look.
+replaced(#data{hold_until = HoldUntil} = Data) ->
+    case is_integer(HoldUntil) andalso now_ms() < HoldUntil of
+        true -> Data;
+        false -> started(missing(Data), Data)
+    end.
 
 missing(#data{hosts = Hosts, options = #{hosts := {Min, _}}}) ->
     max(0, Min - length(Hosts)).
-
-%% A host is not up any more, or never was.
-gone(unbound, Data) ->
-    {keep_state, Data};
-gone(_State, #data{hosts = [], load = Load} = Data) when Load =/= ok ->
-    %% Refused before any host had loaded it: as if nothing had been loaded.
-    {next_state, unbound, refuse_all(failed, Data#data{spec = none})};
-gone(_State, #data{hosts = []} = Data) ->
-    {next_state, empty, Data, [reconcile_later(), {next_event, internal, publish}]};
-gone(_State, Data) ->
-    {next_state, state(Data), Data, {next_event, internal, publish}}.
 
 state(#data{hosts = Hosts}) ->
     case {rings(Hosts), [Host || {Host, State} <- Hosts, State =/= failed]} of
@@ -333,7 +327,6 @@ state(#data{hosts = Hosts}) ->
         {[], _} -> empty
     end.
 
-%% Starts Count hosts. Those that cannot be started now are tried again (reconcile).
 started(0, Data) ->
     Data;
 started(Count, #data{module = Module, spec = Spec} = Data) ->
@@ -347,11 +340,11 @@ started(Count, #data{module = Module, spec = Spec} = Data) ->
 look() ->
     {{timeout, look}, ?LOOK_MS, hosts}.
 
-looked(serving, Data) ->
-    Adjusted = adjust(Data),
-    {next_state, state(Adjusted), Adjusted, look()};
-looked(_State, Data) ->
-    {keep_state, Data, look()}.
+looked(unbound, Data) ->
+    {keep_state, Data, look()};
+looked(State, Data) ->
+    Adjusted = replaced(if State =:= serving -> adjust(Data); true -> Data end),
+    {next_state, state(Adjusted), Adjusted, look()}.
 
 pruned(#data{looks = Looks, module = Module} = Data) ->
     _ = Looks rem ?PRUNE_LOOKS =:= 0 andalso tame_given:prune(Module),

@@ -1,5 +1,5 @@
 %% Calls whose value comes by message, that can be cancelled and have a deadline. What
-%% each does is said where users call it: tame:async/2,3, tame:cancel/1 and tame:with/2.
+%% each does is said where users call it: tame:async/2,3 and tame:cancel/1.
 %%
 %% Two processes per call and nothing else: a worker makes the call, and a watcher, which spawns it,
 %% ends it when the caller dies, cancels, or the deadline passes. To end a call is to kill its
@@ -15,7 +15,7 @@
 
 -export([start/3]).
 -export([cancel/1]).
--export([call/2]).
+-export([refused/1]).
 
 %% Internal.
 -export([watcher/2]).
@@ -33,7 +33,7 @@
 
 -type refusal() :: {'$tame', badarg, {pos_integer(), string()}} | {'$tame', error, term()}.
 
-%% What the watcher of a call knows. `deadline' is monotonic time in ms.
+%% What the watcher of a call knows. `deadline' is monotonic time in ns.
 -type call() :: #{
     caller := pid(), alias := reference(), deadline := integer() | infinity, progress := boolean()
 }.
@@ -59,7 +59,7 @@ start_watcher(Fun, Args, Options) ->
             Call = #{
                 caller => self(),
                 alias => Alias,
-                deadline => deadline(maps:get(deadline_ms, Options, infinity)),
+                deadline => tame_job_call:deadline(maps:get(deadline_ms, Options, infinity)),
                 progress => Progress
             },
             {ok, {?MODULE, spawn(?MODULE, watcher, [Call, {Fun, Args}]), Alias}}
@@ -83,37 +83,11 @@ flush(Ref) ->
     after 0 -> ok
     end.
 
-%% Makes the call and waits for it. What the fun raises is raised here as well, with the fun's
-%% stack.
--spec call(options(), fun(() -> Value)) -> {ok, Value} | refusal().
-call(#{progress := _}, _Fun) ->
-    badarg(1, "progress: no such option here; there is deadline_ms");
-call(Options, Fun) when is_function(Fun, 0) ->
-    case start(fun caught/1, [Fun], Options) of
-        {ok, Ref} ->
-            receive
-                {Ref, {ok, {ok, Value}}} -> {ok, Value};
-                {Ref, {ok, {Class, Reason, Stack}}} -> erlang:raise(Class, Reason, Stack);
-                {Ref, {error, {exit, Reason}}} -> exit(Reason);
-                {Ref, {error, Reason}} -> erlang:error(Reason)
-            end;
-        {'$tame', badarg, {_, Sentence}} ->
-            badarg(1, Sentence)
-    end;
-call(_, _) ->
-    badarg(2, "must be a fun without arguments").
-
-caught(Fun) ->
-    try
-        {ok, Fun()}
-    catch
-        Class:Reason:Stack -> {Class, Reason, Stack}
-    end.
-
 badarg(Number, Sentence) ->
     {'$tame', badarg, {Number, Sentence}}.
 
 %% What is wrong with the options, in sentences that go on after "argument N: ".
+-spec refused(term()) -> [string()].
 refused(Options) when is_map(Options) ->
     [
         lists:flatten(io_lib:format("~0tp => ~0tP: ~ts", [Key, Value, 9, expected(Key)]))
@@ -131,12 +105,6 @@ expected(deadline_ms) -> "must be infinity or milliseconds from 0 to 4294967295"
 expected(progress) -> "must be true or false";
 expected(_) -> "no such option; there are deadline_ms and progress".
 
-%% Counted from the call on, not from when the worker or the watcher gets to run.
-deadline(infinity) -> infinity;
-deadline(Ms) -> erlang:monotonic_time(millisecond) + Ms.
-
-left_ms(infinity) -> infinity;
-left_ms(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).
 
 %% ---- the watcher ----------------------------------------------------------------------------
 
@@ -167,7 +135,7 @@ watch(#{caller := Caller, deadline := Deadline} = Call, Worker) ->
             %% Reaches the caller only when another process cancelled.
             answer(self(), Call, {error, {exit, killed}}),
             exit(Worker, kill)
-    after left_ms(Deadline) ->
+    after tame_job_call:left_ms(Deadline) ->
         answer(self(), Call, {error, {tame, deadline}}),
         exit(Worker, kill)
     end.
@@ -179,10 +147,10 @@ answer(Watcher, #{alias := Alias}, Answer) ->
 %% ---- the worker -----------------------------------------------------------------------------
 
 -spec work(pid(), call(), {function(), [term()]}) -> term().
-work(Watcher, #{progress := Progress} = Call, {Fun, Args}) ->
+work(Watcher, #{progress := Progress, deadline := Deadline} = Call, {Fun, Args}) ->
     Answer =
         try
-            {ok, apply(Fun, Args)}
+            {ok, tame_job_call:until(Deadline, fun() -> apply(Fun, Args) end)}
         catch
             error:Reason -> {error, Reason};
             exit:Reason -> {error, {exit, Reason}};

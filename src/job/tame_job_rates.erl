@@ -6,8 +6,12 @@
 %%     {'$tame', progress, Caller, Done, Total}          of a call that takes longer than that
 %%     {'$tame', rate, {Module, Nif, Arity}, UnitsPerMs} of a row of its function table
 %%
-%% in the unit of the job. Rates are kept; progress goes to the process that has subscribed to the
-%% caller, or nowhere.
+%% in the unit of the job, and once for each row
+%%
+%%     {'$tame', slow_unit, {Module, Nif, Arity}, Us}    of a unit that took longer than 2 ms
+%%
+%% which is logged: nobody can cut it but the author. Rates are kept; progress goes to the process
+%% that has subscribed to the caller, or nowhere.
 -module(tame_job_rates).
 -behaviour(gen_server).
 
@@ -113,5 +117,12 @@ handle_info({'$tame', progress, Caller, Done, Total}, #{subscribers := Subscribe
     {noreply, State};
 handle_info({'$tame', rate, Row, UnitsPerMs}, #{rates := Rates} = State) ->
     {noreply, State#{rates := Rates#{Row => UnitsPerMs}}};
+handle_info({'$tame', slow_unit, {Module, Nif, Arity}, Us}, State) ->
+    logger:warning(
+        "~ts:~ts/~b: a unit of its work took ~b us on a scheduler, where others waited for it; "
+        "a unit should take well under 10 us (or a virtual machine had no core meanwhile)",
+        [Module, Nif, Arity, Us]
+    ),
+    {noreply, State};
 handle_info({'DOWN', _, process, Caller, _}, #{subscribers := Subscribers} = State) ->
     {noreply, State#{subscribers := maps:remove(Caller, Subscribers)}}.

@@ -17,7 +17,7 @@ static void begin(void)
 {
     left_percent = 100;
     calls = 0;
-    tame_impl_owed_ns = 0;
+    tame_impl_mine.owed_ns = 0;
 }
 
 static void less_than_a_per_cent_stays_owed(void)
@@ -58,7 +58,36 @@ static void the_turns_add_up_to_the_time_used(void)
     } while (owed_ns > 0);
     CHECK_EQ(turns, 13);
     CHECK_EQ(calls, 1234);
-    CHECK_EQ(tame_impl_owed_ns, 5678);
+    CHECK_EQ(tame_impl_mine.owed_ns, 5678);
+}
+
+static uint64_t busy_until_ns(uint64_t until_ns)
+{
+    uint64_t now_ns = tame_now_ns();
+
+    while (now_ns < until_ns)
+        now_ns = tame_now_ns();
+    return now_ns;
+}
+
+/* As a thread that the system took off its core, or a VM that was stopped. */
+static void time_off_the_core_is_not_used(void)
+{
+    const uint64_t start_ns = tame_impl_meter_begin();
+    const struct timespec pause = {.tv_sec = 0, .tv_nsec = 200000000};
+
+    (void)nanosleep(&pause, NULL);
+    CHECK_EQ(tame_impl_meter_used_ns(start_ns, tame_now_ns()) < 50000000, 1);
+}
+
+static void time_on_the_core_is_used(void)
+{
+    const uint64_t start_ns = tame_impl_meter_begin();
+    const uint64_t cpu_ns = tame_impl_cpu_ns();
+    const uint64_t now_ns = busy_until_ns(start_ns + 20000000);
+
+    CHECK_EQ(tame_impl_meter_used_ns(start_ns, now_ns) + 1000000 >= tame_impl_cpu_ns() - cpu_ns, 1);
+    CHECK_EQ(tame_impl_meter_used_ns(start_ns, now_ns) <= now_ns - start_ns, 1);
 }
 
 int main(void)
@@ -67,5 +96,7 @@ int main(void)
     RUN(a_loop_of_short_calls_is_charged_in_full);
     RUN(what_does_not_fit_is_returned);
     RUN(the_turns_add_up_to_the_time_used);
+    RUN(time_off_the_core_is_not_used);
+    RUN(time_on_the_core_is_used);
     return check_report();
 }

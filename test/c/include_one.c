@@ -5,7 +5,7 @@
 
 #include "include_two.h"
 
-static enum tame_init_status init(struct tame_call *call, void *state)
+static enum tame_status init(struct tame_call *call, void *state)
 {
     return include_two_init(call, (struct include_two *)state);
 }
@@ -23,5 +23,5 @@ static const struct tame_job zeros = {
     .cleanup = include_two_cleanup,
 };
 
-#define FUNCTIONS(F) F(zeros_nif, 1, zeros, TAME_AUTO)
+#define FUNCTIONS(JOB, NIF) JOB(zeros_nif, 1, zeros, TAME_AUTO)
 TAME_NIF_INIT(include_test, FUNCTIONS)

@@ -33,8 +33,17 @@ for cxx in "${CXX:-c++}" "${CLANGXX:-clang++}"; do
     for header in $(cd "$c_include" && ls tame.h tame/*.h); do
         compiles c++ "$header" "$cxx" -std=c++17
     done
+    for standard in 17 20; do
+        for more in "" "-fno-exceptions -fno-rtti"; do
+            # shellcheck disable=SC2086
+            compiles c++ tame.hpp "$cxx" -std=c++$standard -Wpedantic $more
+        done
+    done
 done
-echo "  ok    each header alone and twice, in C11 and C++17 ($checks checks)"
+for header in $(cd "$c_include" && ls tame/cpp/*.hpp); do
+    compiles c++ "$header" "${CXX:-c++}" -std=c++17 -Wpedantic
+done
+echo "  ok    each header alone and twice, in C11 and C++17, tame.hpp in C++20 too ($checks checks)"
 
 mkdir -p "$folder"
 for file in include_one include_two; do
@@ -42,6 +51,12 @@ for file in include_one include_two; do
 done
 ${CC:-cc} -shared -o "$folder/include_test.so" "$folder/include_one.o" "$folder/include_two.o"
 echo "  ok    from two files linked together"
+
+for file in include_one include_two; do
+    ${CXX:-c++} -std=c++17 $flags -Wpedantic -O2 -fPIC -c -o "$folder/$file.cpp.o" "$here/$file.cpp"
+done
+${CXX:-c++} -shared -o "$folder/include_cpp_test.so" "$folder/include_one.cpp.o" "$folder/include_two.cpp.o"
+echo "  ok    in C++ as well"
 
 # What the toolchain itself puts into every shared library is no symbol of ours.
 symbols=$(nm -D --defined-only --format=posix "$folder/include_test.so" |
@@ -51,3 +66,11 @@ if [ "$symbols" != "nif_init " ]; then
     exit 1
 fi
 echo "  ok    nif_init is the only symbol that leaves the library"
+
+# What an author's struct makes of the standard library leaves a library in C++; nothing of ours does.
+symbols=$(nm -D --defined-only --format=posix "$folder/include_cpp_test.so" | awk '{ print $1 }')
+if ! echo "$symbols" | grep -qx nif_init || echo "$symbols" | grep -E '^(tame|_ZG?[TN][A-Z]*4tame)'; then
+    echo "  FAIL  the library in C++ exports these (expected: nif_init and nothing of tame)"
+    exit 1
+fi
+echo "  ok    nothing of tame leaves a library in C++"

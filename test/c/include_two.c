@@ -1,7 +1,7 @@
 /* The second of two files of one NIF library; see include_one.c. */
 #include "include_two.h"
 
-enum tame_init_status include_two_init(struct tame_call *call, struct include_two *state)
+enum tame_status include_two_init(struct tame_call *call, struct include_two *state)
 {
     ErlNifUInt64 size;
 
@@ -10,8 +10,9 @@ enum tame_init_status include_two_init(struct tame_call *call, struct include_tw
     return tame_output_new(&state->out, (size_t)size) ? tame_ok(call, size) : tame_enomem(call);
 }
 
-enum tame_status include_two_step(void *state, size_t units)
+enum tame_status include_two_step(struct tame_call *call, void *state, size_t units)
 {
+    (void)call;
     struct include_two *x = (struct include_two *)state;
     const size_t left = x->out.size - x->done;
     const size_t count = units < left ? units : left;

@@ -11,8 +11,8 @@ struct include_two {
     size_t done;
 };
 
-enum tame_init_status include_two_init(struct tame_call *call, struct include_two *state);
-enum tame_status include_two_step(void *state, size_t units);
+enum tame_status include_two_init(struct tame_call *call, struct include_two *state);
+enum tame_status include_two_step(struct tame_call *call, void *state, size_t units);
 void include_two_cleanup(void *state);
 
 #pragma GCC visibility pop

@@ -15,6 +15,8 @@ struct fake {
     uint64_t slow_unit_ps;
     int stop_after; /* steps; 0: never */
     int *stop;
+    int unread;
+    uint64_t stop_steps; /* the most that the slice may make; 0: any number */
 
     int steps;
     size_t asked[MAX_STEPS];
@@ -29,13 +31,14 @@ static uint64_t fake_clock(void)
     return now_ps / 1000;
 }
 
-static enum tame_status fake_step(void *state, size_t units)
+static enum tame_status fake_step(struct tame_call *call, void *state, size_t units)
 {
     struct fake *f = (struct fake *)state;
     const uint64_t count = units < f->left ? units : f->left;
     const uint64_t before_ps = now_ps;
     uint64_t fast = count;
 
+    (void)call;
     if (units == 0) { /* would go on for ever */
         CHECK_EQ(units, 1);
         return TAME_DONE;
@@ -57,13 +60,38 @@ static enum tame_status fake_step(void *state, size_t units)
     return f->left == 0 ? TAME_DONE : TAME_MORE;
 }
 
-static struct tame_slice run(struct fake *f, double units_per_ns)
+/* A slice as it comes out, with the rate that it leaves. */
+struct ran {
+    enum tame_status status;
+    uint64_t used_ns, units, steps;
+    double units_per_ns;
+};
+
+static int never;
+
+static struct ran run_from(struct fake *f, struct tame_impl_pace *pace, uint64_t slice_ns,
+                           uint64_t deadline_ns)
 {
-    static int never;
+    const struct tame_impl_until until = {.start_ns = 0,
+                                          .slice_ns = slice_ns,
+                                          .deadline_ns = deadline_ns,
+                                          .steps = f->stop_steps > 0 ? f->stop_steps : UINT64_MAX,
+                                          .watched = f->stop != NULL ? f->stop : &never,
+                                          .is = 0,
+                                          .unread = f->unread,
+                                          .clock = fake_clock};
+    const struct tame_impl_slice slice = tame_impl_slice_run(fake_step, NULL, f, pace, &until);
+
+    return (struct ran){slice.status, slice.used_ns, slice.units, slice.steps, pace->units_per_ns};
+}
+
+/* The first slice of a call, where calls before it left this rate. */
+static struct ran run(struct fake *f, double units_per_ns)
+{
+    struct tame_impl_pace pace = {.units_per_ns = units_per_ns, .last_units = 0};
 
     now_ps = 0;
-    return tame_slice_run(fake_step, f, 0, SLICE_NS, units_per_ns,
-                          f->stop != NULL ? f->stop : &never, fake_clock);
+    return run_from(f, &pace, SLICE_NS, UINT64_MAX);
 }
 
 static struct fake job(uint64_t units, uint64_t unit_ps)
@@ -92,12 +120,25 @@ static void an_unknown_rate_starts_with_one_unit(void)
     CHECK_EQ(f.asked[0], 1);
 }
 
-static void a_known_rate_starts_with_one_look_worth_of_work(void)
+/* Half a microsecond is 500 units here. */
+static void a_call_at_a_known_rate_begins_with_half_a_microsecond_of_work(void)
 {
     struct fake f = job(1000000000, 1000);
 
     (void)run(&f, 1.0);
-    CHECK_EQ(f.asked[0], TAME_CLOCK_CHECK_NS);
+    CHECK_EQ(f.asked[0], 500);
+    CHECK_EQ(f.asked[1], 2000);
+    CHECK_EQ(f.asked[2], 8000);
+    CHECK_EQ(f.asked[3], TAME_CLOCK_CHECK_NS);
+}
+
+/* What is 9 us of work at the rate that is known takes three steps. */
+static void a_short_call_at_a_known_rate_needs_few_steps(void)
+{
+    struct fake f = job(9000, 1000);
+
+    CHECK_EQ(run(&f, 1.0).status, TAME_DONE);
+    CHECK_EQ(f.steps, 3);
 }
 
 static void a_step_is_at_most_four_times_the_one_before(void)
@@ -120,7 +161,7 @@ static void a_slice_ends_within_its_time_and_one_step(void)
 
     for (size_t i = 0; i < sizeof unit_ps / sizeof *unit_ps; i++) {
         struct fake f = job(UINT64_C(1) << 40, unit_ps[i]);
-        const struct tame_slice slice = run(&f, 0);
+        const struct ran slice = run(&f, 0);
 
         CHECK_EQ(slice.status, TAME_MORE);
         CHECK_EQ(slice.used_ns >= SLICE_NS, 1);
@@ -135,7 +176,7 @@ static void the_steps_follow_a_rate_that_falls_tenfold(void)
     struct fake f = job(UINT64_C(1) << 40, 1000);
     int slow_steps = 0;
 
-    f.slow_after = 30000;
+    f.slow_after = 30500; /* the end of a step */
     f.slow_unit_ps = 10000;
     (void)run(&f, 1.0);
     /* At most one step of the wrong size; all others are a look long. */
@@ -158,14 +199,17 @@ static void one_slow_unit_does_not_slow_the_rest(void)
     CHECK_EQ(f.steps < 30, 1);
 }
 
-static void the_next_slice_begins_with_the_rate_of_this_one(void)
+static void the_next_slice_begins_where_this_one_ended(void)
 {
     struct fake f = job(UINT64_C(1) << 40, 2000);
-    const struct tame_slice first = run(&f, 0);
+    struct tame_impl_pace pace = {0, 0};
 
-    CHECK_EQ(first.units_per_ns > 0.45 && first.units_per_ns < 0.55, 1);
+    now_ps = 0;
+    (void)run_from(&f, &pace, SLICE_NS, UINT64_MAX);
+    CHECK_EQ(pace.units_per_ns > 0.45 && pace.units_per_ns < 0.55, 1);
     f.steps = 0;
-    (void)run(&f, first.units_per_ns);
+    now_ps = 0;
+    (void)run_from(&f, &pace, SLICE_NS, UINT64_MAX);
     CHECK_EQ(
         f.asked[0] > TAME_CLOCK_CHECK_NS * 9 / 20 && f.asked[0] < TAME_CLOCK_CHECK_NS * 11 / 20, 1);
 }
@@ -174,7 +218,7 @@ static void the_units_are_those_asked_for(void)
 {
     struct fake f = job(1000000, 1000);
     uint64_t asked = 0;
-    const struct tame_slice slice = run(&f, 0);
+    const struct ran slice = run(&f, 0);
 
     for (int s = 0; s < f.steps; s++)
         asked += f.asked[s];
@@ -185,28 +229,103 @@ static void the_units_are_those_asked_for(void)
 static void a_step_that_is_done_ends_the_slice(void)
 {
     struct fake f = job(1, 1000);
-    const struct tame_slice slice = run(&f, 0);
+    const struct ran slice = run(&f, 0);
 
     CHECK_EQ(slice.status, TAME_DONE);
     CHECK_EQ(f.steps, 1);
     CHECK_EQ(slice.used_ns, 1);
 }
 
-/* The last step may do less than it was asked for, so its time says nothing of the rate. */
-static void the_last_step_does_not_change_the_rate(void)
+/* At most what it was asked for was done, so the rate is no higher than that. */
+static void the_last_step_bounds_the_rate_from_above(void)
 {
     struct fake f = job(1, 5000000);
-    const struct tame_slice slice = run(&f, 7.0);
+    const struct ran slice = run(&f, 7.0);
 
     CHECK_EQ(slice.status, TAME_DONE);
-    CHECK_EQ(slice.units_per_ns == 7.0, 1);
+    CHECK_EQ(f.asked[0], 3500);
+    CHECK_EQ(slice.units_per_ns == 3500.0 / 5000, 1);
+}
+
+/* It may have done less, so it does not lift the rate. */
+static void the_last_step_does_not_lift_the_rate(void)
+{
+    struct fake f = job(1, 600000);
+    const struct ran slice = run(&f, 0.1);
+
+    CHECK_EQ(slice.status, TAME_DONE);
+    CHECK_EQ(slice.units_per_ns <= 0.1, 1);
+}
+
+/* Calls that cost a thousand times as much per unit as those that the rate was learnt from. Each is
+ * done in one step at the rate that is remembered, so TAME_MORE never measures it. */
+static void a_rate_that_is_a_thousand_times_too_high_is_unlearnt(void)
+{
+    struct tame_impl_pace pace = {.units_per_ns = 1.0, .last_units = 0};
+    uint64_t longest_ns = 0;
+
+    for (int calls = 0; calls < 10; calls++) {
+        struct fake f = job(9000, 1000000); /* 9 ms, where 9 us are expected */
+
+        now_ps = 0;
+        pace.last_units = 0;
+        (void)run_from(&f, &pace, SLICE_NS, UINT64_MAX);
+        if (longest_step_ns(&f) > longest_ns)
+            longest_ns = longest_step_ns(&f);
+        if (calls > 0)
+            CHECK_EQ(longest_step_ns(&f) <= TAME_CLOCK_CHECK_NS + 1000, 1);
+    }
+    CHECK_EQ(longest_ns, 500000);
+}
+
+/* To read the clock costs more than the smallest of jobs. */
+static void a_call_that_is_done_in_one_step_needs_no_clock(void)
+{
+    struct fake f = job(10, 1000);
+    struct tame_impl_pace pace = {.units_per_ns = 1.0, .last_units = 0};
+    struct ran slice;
+
+    f.unread = 1;
+    now_ps = 0;
+    slice = run_from(&f, &pace, SLICE_NS, UINT64_MAX);
+    CHECK_EQ(slice.status, TAME_DONE);
+    CHECK_EQ(slice.steps, 1);
+    CHECK_EQ(slice.used_ns, 0);
+    CHECK_EQ(slice.units, 500);
+    CHECK_EQ(pace.units_per_ns == 1.0, 1);
+    /* One that takes two is measured from its first on. */
+    f = job(600, 1000);
+    f.unread = 1;
+    now_ps = 0;
+    slice = run_from(&f, &pace, SLICE_NS, UINT64_MAX);
+    CHECK_EQ(slice.used_ns, 600);
+}
+
+static void the_most_steps_end_the_slice(void)
+{
+    struct fake f = job(UINT64_C(1) << 40, 1);
+
+    f.stop_steps = 5;
+    CHECK_EQ(run(&f, 0).steps, 5);
+}
+
+static void the_deadline_ends_the_slice_after_the_step(void)
+{
+    struct fake f = job(UINT64_C(1) << 40, 1000);
+    struct tame_impl_pace pace = {.units_per_ns = 1.0, .last_units = 0};
+    struct ran slice;
+
+    now_ps = 0;
+    slice = run_from(&f, &pace, SLICE_NS, SLICE_NS / 2);
+    CHECK_EQ(slice.status, TAME_MORE);
+    CHECK_EQ(slice.used_ns >= SLICE_NS / 2 && slice.used_ns < SLICE_NS, 1);
 }
 
 static void the_stop_flag_ends_the_slice_after_the_step(void)
 {
     int stop = 0;
     struct fake f = job(UINT64_C(1) << 40, 1000);
-    struct tame_slice slice;
+    struct ran slice;
 
     f.stop_after = 3;
     f.stop = &stop;
@@ -243,7 +362,7 @@ static void no_step_is_asked_for_nothing(void)
 static void a_step_slower_than_the_slice_is_the_only_one(void)
 {
     struct fake f = job(1000, 5 * SLICE_NS * 1000);
-    const struct tame_slice slice = run(&f, 0);
+    const struct ran slice = run(&f, 0);
 
     CHECK_EQ(f.steps, 1);
     CHECK_EQ(slice.status, TAME_MORE);
@@ -257,12 +376,12 @@ static void a_step_slower_than_the_slice_is_the_only_one(void)
 /* A slow init may have spent it: start_ns is then long ago. */
 static void a_slice_that_is_spent_already_does_one_unit(void)
 {
-    int never = 0;
     struct fake f = job(1000, 1000000);
-    struct tame_slice slice;
+    struct tame_impl_pace pace = {0, 0};
+    struct ran slice;
 
     now_ps = 3 * SLICE_NS * 1000;
-    slice = tame_slice_run(fake_step, &f, 0, SLICE_NS, 0, &never, fake_clock);
+    slice = run_from(&f, &pace, SLICE_NS, UINT64_MAX);
     CHECK_EQ(f.steps, 1);
     CHECK_EQ(f.asked[0], 1);
     CHECK_EQ(slice.status, TAME_MORE);
@@ -271,11 +390,11 @@ static void a_slice_that_is_spent_already_does_one_unit(void)
 
 static void a_spent_slice_at_a_known_rate_does_one_look_worth_at_most(void)
 {
-    int never = 0;
     struct fake f = job(1000, 1000000);
+    struct tame_impl_pace pace = {.units_per_ns = 1.0, .last_units = 0};
 
     now_ps = 3 * SLICE_NS * 1000;
-    (void)tame_slice_run(fake_step, &f, 0, SLICE_NS, 1.0, &never, fake_clock);
+    (void)run_from(&f, &pace, SLICE_NS, UINT64_MAX);
     CHECK_EQ(f.steps, 1);
     CHECK_EQ(f.asked[0] >= 1 && f.asked[0] <= TAME_CLOCK_CHECK_NS, 1);
 }
@@ -284,7 +403,7 @@ static void a_spent_slice_at_a_known_rate_does_one_look_worth_at_most(void)
 static void a_job_too_short_to_measure_leaves_a_cautious_guess(void)
 {
     struct fake f = job(100, 1000);
-    const struct tame_slice slice = run(&f, 0);
+    const struct ran slice = run(&f, 0);
 
     CHECK_EQ(slice.status, TAME_DONE);
     CHECK_EQ(f.steps, 5);
@@ -296,7 +415,7 @@ static void a_job_too_short_to_measure_leaves_a_cautious_guess(void)
 static void a_job_too_fast_to_measure_ends(void)
 {
     struct fake f = job(UINT64_MAX, 0);
-    const struct tame_slice slice = run(&f, 0);
+    const struct ran slice = run(&f, 0);
 
     CHECK_EQ(slice.status, TAME_DONE);
     CHECK_EQ(slice.units_per_ns > 0, 1);
@@ -320,21 +439,21 @@ static void a_rate_beyond_size_t_is_cut_to_it(void)
 static void a_remembered_rate_that_is_ten_times_too_high_costs_one_step(void)
 {
     struct fake f = job(UINT64_C(1) << 40, 10000);
-    const struct tame_slice slice = run(&f, 1.0);
+    const struct ran slice = run(&f, 1.0);
 
-    CHECK_EQ(f.took_ns[0], 10 * TAME_CLOCK_CHECK_NS);
-    CHECK_EQ(slice.used_ns, 10 * TAME_CLOCK_CHECK_NS);
+    CHECK_EQ(f.took_ns[0], 5000);
+    CHECK_EQ(longest_step_ns(&f) <= TAME_CLOCK_CHECK_NS, 1);
     CHECK_EQ(slice.units_per_ns > 0.099 && slice.units_per_ns < 0.101, 1);
 }
 
 static void a_slice_without_end_runs_to_the_end(void)
 {
-    int never = 0;
     struct fake f = job(50000000, 1000);
-    struct tame_slice slice;
+    struct tame_impl_pace pace = {0, 0};
+    struct ran slice;
 
     now_ps = 0;
-    slice = tame_slice_run(fake_step, &f, 0, UINT64_MAX / 2, 0, &never, fake_clock);
+    slice = run_from(&f, &pace, UINT64_MAX / 2, UINT64_MAX);
     CHECK_EQ(slice.status, TAME_DONE);
     CHECK_EQ(slice.used_ns, 50000000);
 }
@@ -355,15 +474,21 @@ static void the_real_clock_does_not_go_back(void)
 int main(void)
 {
     RUN(an_unknown_rate_starts_with_one_unit);
-    RUN(a_known_rate_starts_with_one_look_worth_of_work);
+    RUN(a_call_at_a_known_rate_begins_with_half_a_microsecond_of_work);
+    RUN(a_short_call_at_a_known_rate_needs_few_steps);
     RUN(a_step_is_at_most_four_times_the_one_before);
     RUN(a_slice_ends_within_its_time_and_one_step);
     RUN(the_steps_follow_a_rate_that_falls_tenfold);
     RUN(one_slow_unit_does_not_slow_the_rest);
-    RUN(the_next_slice_begins_with_the_rate_of_this_one);
+    RUN(the_next_slice_begins_where_this_one_ended);
     RUN(the_units_are_those_asked_for);
     RUN(a_step_that_is_done_ends_the_slice);
-    RUN(the_last_step_does_not_change_the_rate);
+    RUN(the_last_step_bounds_the_rate_from_above);
+    RUN(the_last_step_does_not_lift_the_rate);
+    RUN(a_rate_that_is_a_thousand_times_too_high_is_unlearnt);
+    RUN(a_call_that_is_done_in_one_step_needs_no_clock);
+    RUN(the_most_steps_end_the_slice);
+    RUN(the_deadline_ends_the_slice_after_the_step);
     RUN(the_stop_flag_ends_the_slice_after_the_step);
     RUN(a_flag_that_is_set_already_costs_one_step);
     RUN(no_step_is_asked_for_nothing);

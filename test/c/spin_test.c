@@ -11,7 +11,7 @@ static void any_step_size_does_the_same_work(void)
         struct spin spin = {.left_us = time_us, .rounds_per_us = rounds, .value = 1};
         size_t steps = 1;
 
-        while (spin_step(&spin, units) == TAME_MORE)
+        while (spin_step(NULL, &spin, units) == TAME_MORE)
             steps++;
         CHECK_EQ(spin.value, whole);
         CHECK_EQ(spin.left_us, 0);
@@ -23,7 +23,7 @@ static void no_time_at_all_is_done_in_one_step_without_work(void)
 {
     struct spin spin = {.left_us = 0, .rounds_per_us = 7, .value = 1};
 
-    CHECK_EQ(spin_step(&spin, 1), TAME_DONE);
+    CHECK_EQ(spin_step(NULL, &spin, 1), TAME_DONE);
     CHECK_EQ(spin.value, 1);
 }
 
@@ -31,7 +31,7 @@ static void a_step_of_all_units_there_are_does_what_is_left(void)
 {
     struct spin spin = {.left_us = 3, .rounds_per_us = 7, .value = 1};
 
-    CHECK_EQ(spin_step(&spin, SIZE_MAX), TAME_DONE);
+    CHECK_EQ(spin_step(NULL, &spin, SIZE_MAX), TAME_DONE);
     CHECK_EQ(spin.value, spin_rounds(1, 21));
 }
 

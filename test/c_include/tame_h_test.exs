@@ -73,7 +73,7 @@ defmodule Tame.TameHTest do
           {name, members}
         end
 
-      assert length(public) == 5
+      assert length(public) == 7
 
       for {name, members} <- public do
         [_, section] = Regex.run(~r/^### `struct #{name}`\n(.*?)(?=^##|\z)/ms, @reference)
@@ -102,19 +102,18 @@ defmodule Tame.TameHTest do
   describe "the manual" do
     test "has a library that compiles and runs as it stands there" do
       [_, block] =
-        Regex.run(~r/^ \* 1  A COMPLETE LIBRARY\n(.*?)^ \* In Erlang every call/ms, @manual)
+        Regex.run(~r/^ \* 1  A COMPLETE LIBRARY\n(.*?)^ \* In Erlang an attribute/ms, @manual)
 
       dir = tmp_dir!()
       File.write!(Path.join(dir, "sum.c"), String.replace(block, ~r/^ \*( {5})?/m, ""))
-      [sum, sum_nif] = Regex.scan(~r/^ \*     (sum(?:_nif)?\(\w+\) -> .*)$/m, @manual)
+      attributes = Regex.scan(~r/^ \*     (-(?:compile|tame)\(.*)$/m, @manual)
 
       File.write!(Path.join(dir, "sum.erl"), """
       -module(sum).
       -export([sum/1]).
+      #{Enum.map_join(attributes, "\n", &Enum.at(&1, 1))}
       -on_load(load/0).
       load() -> erlang:load_nif("./sum", 0).
-      #{Enum.at(sum, 1)}
-      #{Enum.at(sum_nif, 1)}
       """)
 
       assert {"", 0} = compile(dir, "sum.c")
@@ -136,13 +135,14 @@ defmodule Tame.TameHTest do
   describe "a function table that is wrong" do
     @job """
     #include <tame.h>
-    static enum tame_init_status init(struct tame_call *call, void *state)
+    static enum tame_status init(struct tame_call *call, void *state)
     {
         (void)state;
         return tame_ok(call, 0);
     }
-    static enum tame_status step(void *state, size_t units)
+    static enum tame_status step(struct tame_call *call, void *state, size_t units)
     {
+        (void)call;
         (void)state;
         (void)units;
         return TAME_DONE;
@@ -165,16 +165,17 @@ defmodule Tame.TameHTest do
       File.write!(Path.join(dir, "wrong.c"), """
       #{@job}
       static const struct tame_job job = {#{members}};
-      #define FUNCTIONS(F) #{rows}
+      #define FUNCTIONS(JOB, NIF) #{rows}
       TAME_NIF_INIT(wrong, FUNCTIONS)
       """)
 
       File.write!(Path.join(dir, "wrong.erl"), """
       -module(wrong).
-      -export([load/0, run/0, run/9]).
-      -nifs([run/0, run/9]).
+      -export([load/0, run/0, run/9, '$tame'/3]).
+      -nifs([run/0, run/9, '$tame'/3]).
       load() -> erlang:load_nif("./wrong", 0).
       run() -> not_loaded.
+      '$tame'(_, _, _) -> not_loaded.
       run(_, _, _, _, _, _, _, _, _) -> not_loaded.
       """)
 
@@ -190,7 +191,7 @@ defmodule Tame.TameHTest do
       out
     end
 
-    @row "F(run, 0, job, TAME_INLINE)"
+    @row "JOB(run, 0, job, TAME_INLINE)"
     @right ".state_size = 1, .init = init, .step = step, .result = result"
 
     test "(one that is right loads)" do
@@ -213,7 +214,7 @@ defmodule Tame.TameHTest do
     end
 
     test "fails to load with more arguments than a job takes" do
-      out = load(@right, "F(run, 9, job, TAME_AUTO)")
+      out = load(@right, "JOB(run, 9, job, TAME_AUTO)")
       assert out =~ "wrong:run/9 is refused: it takes more than TAME_MAX_ARGS arguments"
       assert out =~ "{error,{load,"
     end
@@ -224,21 +225,22 @@ defmodule Tame.TameHTest do
       assert out =~ "{error,{load,"
     end
 
-    for {what, members, placement} <- [
-          {"auto", "", "TAME_AUTO"},
-          {"a thread", "", "TAME_THREAD"},
-          {"the pool", "", "TAME_POOL"},
-          {"max_running", ", .max_running = 1", "TAME_YIELDING"}
-        ] do
-      test "fails to load without an argument, where a call may wait: #{what}" do
-        out = load(@right <> unquote(members), "F(run, 0, job, #{unquote(placement)})")
-        assert out =~ "wrong:run/0 is refused: without an argument it cannot wait"
+    for placement <- ~w(TAME_THREAD TAME_POOL) do
+      test "fails to load with terms in steps where there are none: #{placement}" do
+        out = load(@right <> ", .terms = 1", "JOB(run, 0, job, #{unquote(placement)})")
+        assert out =~ "wrong:run/0 is refused: its steps use terms"
         assert out =~ "{error,{load,"
       end
     end
 
+    test "does not compile with a plain NIF where none runs" do
+      dir = library(@right, "JOB(run, 0, job, TAME_AUTO) NIF(other, 1, tame_impl_verb, TAME_POOL)")
+      assert {out, 1} = compile(dir, "wrong.c")
+      assert out =~ "tame_impl_plain_other_1"
+    end
+
     test "does not compile with a row that appears twice, and the compiler names it" do
-      dir = library(@right, "F(run, 0, job, TAME_AUTO) F(run, 0, job, TAME_POOL)")
+      dir = library(@right, "JOB(run, 0, job, TAME_AUTO) JOB(run, 0, job, TAME_POOL)")
       assert {out, 1} = compile(dir, "wrong.c")
       assert out =~ "run_0"
       assert out =~ ~r/redeclaration|redefinition/

@@ -15,15 +15,16 @@ defmodule Tame.ThreadTest do
 
   static int touch(volatile char *from, size_t bytes) { from[0] = 1; from[bytes - 1] = 1; return from[0]; }
 
-  static enum tame_init_status init(struct tame_call *call, void *state)
+  static enum tame_status init(struct tame_call *call, void *state)
   { (void)state; return tame_ok(call, 1); }
 
-  static enum tame_status step(void *state, size_t units)
+  static enum tame_status step(struct tame_call *call, void *state, size_t units)
   {
       struct deep *deep = state;
       char stack[((size_t)STACK_MIB << 20) + 64];
       cpu_set_t cpus;
 
+      (void)call;
       (void)units;
       (void)touch(stack, sizeof stack);
       CPU_ZERO(&cpus);
@@ -37,23 +38,18 @@ defmodule Tame.ThreadTest do
 
   static const struct tame_job deep = {.state_size = sizeof(struct deep), .init = init, .step = step,
                                        .result = result, .stack_kib = STACK_KIB};
-  #define FUNCTIONS(F) F(inline_nif, 1, deep, TAME_INLINE) \\
-      F(thread_nif, 1, deep, TAME_THREAD) F(pool_nif, 1, deep, TAME_POOL)
+  #define FUNCTIONS(JOB, NIF) JOB(inline_nif, 0, deep, TAME_INLINE) \\
+      JOB(thread_nif, 0, deep, TAME_THREAD) JOB(pool_nif, 0, deep, TAME_POOL)
   TAME_NIF_INIT(deep, FUNCTIONS)
   """
 
   @erl """
   -module(deep).
   -export([inline/0, thread/0, pool/0]).
-  -nifs([inline_nif/1, thread_nif/1, pool_nif/1]).
+  -compile({parse_transform, tame_job}).
+  -tame([inline/0, thread/0, pool/0]).
   -on_load(load/0).
   load() -> erlang:load_nif("./deep", 0).
-  inline() -> tame:value(inline_nif([]), fun inline_nif/1, {?MODULE, inline, []}).
-  thread() -> tame:value(thread_nif([]), fun thread_nif/1, {?MODULE, thread, []}).
-  pool() -> tame:value(pool_nif([]), fun pool_nif/1, {?MODULE, pool, []}).
-  inline_nif(_) -> erlang:nif_error(nif_not_loaded).
-  thread_nif(_) -> erlang:nif_error(nif_not_loaded).
-  pool_nif(_) -> erlang:nif_error(nif_not_loaded).
   """
 
   defp library(stack_mib, stack_kib) do

@@ -76,6 +76,14 @@ defmodule Tame.ProcessesTest do
     assert scenario(peer, :restarted) == {:ok, true, :ok, true}
   end
 
+  test "restart/1 while no host can be started: one is as soon as it can be", %{peer: peer} do
+    assert scenario(peer, :restarted_without_supervisor) == {:ok, @well}
+  end
+
+  test "a host that its library refuses, beside one that it does not, is tried again", %{peer: peer} do
+    assert scenario(peer, :one_of_two_refused) == {1, true}
+  end
+
   describe "no host comes up:" do
     test "without a deadline it says so after wait_ms", %{peer: peer} do
       assert {:error, {:tame, {:no_host, _}}} = scenario(peer, :no_host, [%{wait_ms: 100}])

@@ -176,10 +176,25 @@ defmodule Tame.AsyncTest do
       assert Process.info(self(), :messages) == {:messages, [:mine]}
     end
 
+    test "runs the fun in the calling process, the earlier deadline counts, and none is left" do
+      assert :tame.with(%{deadline_ms: 60_000}, fn -> self() end) == self()
+
+      for {outer, inner} <- [{10, 60_000}, {60_000, 10}] do
+        assert catch_error(
+                 :tame.with(%{deadline_ms: outer}, fn ->
+                   :tame.with(%{deadline_ms: inner}, fn -> :tame_spin.spin_yielding(@long_us) end)
+                 end)
+               ) == {:tame, :deadline}
+
+        assert Process.get() |> Keyword.get(:"$tame_deadline") == nil
+      end
+
+      assert :tame_spin.spin(100) == :ok
+    end
+
     test "raises what the fun raised, with its stack" do
       assert catch_throw(:tame.with(%{}, fn -> throw(:up) end)) == :up
       assert catch_exit(:tame.with(%{}, fn -> exit(:gone) end)) == :gone
-      assert catch_exit(:tame.with(%{}, fn -> Process.exit(self(), :kill) end)) == :killed
 
       try do
         :tame.with(%{}, fn -> :tame_spin.spin_pool(-1) end)

@@ -12,7 +12,7 @@ defmodule Tame.DoctorTest do
         otp: "25",
         erts: "13.1.5",
         native_dir: "/priv/erts-13.1.5",
-        natives: [{"tame_host", true}, {"tame_ring_nif.so", true}],
+        natives: for(name <- ~w(tame_host tame_ring_nif.so tame_permits.so), do: {name, true}),
         other_erts: [],
         labs_dir: "/labs/priv/erts-13.1.5",
         labs?: true,

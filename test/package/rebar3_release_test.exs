@@ -9,7 +9,7 @@ defmodule Tame.Package.Rebar3ReleaseTest do
 
   @tag needs: :jiffy
   @tag skip: no_git() || skip(System.find_executable("rebar3") != nil, "there is no rebar3")
-  test "a rebar3 release with tame from git isolates jiffy, and holds two natives and our modules" do
+  test "a rebar3 release with tame from git isolates jiffy, and holds our natives and our modules" do
     dir = tmp_dir!()
     git = git!(tame!(dir))
     dep = "{tame, {git, \"file://#{git}\", {branch, \"main\"}}}"

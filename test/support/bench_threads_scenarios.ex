@@ -4,13 +4,15 @@ defmodule Tame.BenchThreadsScenarios do
   use, or killing callers by the thousand, has no place in the emulator that runs the tests.
   """
 
-  @doc "Threads of this emulator before the library was loaded, while it is, and after its unload."
+  # The VM may put an unload off until its schedulers have looked.
+  @doc "Threads of this emulator before the library was loaded, while it is, and when it has been unloaded."
   def threads_around_load do
     before = thread_count()
     for _ <- 1..100, do: call(:in_new_thread, :nothing)
     for _ <- 1..100, do: call(:in_queue, :nothing)
     during = thread_count()
     unload()
+    _ = Tame.Await.until(fn -> thread_count() == before end)
     {before, during, thread_count()}
   end
 

@@ -1,6 +1,10 @@
 defmodule Tame.Test.CLibrary do
   @moduledoc false
-  # A stranger's NIF library: C and Erlang files in a folder, compiled there, run by an erl of its own.
+  # A stranger's NIF library: C and Erlang files in a folder, compiled there, run by an erl of its own. With
+  # TAME_TEST_SANITIZED, as `make test-sanitized` sets it, the library has the sanitizers, and so has that erl: its
+  # memory comes from malloc (+Mea min), where the address sanitizer sees it.
+
+  @sanitizers ~w(-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
 
   # A folder of its own for the calling test, removed at its end.
   def tmp_dir! do
@@ -19,8 +23,9 @@ defmodule Tame.Test.CLibrary do
 
     args =
       [standard, "-O3", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared"] ++
-        ["-I#{erts_include()}", "-I#{:tame.include_dir()}"] ++
-        more ++ ["-o", Path.rootname(file) <> ".so", file]
+        ["-isystem", erts_include(), "-I#{:tame.include_dir()}"] ++
+        more ++
+        if(sanitized?(), do: @sanitizers, else: []) ++ ["-o", Path.rootname(file) <> ".so", file]
 
     System.cmd(compiler, args, cd: dir, stderr_to_stdout: true)
   end
@@ -33,12 +38,29 @@ defmodule Tame.Test.CLibrary do
   end
 
   # {output, 0} or {output, 1}.
-  def erlc(dir, file), do: System.cmd("erlc", [file], cd: dir, stderr_to_stdout: true)
+  def erlc(dir, file),
+    do: System.cmd("erlc", ["-pa", ebin(), file], cd: dir, stderr_to_stdout: true)
 
   # What `expression` prints in a VM of its own that runs in dir, standard error included.
   def erl(dir, expression, more \\ []) do
     args = more ++ ["-noinput", "-pa", ebin(), "-eval", expression <> ", halt()."]
-    System.cmd("erl", args, cd: dir, stderr_to_stdout: true)
+    System.cmd("erl", args, cd: dir, stderr_to_stdout: true, env: environment())
+  end
+
+  defp sanitized?, do: System.get_env("TAME_TEST_SANITIZED") != nil
+
+  defp environment do
+    if sanitized?() do
+      libraries = Enum.map_join(~w(libasan.so libubsan.so), " ", &sanitizer_library/1)
+      [{"LD_PRELOAD", libraries}, {"ASAN_OPTIONS", "detect_leaks=0"}, {"ERL_FLAGS", "+Mea min"}]
+    else
+      []
+    end
+  end
+
+  defp sanitizer_library(name) do
+    {path, 0} = System.cmd("gcc", ["-print-file-name=#{name}"])
+    String.trim(path)
   end
 
   defp ebin, do: :tame |> :code.which() |> to_string() |> Path.dirname()

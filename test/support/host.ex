@@ -229,8 +229,9 @@ defmodule Tame.Test.Host do
   end
 
   defp answer(_host, {:monitor, id, pid}) do
-    Process.put({Host, id}, Process.monitor(pid))
-    Process.alive?(pid)
+    ref = Process.monitor(pid)
+    Process.put({Host, id}, ref)
+    Process.alive?(pid) && ref
   end
 
   defp answer(_host, {:demonitor, id}) do

@@ -133,14 +133,14 @@ defmodule Tame.Test.HostileAttacks do
 
   defp serve_late, do: [ring(), serve()]
 
-  # The frame of loaded, cut at each tenth byte, then an end of some kind.
+  # The frame of loaded, cut at each twentieth byte, then an end of some kind.
   defp cut(protocol) do
     frame =
       ControlFrames.framed(
         {:loaded, ControlFrames.functions(), ControlFrames.loaded_info(protocol)}
       )
 
-    for at <- 0..(byte_size(frame) - 1)//10,
+    for at <- 0..(byte_size(frame) - 1)//20,
         last <- [exit_with(0), [pause(100), signal(9)], close(4)] do
       [until_load(protocol), bytes(binary_part(frame, 0, at)), last]
     end

@@ -7,6 +7,8 @@ defmodule Tame.JobProbe do
   library and the emulator. `natives/job_probe_nif.c` has the C side.
   """
 
+  use Tame.Job
+
   @on_load :load
 
   @placements ~w(auto inline yielding dirty_cpu dirty_io yielding_dirty thread pool)a
@@ -14,24 +16,30 @@ defmodule Tame.JobProbe do
   @doc "Every placement; a function of that name runs the job there. `few` is a pool for three."
   def placements, do: @placements
 
-  @doc "What wraps the NIF of another name by mistake."
-  def mistaken(us, bytes) do
-    :tame.value(pool_nif(us, bytes), fn _us -> :never end, {__MODULE__, :mistaken, [us, bytes]})
-  end
+  defjob(auto(us, bytes))
+  defjob(inline(us, bytes))
+  defjob(yielding(us, bytes))
+  defjob(dirty_cpu(us, bytes))
+  defjob(dirty_io(us, bytes))
+  defjob(yielding_dirty(us, bytes))
+  defjob(thread(us, bytes))
+  defjob(pool(us, bytes))
+  defjob(few(us, bytes))
+  defjob(held(us, bytes))
+  defjob(queued(us, bytes))
+  # Yielding, two at once, three that wait; and the same in the pool.
+  defjob(gated(us, bytes))
+  defjob(gated_pool(us, bytes))
 
-  # gated: yielding, two at once, three that wait; gated_pool: the same in the pool.
-  for name <- @placements ++ [:few, :gated, :gated_pool] do
-    nif = :"#{name}_nif"
-    def unquote(name)(us, bytes \\ "s"), do: unquote(:"#{name}_wrapped")(us, bytes)
-
-    defp unquote(:"#{name}_wrapped")(us, bytes) do
-      call = {__MODULE__, unquote(name), [us, bytes]}
-      :tame.value(unquote(nif)(us, bytes), &unquote(nif)(&1, &2), call)
-    end
+  for name <- @placements ++ [:few, :held, :queued, :gated, :gated_pool] do
+    def unquote(name)(us), do: unquote(name)(us, "s")
 
     # Public as well: called from elsewhere it leaves no frame of this module on the stack.
-    def unquote(nif)(_us, _bytes), do: :erlang.nif_error(:nif_not_loaded)
+    def unquote(:"#{name}_nif")(_us, _bytes), do: :erlang.nif_error(:nif_not_loaded)
   end
+
+  @doc "Public as well, for what calls it in the place of the module."
+  def unquote(:"$tame")(_, _, _), do: :erlang.nif_error(:nif_not_loaded)
 
   def load do
     case :os.getenv(~c"TAME_PROBE_LIBRARY") do
@@ -40,11 +48,18 @@ defmodule Tame.JobProbe do
     end
   end
 
-  @fields ~w(init step result cleanup broken)a
+  @fields ~w(init step result cleanup broken release)a
   @size 8 * length(@fields)
 
   @doc "Makes the file of counters, all 0."
   def new_counters(path), do: File.write!(path, :binary.copy(<<0>>, @size))
+
+  @doc "Lets the steps of `held` end."
+  def release(path) do
+    {:ok, file} = :file.open(path, [:read, :write, :raw, :binary])
+    :ok = :file.pwrite(file, 8 * (length(@fields) - 1), <<1::native-64>>)
+    :ok = :file.close(file)
+  end
 
   @doc "The counters as they are now."
   def counters(path) do
@@ -56,7 +71,7 @@ defmodule Tame.JobProbe do
   Builds the library of `natives/<name>_nif.c`, or of the folder `natives/<name>`, with the flags of the
   others; with sanitizers where those are (see `make test-sanitized`). Returns its path.
   """
-  def build(folder, name \\ "job_probe") do
+  def build(folder, name \\ "job_probe", more \\ []) do
     root = :tame.source_dir()
     erts = "erts-#{:erlang.system_info(:version)}"
     include = Path.join([:code.root_dir(), erts, "include"])
@@ -70,6 +85,7 @@ defmodule Tame.JobProbe do
     args =
       ~w(-std=gnu11 -Wall -Wextra -Wmissing-prototypes -Werror -g -fPIC -shared -fvisibility=hidden) ++
         flags ++
+        more ++
         ["-I#{include}", "-I#{Path.join(root, "c_include")}", "-o", library] ++
         sources(Path.join(root, "test/support/natives"), name)
 

@@ -4,9 +4,9 @@ defmodule Tame.JobResults do
   emulator changes how it builds them, and exceptions. `natives/job_results_nif.c` has the C side.
   """
 
-  @on_load :load
+  use Tame.Job
 
-  @placements Tame.JobProbe.placements()
+  @on_load :load
 
   # A list of 10^6 takes 20 ms to build, so it comes once per placement and not more.
   @terms for(n <- [0, 1, 32, 33, 128, 129, 1000, 2000, 100_000], do: {:map, n}) ++
@@ -21,16 +21,14 @@ defmodule Tame.JobResults do
     end
   end
 
-  for name <- @placements do
-    nif = :"#{name}_nif"
-
-    def unquote(name)(us, what, with) do
-      call = {__MODULE__, unquote(name), [us, what, with]}
-      :tame.value(unquote(nif)(us, what, with), &unquote(nif)(&1, &2, &3), call)
-    end
-
-    def unquote(nif)(_us, _what, _with), do: :erlang.nif_error(:nif_not_loaded)
-  end
+  defjob(auto(us, what, with))
+  defjob(inline(us, what, with))
+  defjob(yielding(us, what, with))
+  defjob(dirty_cpu(us, what, with))
+  defjob(dirty_io(us, what, with))
+  defjob(yielding_dirty(us, what, with))
+  defjob(thread(us, what, with))
+  defjob(pool(us, what, with))
 
   @doc "Which of the results are not as they should be in this placement, after a run of that number of µs: []."
   def differences(placement, us) do

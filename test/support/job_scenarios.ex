@@ -29,7 +29,7 @@ defmodule Tame.JobScenarios do
 
   @doc "Fills the pool, lets others wait for it, kills those. Returns how many have been cleaned up."
   def kill_waiting(path) do
-    running = fill_pool(path)
+    running = hold_pool(path)
     waiting = for _ <- 1..10, do: start(:pool, @endless_us)
     wait_until(fn -> Enum.all?(waiting, &waits?/1) end)
     Enum.each(waiting, &stop/1)
@@ -38,7 +38,7 @@ defmodule Tame.JobScenarios do
       catch_timeout(fn -> wait_until(fn -> JobProbe.counters(path).cleanup == 10 end, 2000) end)
 
     cleaned = JobProbe.counters(path).cleanup
-    Enum.each(running, &stop/1)
+    release(running, path)
     wait_until(fn -> ended?(path) end)
     {waited, cleaned, JobProbe.counters(path)}
   end
@@ -62,14 +62,14 @@ defmodule Tame.JobScenarios do
   """
   def upgrade(placement, kind, path) do
     threads = thread_count()
-    neighbours = for _ <- 1..4, do: spawn(&busy/0)
+    neighbours = neighbours(2, &busy/0)
 
     ends =
       for round <- 1..2 do
         {:module, JobProbe} = :code.load_file(JobProbe)
         # Never started by a caller of a module that is being replaced: the name is called anew.
         before = JobProbe.counters(path).init
-        callers = for _ <- 1..6, do: start(function(placement, kind), 40_000)
+        callers = for _ <- 1..6, do: start(function(placement, kind), 20_000)
         wait_until(fn -> JobProbe.counters(path).init >= before + 2 end)
         spin_until(System.monotonic_time(:microsecond) + round * 3_000)
 
@@ -95,21 +95,21 @@ defmodule Tame.JobScenarios do
   between the turns of busy neighbours.
   """
   def unload_while_paying(path) do
-    # Each has turns of 1 ms, so that paying takes several times as long as what is paid for.
-    neighbours = for _ <- 1..8, do: spawn(&spin/0)
     Process.flag(:priority, :high)
 
     ends =
       for round <- 1..4 do
         {:module, JobProbe} = :code.load_file(JobProbe)
-        caller = start(:inline_nif, 50_000)
+        # Each has turns of 1 ms, so that paying takes several times as long as what is paid for.
+        neighbours = neighbours(8, &spin/0)
+        caller = start(:inline_nif, 20_000)
         wait_until(fn -> JobProbe.counters(path).result == round end)
         :code.delete(JobProbe)
         :code.purge(JobProbe)
+        Enum.each(neighbours, &Process.exit(&1, :kill))
         await(caller)
       end
 
-    Enum.each(neighbours, &Process.exit(&1, :kill))
     {Enum.frequencies(ends), JobProbe.counters(path)}
   end
 
@@ -121,21 +121,17 @@ defmodule Tame.JobScenarios do
 
   @doc "One worker (the emulator has one scheduler), 20 calls in order; the order in which they ended."
   def order(path) do
-    running = fill_pool(path)
-
+    running = hold_pool(path)
     callers = for _ <- 1..20, do: start_and_wait(:pool)
-
-    Enum.each(running, &stop/1)
+    release(running, path)
     for caller <- callers, do: await(caller)
   end
 
   @doc "Calls `few`, for which 3 may wait, 10 times while the pool is full. Returns the 10 ends."
   def refuse(path) do
-    running = fill_pool(path)
-
+    running = hold_pool(path)
     callers = for _ <- 1..10, do: start_and_wait(:few)
-
-    Enum.each(running, &stop/1)
+    release(running, path)
     for caller <- callers, do: await(caller)
   end
 
@@ -179,15 +175,15 @@ defmodule Tame.JobScenarios do
 
   @doc """
   A caller that has all steps done and has not asked for the result: what another process gets that asks in
-  its place, and how much is cleaned up after its death, although others hold what it would have asked with.
+  its place, and what is cleaned up after its death, although others hold what it would have asked with.
   """
   def die_before_fetch(path) do
-    {caller, again} = done(:pool_nif)
-    stolen = catch_error(fn -> apply(JobProbe, :pool_nif, again) end)
+    {caller, run} = done(:pool_nif)
+    stolen = catch_error(fn -> go_on(run) end)
     before = JobProbe.counters(path)
     stop(caller)
     wait_until(fn -> ended?(path) end)
-    {stolen, before, JobProbe.counters(path), length(again)}
+    {stolen, before, JobProbe.counters(path), tuple_size(run)}
   end
 
   @doc "Places of `gated_pool` (2) after their callers died with all steps done: how many calls then get one."
@@ -202,10 +198,13 @@ defmodule Tame.JobScenarios do
     {admitted, length(held)}
   end
 
-  @doc "A result is fetched once: the second time, and with another NIF of the same library."
+  @doc "A result is fetched once: with wrong arguments, rightly, and a second time."
   def fetch_twice(path) do
-    {{pid, _} = caller, again} = done(:pool_nif)
-    answers = for nif <- [:few_nif, :pool_nif, :pool_nif], do: ask(pid, nif, again)
+    {{pid, _} = caller, run} = done(:pool_nif)
+
+    answers =
+      for args <- [[300], [300, "long enough s"], [300, "long enough s"]], do: ask(pid, run, args)
+
     stop(caller)
     {answers, JobProbe.counters(path)}
   end
@@ -215,15 +214,19 @@ defmodule Tame.JobScenarios do
   then both go on. Returns what they get.
   """
   def upgrade_before_fetch(path) do
-    {{done, _} = first, again_done} = done(:pool_nif)
+    {{done, _} = first, done_run} = done(:pool_nif)
     running = for _ <- 1..2, do: start(:gated_nif, @endless_us)
     wait_until(fn -> JobProbe.counters(path).init == 3 end)
-    {{turn, _} = second, again_turn} = waiting(:gated_nif)
+    {{turn, _} = second, turn_run} = waiting(:gated_nif)
     Enum.each(running, &stop/1)
     :ok = ask(turn, :wait_for_message, [])
     {:module, JobProbe} = :code.load_file(JobProbe)
     :code.purge(JobProbe)
-    answers = [ask(done, :pool_nif, again_done), ask(turn, :gated_nif, again_turn)]
+
+    answers =
+      for {pid, run} <- [{done, done_run}, {turn, turn_run}],
+          do: ask(pid, run, [300, "long enough s"])
+
     Enum.each([first, second], &stop/1)
     wait_until(fn -> ended?(path) end)
     {answers, JobProbe.counters(path)}
@@ -231,9 +234,9 @@ defmodule Tame.JobScenarios do
 
   # A process that has made a bare call of the NIF, whose steps are done, and waits to be asked for the rest.
   defp done(nif) do
-    {{pid, _} = caller, again} = waiting(nif)
+    {{pid, _} = caller, run} = waiting(nif)
     :ok = ask(pid, :wait_for_message, [])
-    {caller, again}
+    {caller, run}
   end
 
   defp waiting(nif) do
@@ -241,38 +244,50 @@ defmodule Tame.JobScenarios do
 
     caller =
       spawn_monitor(fn ->
-        {:"$tame", :wait, ref, again} = apply(JobProbe, nif, [300, "long enough s"])
-        send(me, {self(), again})
+        {:"$tame", :run, run} = apply(JobProbe, nif, [300, "long enough s"])
+        ref = make_ref()
+        send(me, {self(), hand_over(run, ref)})
         answer_asked(ref)
       end)
 
     {pid, _} = caller
-    receive(do: ({^pid, again} -> {caller, again}))
+    receive(do: ({^pid, run} -> {caller, run}))
   end
+
+  defp hand_over(run, ref) do
+    case JobProbe."$tame"(run, ref, [300, "long enough s"]) do
+      {:"$tame", :wait, waiting} ->
+        waiting
+
+      {:"$tame", :online, run} ->
+        :ok = JobProbe."$tame"(:erlang.system_info(:schedulers_online), :online, [])
+        hand_over(run, ref)
+    end
+  end
+
+  defp go_on(run, args \\ [300, "long enough s"]), do: JobProbe."$tame"(run, make_ref(), args)
 
   defp answer_asked(ref) do
     receive do
       {from, :wait_for_message, []} ->
         receive(do: ({^ref, _} -> send(from, {self(), :ok})))
 
-      {from, nif, again} ->
-        send(from, {self(), catch_error(fn -> apply(JobProbe, nif, again) end)})
+      {from, run, args} ->
+        send(from, {self(), catch_error(fn -> go_on(run, args) end)})
     end
 
     answer_asked(ref)
   end
 
-  defp ask(pid, nif, again) do
-    send(pid, {self(), nif, again})
+  defp ask(pid, run, args) do
+    send(pid, {self(), run, args})
     receive(do: ({^pid, answer} -> answer))
   end
 
-  @doc "What a call raises whose init failed without saying why, or with an exception; and a mistaken wrapper."
+  @doc "What a call raises whose init failed without saying why, or with an exception."
   def refused(placement) do
-    {catch_error(fn -> apply(JobProbe, placement, [1, "failed"]) end),
-     catch_error(fn -> apply(JobProbe, placement, [1, "raised"]) end),
-     catch_error(fn -> apply(JobProbe, placement, [1, "outside"]) end),
-     catch_error(fn -> JobProbe.mistaken(50_000, "s") end)}
+    for word <- ["failed", "raised", "outside", "no argument", "negative"],
+        do: catch_error(fn -> apply(JobProbe, placement, [1, word]) end)
   end
 
   defp start_and_wait(function) do
@@ -336,11 +351,119 @@ defmodule Tame.JobScenarios do
 
   # ---- parts ------------------------------------------------------------------------------------
 
-  defp fill_pool(path) do
+  # Each worker has a step that does not end before its release.
+  defp hold_pool(path) do
+    workers = :erlang.system_info(:schedulers_online)
     before = JobProbe.counters(path).step
-    running = for _ <- 1..:erlang.system_info(:schedulers), do: start(:pool, @endless_us)
-    wait_until(fn -> Enum.all?(running, &waits?/1) and JobProbe.counters(path).step > before end)
+    running = for _ <- 1..workers, do: start(:held, 1)
+    wait_until(fn -> JobProbe.counters(path).step == before + workers end)
     running
+  end
+
+  # Results are numbered: those of the held ones come before.
+  defp release(running, path) do
+    JobProbe.release(path)
+    for caller <- running, do: await(caller)
+  end
+
+  @doc "Endless runs in each worker of the pool, then short calls: how many of 20 come to their end."
+  def short_behind_long(path) do
+    workers = :erlang.system_info(:schedulers_online)
+    running = for _ <- 1..workers, do: start(:pool, @endless_us)
+    wait_until(fn -> JobProbe.counters(path).step > 10 * workers end)
+    short = for _ <- 1..20, do: start(:pool, 200)
+    ends = for caller <- short, do: await(caller)
+    Enum.each(running, &stop/1)
+    Enum.count(ends, &match?({:value, _}, &1))
+  end
+
+  @doc "Errors that came late, kept with their stacks: how many calls get a place at the gate of two beside them."
+  def kept_errors(path) do
+    kept =
+      for _ <- 1..3 do
+        try do
+          JobProbe.gated_pool(300, "raises")
+        rescue
+          error -> {error, __STACKTRACE__}
+        end
+      end
+
+    before = JobProbe.counters(path).init
+    running = for _ <- 1..2, do: start(:gated_pool, @endless_us)
+    catch_timeout(fn -> wait_until(fn -> JobProbe.counters(path).init == before + 2 end, 5000) end)
+    admitted = JobProbe.counters(path).init - before
+    Enum.each(running, &stop/1)
+    {admitted, for({_, [{module, function, args, _} | _]} <- kept, do: {module, function, args})}
+  end
+
+  @doc "Threads of the pool after calls one after the other, and after many at once."
+  def workers(path) do
+    for _ <- 1..20, do: JobProbe.pool(100)
+    after_each_other = worker_count()
+    callers = for _ <- 1..50, do: start(:pool, 2_000)
+    for caller <- callers, do: await(caller)
+    wait_until(fn -> ended?(path) end)
+    {after_each_other, worker_count()}
+  end
+
+  defp worker_count do
+    for task <- File.ls!("/proc/self/task"),
+        {:ok, "tame_worker" <> _} <- [File.read("/proc/self/task/#{task}/comm")],
+        reduce: 0,
+        do: (count -> count + 1)
+  end
+
+  @doc "Medians in us of a pool call with that number of messages in the mailbox, and with none."
+  def mailbox(count) do
+    empty = median_us(fn -> JobProbe.pool(1) end)
+    for n <- 1..count, do: send(self(), n)
+    {median_us(fn -> JobProbe.pool(1) end), empty}
+  end
+
+  defp median_us(fun) do
+    times = for _ <- 1..41, do: elem(:timer.tc(fun), 0)
+    Enum.at(Enum.sort(times), 20)
+  end
+
+  @doc "How long it takes in us to kill that number of callers that wait at the gate: the first first, the last first."
+  def kill_orders(count, path) do
+    for order <- [:first, :last] do
+      before = JobProbe.counters(path)
+      running = for _ <- 1..2, do: start(:queued, @endless_us)
+      wait_until(fn -> JobProbe.counters(path).init == before.init + 2 end)
+      callers = for _ <- 1..count, do: start(:queued, 1)
+      wait_until(fn -> Enum.all?(callers, &waits?/1) end, 60_000)
+      callers = if order == :last, do: Enum.reverse(callers), else: callers
+
+      {us, _} =
+        :timer.tc(fn ->
+          for {pid, _} <- callers, do: Process.exit(pid, :kill)
+
+          for {pid, monitor} <- callers,
+              do: receive(do: ({:DOWN, ^monitor, :process, ^pid, _} -> :ok))
+        end)
+
+      Enum.each(running, &stop/1)
+      wait_until(fn -> ended?(path) end)
+      us
+    end
+  end
+
+  @doc "Reductions of an inline call of that length while the emulator is stopped for a second by somebody else."
+  def stopped(us) do
+    os_pid = :os.getpid()
+
+    spawn(fn ->
+      :os.cmd(
+        ~c"(sleep 0.1; kill -STOP #{os_pid}; sleep 1; kill -CONT #{os_pid}) > /dev/null 2>&1 &"
+      )
+    end)
+
+    Process.sleep(30)
+    {:reductions, before} = Process.info(self(), :reductions)
+    {passed, _} = :timer.tc(fn -> JobProbe.inline(us) end)
+    {:reductions, later} = Process.info(self(), :reductions)
+    {later - before, passed}
   end
 
   defp function(placement, :wrapped), do: placement
@@ -374,7 +497,7 @@ defmodule Tame.JobScenarios do
   defp waits?({pid, _}) do
     # For its turn, or until the steps are done.
     match?(
-      [current_function: {:tame, :value, _}, status: :waiting],
+      [current_function: {:tame_job_call, :hand_over, _}, status: :waiting],
       Process.info(pid, [:current_function, :status])
     )
   end
@@ -382,6 +505,22 @@ defmodule Tame.JobScenarios do
   defp ended?(path) do
     counters = JobProbe.counters(path)
     counters.init == counters.cleanup
+  end
+
+  # What is loaded beside busy processes takes seconds.
+  defp neighbours(count, busy) do
+    :ok =
+      :code.ensure_modules_loaded([
+        Tame.Await,
+        File,
+        Map,
+        Enum,
+        String,
+        String.Chars,
+        String.Chars.Atom
+      ])
+
+    for _ <- 1..count, do: spawn(busy)
   end
 
   defp busy, do: busy()

@@ -46,7 +46,7 @@ defmodule Tame.Test.Package do
      files |> Enum.map(&File.stat!(&1).size) |> Enum.sum()}
   end
 
-  # The names that tame has in a release, beside these modules: those of src/ and two natives.
+  # The names that tame has in a release, beside these modules: those of src/ and our natives.
   def names(more \\ []) do
     erts = "erts-#{:erlang.system_info(:version)}"
     sources = Path.wildcard(Path.join(@root, "src/**/*.erl"))
@@ -58,7 +58,7 @@ defmodule Tame.Test.Package do
     Enum.sort(["ebin/tame.app"] ++ beams ++ natives)
   end
 
-  def natives, do: ~w(tame_host tame_ring_nif.so)
+  def natives, do: ~w(tame_host tame_permits.so tame_ring_nif.so)
 
   # A test is skipped without this; said once.
   def skip(true, _sentence), do: nil

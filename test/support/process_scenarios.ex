@@ -197,6 +197,48 @@ defmodule Tame.ProcessScenarios do
      :places_later.pause_ms(0) != String.to_integer(System.pid())}
   end
 
+  @doc """
+  restart/1 when the supervisor of the hosts has just died, which nobody has noticed yet and which its own supervisor
+  does not replace for a while: the answer, and how it is when that goes on. The process that is asked has taken the
+  place of another, so nothing that the load has left behind helps it.
+  """
+  def restarted_without_supervisor do
+    [{:hosts, %{answers: true}}] = killed_in_turn([:hosts], %{})
+    module = :places
+    true = Tame.Await.until(fn -> :tame.info()[module].state == :serving end)
+    for kind <- [:library, :hosts], do: :ok = :sys.suspend(process(kind, module))
+    restart = Task.async(fn -> :tame.restart(module) end)
+    true = Tame.Await.until(fn -> asked?(process(:hosts, module), :restart) end)
+    [supervisor, host] = for kind <- [:host_sup, :host], do: process(kind, module)
+    Process.exit(supervisor, :kill)
+    true = Tame.Await.until(fn -> not (Process.alive?(supervisor) or Process.alive?(host)) end)
+    :ok = :sys.resume(process(:hosts, module))
+    restarted = Task.await(restart)
+    :ok = :sys.resume(process(:library, module))
+    {restarted, well?(module)}
+  end
+
+  defp asked?(process, what) do
+    {:messages, messages} = Process.info(process, :messages)
+    Enum.any?(messages, &match?({:"$gen_call", _from, ^what}, &1))
+  end
+
+  @doc "Two hosts, of which the library lets only one load it for a while: how many are up, and whether both are later."
+  def one_of_two_refused do
+    lock = Path.join(System.tmp_dir!(), "tame_lock_#{System.pid()}")
+    System.put_env("PLACES_LOCK", lock)
+    module = start(:places, %{hosts: 2, backoff_ms: {10, 10}, intensity: :infinity})
+    # The second is refused, and started again and again.
+    true = Tame.Await.until(fn -> Enum.any?(states(module), &(&1 == :crashed)) end)
+    before = Enum.count(states(module), &(&1 == :up))
+    System.delete_env("PLACES_LOCK")
+    later = Tame.Await.until(fn -> states(module) == [:up, :up] end)
+    File.rm!(lock)
+    {before, later}
+  end
+
+  defp states(module), do: for(%{state: state} <- :tame.info()[module].hosts, do: state)
+
   @doc "A host that is said to have written a bad reply: whether it is replaced, and one that is not its any more."
   def condemned do
     module = start()

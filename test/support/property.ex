@@ -12,7 +12,7 @@ defmodule Tame.Property do
   Generators are PropEr's types (`:proper_types`); a tuple or list of generators is a generator too.
   """
 
-  @options [numtests: 100, max_size: 42]
+  @options [numtests: 100, max_size: 42, max_shrinks: 500]
 
   @doc """
   Calls `property` with values of `generator` until it has held `:numtests` times.
@@ -22,7 +22,7 @@ defmodule Tame.Property do
   fails with that value and with what the property did.
 
   Options: `:numtests`, how many values (default: 100); `:max_size`, how far PropEr's sizes grow,
-  which for a list is its greatest length (default: 42).
+  which for a list is its greatest length (default: 42); `:max_shrinks`, how often it is made smaller (default: 500).
   """
   @spec check(term(), (term() -> boolean()), keyword()) :: :ok
   def check(generator, property, options \\ []) do
@@ -45,15 +45,15 @@ defmodule Tame.Property do
   rescue
     error ->
       case Process.get(__MODULE__) do
-        {:broken, value} -> [value]
+        {:broken, value, _} -> [value]
         nil -> reraise error, __STACKTRACE__
       end
   end
 
   defp holds?(property, value) do
-    holds? = outcome(property, value) == :holds
-    unless holds?, do: Process.put(__MODULE__, {:broken, value})
-    holds?
+    outcome = outcome(property, value)
+    if outcome != :holds, do: Process.put(__MODULE__, {:broken, value, outcome})
+    outcome == :holds
   end
 
   # The property is run once more, because PropEr keeps the value but not what it led to.
@@ -63,7 +63,7 @@ defmodule Tame.Property do
     ExUnit.Assertions.flunk("""
     the property does not hold for #{counterexample}
 
-    #{explain(outcome(property, value))}
+    #{explain(outcome(property, value), Process.get(__MODULE__))}
     """)
   end
 
@@ -78,7 +78,12 @@ defmodule Tame.Property do
     kind, reason -> {:raised, Exception.format(kind, reason, __STACKTRACE__)}
   end
 
+  defp explain(:holds, {:broken, _, outcome}) do
+    "It held when tried once more: it depends on more than the value. Before: " <> explain(outcome)
+  end
+
+  defp explain(outcome, _), do: explain(outcome)
+
   defp explain({:returned, other}), do: "It returned #{inspect(other)} instead of true."
   defp explain({:raised, text}), do: text
-  defp explain(:holds), do: "It held when tried once more: it depends on more than the value."
 end

@@ -8,7 +8,8 @@ defmodule Tame.ReportFixture do
     {Tame.Reductions.Report, Tame.ReductionsFixture},
     {Tame.Contention.Report, Tame.ContentionFixture},
     {Tame.Isolation.Report, Tame.IsolationFixture},
-    {Tame.Audit.Report, Tame.AuditFixture}
+    {Tame.Audit.Report, Tame.AuditFixture},
+    {Tame.Digest.Report, Tame.DigestFixture}
   ]
 
   @system [

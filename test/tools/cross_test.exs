@@ -13,13 +13,11 @@ defmodule Tame.CrossTest do
   done
   """
 
-  defp tree!(dir, exceptions) do
+  defp tree!(dir) do
     tool = File.read!(Path.join(:tame.source_dir(), "tools/cross"))
     [_, version] = Regex.run(~r/^version=(.*)$/m, tool)
-    parts = Regex.split(~r/^exceptions='\n(?:.*\n)*?'$/m, tool)
-    assert length(parts) == 2
 
-    write!(dir, "tools/cross", Enum.join(parts, "exceptions='\n#{exceptions}\n'"))
+    write!(dir, "tools/cross", tool)
     write!(dir, "cross/#{version}/ziglang/zig", @compiler)
     for target <- ~w(good bad), do: write!(dir, "cross/#{version}/#{target}.flags", "-D#{target}")
     write!(dir, "fine.c", "")
@@ -40,29 +38,21 @@ defmodule Tame.CrossTest do
   end
 
   test "a file that compiles makes what make asks for", %{tmp_dir: dir} do
-    tree!(dir, "")
+    tree!(dir)
     assert {"", 0} = cross(dir, ~w(cc good -c -o fine.o fine.c))
     assert File.exists?(Path.join(dir, "fine.o"))
   end
 
   test "one that does not is named, with its system and the compiler's words", %{tmp_dir: dir} do
-    tree!(dir, "")
+    tree!(dir)
     assert {out, 1} = cross(dir, ~w(cc good -c -o other.o other.c))
     assert out =~ ~r/^broken$/m
     assert out =~ "tools/cross: other.c for good: see above"
     refute File.exists?(Path.join(dir, "other.o"))
   end
 
-  test "an exception need not compile, on its systems alone, and must not", %{tmp_dir: dir} do
-    tree!(dir, "b* other.c\nb* fine.c")
-    assert {"", 0} = cross(dir, ~w(cc bad -c -o other.o other.c))
-    assert {_, 1} = cross(dir, ~w(cc good -c -o other.o other.c))
-    assert {out, 1} = cross(dir, ~w(cc bad -c -o fine.o fine.c))
-    assert out =~ "tools/cross: fine.c compiles for bad now: take its line from the exceptions"
-  end
-
   test "of 32 bits a file must begin with our own error", %{tmp_dir: dir} do
-    tree!(dir, "")
+    tree!(dir)
     tool = Path.join(dir, "tools/cross")
     [_, sentence] = Regex.run(~r/^sentence='(.*)'$/m, File.read!(tool))
     File.write!(tool, File.read!(tool) |> String.replace(~r/^narrow=.*$/m, "narrow=bad"))
@@ -78,7 +68,7 @@ defmodule Tame.CrossTest do
   end
 
   test "where the compiler cannot be had, the check says so and fails nothing", %{tmp_dir: dir} do
-    tree!(dir, "")
+    tree!(dir)
 
     env = [
       {"TAME_CROSS_DIR", Path.join(dir, "empty")},

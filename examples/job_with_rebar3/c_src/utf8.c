@@ -43,7 +43,7 @@ struct utf8 {
     int is_text;
 };
 
-static enum tame_init_status init(struct tame_call *call, void *state)
+static enum tame_status init(struct tame_call *call, void *state)
 {
     struct utf8 *x = state;
 
@@ -54,12 +54,13 @@ static enum tame_init_status init(struct tame_call *call, void *state)
 }
 
 /* A unit is a byte. The sequence that crosses the last one is read to its end. */
-static enum tame_status step(void *state, size_t units)
+static enum tame_status step(struct tame_call *call, void *state, size_t units)
 {
     struct utf8 *x = state;
     const size_t left = x->text.size - x->done;
     const size_t end = x->done + (units < left ? units : left);
 
+    (void)call;
     while (x->done < end) {
         const size_t len = sequence(x->text.data + x->done, x->text.size - x->done);
 
@@ -80,5 +81,5 @@ static ERL_NIF_TERM result(struct tame_call *call, void *state)
 static const struct tame_job utf8 = {
     .state_size = sizeof(struct utf8), .init = init, .step = step, .result = result};
 
-#define FUNCTIONS(F) F(valid_nif, 1, utf8, TAME_AUTO)
+#define FUNCTIONS(JOB, NIF) JOB(valid_nif, 1, utf8, TAME_AUTO)
 TAME_NIF_INIT(utf8, FUNCTIONS)

@@ -3,15 +3,15 @@
 
 -export([valid/1]).
 
--nifs([valid_nif/1]).
+-compile({parse_transform, tame_job}).
+
+-tame([valid/1]).
 -on_load(load/0).
 
 load() ->
     erlang:load_nif(filename:join(code:priv_dir(utf8), "utf8"), 0).
 
 -spec valid(binary()) -> boolean().
-valid(Binary) ->
-    tame:value(valid_nif(Binary), fun valid_nif/1, {?MODULE, valid, [Binary]}).
 
 valid_nif(_Binary) ->
     erlang:nif_error(nif_not_loaded).

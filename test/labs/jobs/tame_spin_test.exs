@@ -26,7 +26,13 @@ defmodule Tame.SpinTest do
     callers = for _ <- 1..(calls + 50), do: spawn(fn -> :tame_spin.spin(90_000) end)
 
     # Asking one that takes turns waits for its turn, so it is not asked of all.
-    in_pool? = &(Process.info(&1, :current_function) == {:current_function, {:tame, :value, 3}})
+    in_pool? = fn caller ->
+      match?(
+        {:current_function, {:tame_job_call, :hand_over, _}},
+        Process.info(caller, :current_function)
+      )
+    end
+
     assert Tame.Await.until(fn -> callers |> Enum.take_random(20) |> Enum.any?(in_pool?) end)
     for caller <- callers, do: Process.exit(caller, :kill)
     assert Tame.Await.until(fn -> not Enum.any?(callers, &Process.alive?/1) end)

@@ -7,6 +7,7 @@ defmodule Mix.Tasks.Tame.ContentionTest do
 
   alias Mix.Tasks.Tame.Contention
   alias Tame.Contention.{Cell, Figures, Plan}
+  alias Tame.Report.Saved
 
   setup do
     folder = Path.join(System.tmp_dir!(), "tame_contention_#{System.unique_integer([:positive])}")
@@ -51,14 +52,27 @@ defmodule Mix.Tasks.Tame.ContentionTest do
     assert text =~ "On this machine: "
   end
 
+  # A cell off the schedulers is measured once more without busy waiting.
+  @tag timeout: 120_000
+  test "a run makes a report that can be read again" do
+    {:ok, plan} = Tame.Contention.prepare(placements: ["pool"], durations: [1000], multipliers: [1])
+
+    result = Tame.Contention.run(plan)
+    assert %{cell: %{placement: "pool"}, without_busy_wait: %{status: "ok"}} = result.calm
+
+    labs = [Tame.Contention.Report]
+    now = DateTime.utc_now()
+    saved = Saved.new([{hd(labs), result}], "mix tame.report", now, now)
+
+    assert {:ok, %{labs: %{"contention" => %{calm: %{}}}}} =
+             saved |> Saved.encode() |> IO.iodata_to_binary() |> Saved.decode(labs)
+  end
+
   # A busy machine makes everything later, so only what is late without it is asserted: jobs of 10 ms one after the
   # other on each scheduler. How much later that is than beside yielding, bench/README.md has.
   @tag timeout: 180_000
   test "inline and cuts starve neighbours, and only the cuts are not charged for it" do
-    for {module, function, charged?} <- [
-          {:tame_spin, :spin_inline, true},
-          {:tame_thousand_cuts, :cuts, false}
-        ] do
+    charge = fn {module, function} ->
       spec =
         Plan.times(10_000, :quick)
         |> Map.merge(%{job: {module, function, [10_000]}, jobs: 40, duration_us: 10_000})
@@ -68,8 +82,11 @@ defmodule Mix.Tasks.Tame.ContentionTest do
       figures = Figures.figures(raw, spec)
       assert figures.neighbour_max_us > 100_000
       assert figures.longest_slice_us > 9_000
-      assert figures.charge_ratio > 0.5 == charged?
+      figures.charge_ratio
     end
+
+    # Charged is time on the core, and a slice may be longer.
+    assert charge.({:tame_spin, :spin_inline}) > 4 * charge.({:tame_thousand_cuts, :cuts})
   end
 
   @tag timeout: 60_000

@@ -1,19 +1,16 @@
 /* The NIFs of Tame.JobProbe (test/support/job_probe.ex): one job in every placement that counts
  * what tame.h calls it for, where it can be seen from outside and after the library's unload: in
  * the file that the environment variable TAME_PROBE_COUNTERS names. */
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <tame.h>
 
+#include "mapped.h"
 #include "placements.h"
 
 /* As test/support/job_probe.ex reads them. */
 struct counters {
     uint64_t init, step, result, cleanup;
-    uint64_t broken; /* states that were not as they have to be */
+    uint64_t broken;  /* states that were not as they have to be */
+    uint64_t release; /* set from outside: the held steps may end */
 };
 
 static struct counters *counters;
@@ -21,14 +18,8 @@ static struct counters *counters;
 __attribute__((constructor)) static void open_counters(void)
 {
     static struct counters nowhere;
-    const char *path = getenv("TAME_PROBE_COUNTERS");
-    int fd = path != NULL ? open(path, O_RDWR) : -1;
-    void *map = fd < 0 ? MAP_FAILED
-                       : mmap(NULL, sizeof *counters, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-    counters = map == MAP_FAILED ? &nowhere : map;
-    if (fd >= 0)
-        close(fd);
+    counters = mapped("TAME_PROBE_COUNTERS", &nowhere, sizeof nowhere);
 }
 
 static uint64_t count(uint64_t *counter)
@@ -53,7 +44,7 @@ static int is_word(ErlNifEnv *env, ERL_NIF_TERM term, const char *word)
            memcmp(binary.data, word, binary.size) == 0;
 }
 
-static enum tame_init_status probe_init(struct tame_call *call, void *state)
+static enum tame_status probe_init(struct tame_call *call, void *state)
 {
     struct probe *probe = state;
     ErlNifUInt64 us;
@@ -66,10 +57,10 @@ static enum tame_init_status probe_init(struct tame_call *call, void *state)
         return tame_enomem(call);
     *probe->memory = ALIVE;
     if (is_word(call->env, call->argv[1], "failed"))
-        return TAME_INIT_FAILED;
+        return TAME_FAILED;
     if (is_word(call->env, call->argv[1], "raised")) {
         (void)enif_make_badarg(call->env);
-        return TAME_INIT_FAILED;
+        return TAME_FAILED;
     }
     if (is_word(call->env, call->argv[1], "outside")) {
         struct tame_input outside;
@@ -77,6 +68,11 @@ static enum tame_init_status probe_init(struct tame_call *call, void *state)
         if (!tame_input_binary(call, 1, &outside))
             return tame_badarg(call, 2, "is what init says after it was refused");
     }
+    if (is_word(call->env, call->argv[1], "no argument") &&
+        !tame_input_binary(call, -1, &probe->input))
+        return tame_badarg(call, 2, "is what init says after it was refused");
+    if (is_word(call->env, call->argv[1], "negative"))
+        return tame_badarg(call, -1, "must be there");
     if (!enif_get_uint64(call->env, call->argv[0], &us))
         return tame_badarg(call, 1, "must be microseconds");
     if (!tame_input_binary(call, 1, &probe->input))
@@ -87,12 +83,13 @@ static enum tame_init_status probe_init(struct tame_call *call, void *state)
 }
 
 /* A unit keeps the CPU for a microsecond, and reads the input's last byte. */
-static enum tame_status probe_step(void *state, size_t units)
+static enum tame_status probe_step(struct tame_call *call, void *state, size_t units)
 {
     struct probe *probe = state;
     const uint64_t us = units < probe->left_us ? units : probe->left_us;
     const uint64_t until_ns = tame_now_ns() + us * 1000;
 
+    (void)call;
     count(&counters->step);
     if (*probe->memory != ALIVE ||
         (probe->input.size > 0 && probe->input.data[probe->input.size - 1] != 's'))
@@ -101,6 +98,18 @@ static enum tame_status probe_step(void *state, size_t units)
     }
     probe->left_us -= us;
     return probe->left_us == 0 ? TAME_DONE : TAME_MORE;
+}
+
+/* One step, however long: a thread that makes it does not give way. */
+static enum tame_status held_step(struct tame_call *call, void *state, size_t units)
+{
+    (void)call;
+    (void)state;
+    (void)units;
+    count(&counters->step);
+    while (!__atomic_load_n(&counters->release, __ATOMIC_RELAXED))
+        usleep(200);
+    return TAME_DONE;
 }
 
 /* How many results there have been, this one included: the order in which jobs ended. */
@@ -128,18 +137,27 @@ static void probe_cleanup(void *state)
     enif_free(probe->memory);
 }
 
-#define JOB                                                                     \
+#define PROBE                                                                   \
     .state_size = sizeof(struct probe), .init = probe_init, .step = probe_step, \
     .result = probe_result, .cleanup = probe_cleanup
 
-static const struct tame_job probe = {JOB};
-static const struct tame_job few = {JOB, .max_waiting = 3};
-static const struct tame_job gated = {JOB, .max_running = 2, .max_waiting = 3};
+static const struct tame_job probe = {PROBE};
+static const struct tame_job few = {PROBE, .max_waiting = 3};
+static const struct tame_job gated = {PROBE, .max_running = 2, .max_waiting = 3};
 
-#define FUNCTIONS(F)                      \
-    PLACEMENTS(F, 2, probe)               \
-    F(few_nif, 2, few, TAME_POOL)         \
-    F(gated_nif, 2, gated, TAME_YIELDING) \
-    F(gated_pool_nif, 2, gated, TAME_POOL)
+static const struct tame_job queued = {PROBE, .max_running = 2, .max_waiting = 100000};
+static const struct tame_job held = {.state_size = sizeof(struct probe),
+                                     .init = probe_init,
+                                     .step = held_step,
+                                     .result = probe_result,
+                                     .cleanup = probe_cleanup};
+
+#define FUNCTIONS(JOB, NIF)                   \
+    PLACEMENTS(JOB, 2, probe)                 \
+    JOB(held_nif, 2, held, TAME_POOL)         \
+    JOB(queued_nif, 2, queued, TAME_YIELDING) \
+    JOB(few_nif, 2, few, TAME_POOL)           \
+    JOB(gated_nif, 2, gated, TAME_YIELDING)   \
+    JOB(gated_pool_nif, 2, gated, TAME_POOL)
 
 TAME_NIF_INIT(Elixir.Tame.JobProbe, FUNCTIONS)

@@ -10,7 +10,7 @@ struct results {
     struct tame_input input; /* `With`, where that is a binary */
 };
 
-static enum tame_init_status results_init(struct tame_call *call, void *state)
+static enum tame_status results_init(struct tame_call *call, void *state)
 {
     struct results *results = state;
     ErlNifUInt64 us;
@@ -23,12 +23,13 @@ static enum tame_init_status results_init(struct tame_call *call, void *state)
     return tame_ok(call, us);
 }
 
-static enum tame_status results_step(void *state, size_t units)
+static enum tame_status results_step(struct tame_call *call, void *state, size_t units)
 {
     struct results *results = state;
     const uint64_t us = units < results->left_us ? units : results->left_us;
     const uint64_t until_ns = tame_now_ns() + us * 1000;
 
+    (void)call;
     while (tame_now_ns() < until_ns) {
     }
     results->left_us -= us;
@@ -91,6 +92,6 @@ static const struct tame_job results = {.state_size = sizeof(struct results),
                                         .step = results_step,
                                         .result = results_result};
 
-#define FUNCTIONS(F) PLACEMENTS(F, 3, results)
+#define FUNCTIONS(JOB, NIF) PLACEMENTS(JOB, 3, results)
 
 TAME_NIF_INIT(Elixir.Tame.JobResults, FUNCTIONS)

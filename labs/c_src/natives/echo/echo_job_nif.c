@@ -6,14 +6,15 @@ struct echo {
     char none;
 };
 
-static enum tame_init_status echo_init(struct tame_call *call, void *state)
+static enum tame_status echo_init(struct tame_call *call, void *state)
 {
     (void)state;
     return tame_ok(call, 1);
 }
 
-static enum tame_status echo_step(void *state, size_t units)
+static enum tame_status echo_step(struct tame_call *call, void *state, size_t units)
 {
+    (void)call;
     (void)state;
     (void)units;
     return TAME_DONE;
@@ -32,12 +33,12 @@ static const struct tame_job echo = {
     .result = echo_result,
 };
 
-#define FUNCTIONS(F)                                         \
-    F(echo_nif, 1, echo, TAME_AUTO)                          \
-    F(echo_inline_nif, 1, echo, TAME_INLINE)                 \
-    F(echo_dirty_nif, 1, echo, TAME_DIRTY_CPU)               \
-    F(echo_yielding_dirty_nif, 1, echo, TAME_YIELDING_DIRTY) \
-    F(echo_thread_nif, 1, echo, TAME_THREAD)                 \
-    F(echo_pool_nif, 1, echo, TAME_POOL)
+#define FUNCTIONS(JOB, NIF)                                    \
+    JOB(echo_nif, 1, echo, TAME_AUTO)                          \
+    JOB(echo_inline_nif, 1, echo, TAME_INLINE)                 \
+    JOB(echo_dirty_nif, 1, echo, TAME_DIRTY_CPU)               \
+    JOB(echo_yielding_dirty_nif, 1, echo, TAME_YIELDING_DIRTY) \
+    JOB(echo_thread_nif, 1, echo, TAME_THREAD)                 \
+    JOB(echo_pool_nif, 1, echo, TAME_POOL)
 
 TAME_NIF_INIT(tame_echo, FUNCTIONS)

@@ -4,7 +4,8 @@
 #ifndef TAME_EXOR_H
 #define TAME_EXOR_H
 
-#include <tame/job.h>
+#include <tame/input.h>
+#include <tame/output.h>
 
 #include "exor_stream.h"
 
@@ -29,7 +30,7 @@ static inline void exor_bytes(unsigned char *restrict out, const unsigned char *
 }
 
 /* A unit is a byte. */
-static inline enum tame_status exor_step(void *state, size_t units)
+static inline enum tame_status exor_step(struct tame_call *call, void *state, size_t units)
 {
     struct exor *x = (struct exor *)state;
     const size_t left = x->out.size - x->done;
@@ -38,6 +39,7 @@ static inline enum tame_status exor_step(void *state, size_t units)
     const unsigned char *b = x->with_byte ? NULL : x->b.data + x->done;
     unsigned char *out = x->out.data + x->done;
 
+    (void)call;
     if (x->out.size >= EXOR_STREAM_MIN_BYTES)
         exor_stream(out, a, b, x->byte, count);
     else

@@ -4,7 +4,7 @@
 
 #include "exor.h"
 
-static enum tame_init_status exor_init(struct tame_call *call, void *state)
+static enum tame_status exor_init(struct tame_call *call, void *state)
 {
     struct exor *x = state;
     unsigned int byte;
@@ -41,13 +41,13 @@ static const struct tame_job exor = {
     .cleanup = exor_cleanup,
 };
 
-#define FUNCTIONS(F)                                         \
-    F(exor_nif, 2, exor, TAME_AUTO)                          \
-    F(exor_inline_nif, 2, exor, TAME_INLINE)                 \
-    F(exor_yielding_nif, 2, exor, TAME_YIELDING)             \
-    F(exor_dirty_nif, 2, exor, TAME_DIRTY_CPU)               \
-    F(exor_yielding_dirty_nif, 2, exor, TAME_YIELDING_DIRTY) \
-    F(exor_thread_nif, 2, exor, TAME_THREAD)                 \
-    F(exor_pool_nif, 2, exor, TAME_POOL)
+#define FUNCTIONS(JOB, NIF)                                    \
+    JOB(exor_nif, 2, exor, TAME_AUTO)                          \
+    JOB(exor_inline_nif, 2, exor, TAME_INLINE)                 \
+    JOB(exor_yielding_nif, 2, exor, TAME_YIELDING)             \
+    JOB(exor_dirty_nif, 2, exor, TAME_DIRTY_CPU)               \
+    JOB(exor_yielding_dirty_nif, 2, exor, TAME_YIELDING_DIRTY) \
+    JOB(exor_thread_nif, 2, exor, TAME_THREAD)                 \
+    JOB(exor_pool_nif, 2, exor, TAME_POOL)
 
 TAME_NIF_INIT(tame_exor, FUNCTIONS)

@@ -26,11 +26,12 @@ static inline uint64_t spin_rounds(uint64_t value, uint64_t rounds)
 }
 
 /* A unit is a microsecond's work. */
-static inline enum tame_status spin_step(void *state, size_t units)
+static inline enum tame_status spin_step(struct tame_call *call, void *state, size_t units)
 {
     struct spin *spin = (struct spin *)state;
     const uint64_t count = units < spin->left_us ? units : spin->left_us;
 
+    (void)call;
     for (uint64_t i = 0; i < count; i++)
         spin->value = spin_rounds(spin->value, spin->rounds_per_us);
     spin->left_us -= count;

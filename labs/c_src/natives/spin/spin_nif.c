@@ -24,7 +24,7 @@ static uint64_t rounds_per_us(void)
 /* Spins between init and cleanup, in all instances of the library. */
 static uint64_t running;
 
-static enum tame_init_status spin_init(struct tame_call *call, void *state)
+static enum tame_status spin_init(struct tame_call *call, void *state)
 {
     struct spin *spin = state;
     ErlNifUInt64 us;
@@ -57,45 +57,23 @@ static const struct tame_job spin = {
     .cleanup = spin_cleanup,
 };
 
-/* () -> how many spins there are: a job of no work, so that it may stand in the same table. */
-struct count {
-    uint64_t running;
-};
-
-static enum tame_init_status count_init(struct tame_call *call, void *state)
+/* () -> how many spins there are. */
+static ERL_NIF_TERM count(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    ((struct count *)state)->running = __atomic_load_n(&running, __ATOMIC_RELAXED);
-    return tame_ok(call, 0);
+    (void)argc;
+    (void)argv;
+    return enif_make_uint64(env, __atomic_load_n(&running, __ATOMIC_RELAXED));
 }
 
-static enum tame_status count_step(void *state, size_t units)
-{
-    (void)state;
-    (void)units;
-    return TAME_DONE;
-}
-
-static ERL_NIF_TERM count_result(struct tame_call *call, void *state)
-{
-    return enif_make_uint64(call->env, ((struct count *)state)->running);
-}
-
-static const struct tame_job count = {
-    .state_size = sizeof(struct count),
-    .init = count_init,
-    .step = count_step,
-    .result = count_result,
-};
-
-#define FUNCTIONS(F)                                         \
-    F(spin_nif, 1, spin, TAME_AUTO)                          \
-    F(spin_inline_nif, 1, spin, TAME_INLINE)                 \
-    F(spin_yielding_nif, 1, spin, TAME_YIELDING)             \
-    F(spin_dirty_nif, 1, spin, TAME_DIRTY_CPU)               \
-    F(spin_dirty_io_nif, 1, spin, TAME_DIRTY_IO)             \
-    F(spin_yielding_dirty_nif, 1, spin, TAME_YIELDING_DIRTY) \
-    F(spin_thread_nif, 1, spin, TAME_THREAD)                 \
-    F(spin_pool_nif, 1, spin, TAME_POOL)                     \
-    F(running_nif, 0, count, TAME_INLINE)
+#define FUNCTIONS(JOB, NIF)                                    \
+    JOB(spin_nif, 1, spin, TAME_AUTO)                          \
+    JOB(spin_inline_nif, 1, spin, TAME_INLINE)                 \
+    JOB(spin_yielding_nif, 1, spin, TAME_YIELDING)             \
+    JOB(spin_dirty_nif, 1, spin, TAME_DIRTY_CPU)               \
+    JOB(spin_dirty_io_nif, 1, spin, TAME_DIRTY_IO)             \
+    JOB(spin_yielding_dirty_nif, 1, spin, TAME_YIELDING_DIRTY) \
+    JOB(spin_thread_nif, 1, spin, TAME_THREAD)                 \
+    JOB(spin_pool_nif, 1, spin, TAME_POOL)                     \
+    NIF(running, 0, count, TAME_INLINE)
 
 TAME_NIF_INIT(tame_spin, FUNCTIONS)

@@ -34,7 +34,7 @@ static ERL_NIF_TERM cut(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         return enif_make_badarg(env);
 
     struct spin spin = {.left_us = us, .rounds_per_us = rounds_per_us, .value = 1};
-    (void)spin_step(&spin, SIZE_MAX);
+    (void)spin_step(NULL, &spin, SIZE_MAX);
     sink = spin.value;
     return enif_make_atom(env, "ok");
 }

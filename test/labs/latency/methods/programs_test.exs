@@ -164,6 +164,26 @@ defmodule Tame.Latency.Methods.ProgramsTest do
     end
   end
 
+  # A supervisor waits a second for the processes of distribution, and a slow machine takes longer.
+  test "the VM is no node when leave/0 returns, however slowly distribution ends" do
+    {:ok, _} = Distribution.join()
+    test = self()
+
+    slow =
+      spawn_link(fn ->
+        :erlang.suspend_process(Process.whereis(:net_kernel))
+        send(test, :suspended)
+        Process.sleep(1_500)
+      end)
+
+    monitor = Process.monitor(slow)
+    assert_receive :suspended, 10_000
+    assert without_log(&Distribution.leave/0) == :ok
+    # Who was suspended goes on when the suspending process ends.
+    assert_received {:DOWN, ^monitor, _, _, _}
+    refute Node.alive?()
+  end
+
   describe "a program that does not start" do
     test "is named with its path" do
       assert Program.open("/no/such/program", [], []) ==

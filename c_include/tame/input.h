@@ -1,0 +1,196 @@
+/* tame/input.h - binaries that a job reads.
+ *
+ * Part of tame.h, which has the manual. */
+#ifndef TAME_INPUT_H
+#define TAME_INPUT_H
+
+#include "job.h"
+
+/* A binary argument. Its place is looked up again in every slice, so `data` may be another in each
+ * step: keep offsets, not pointers. */
+struct tame_input {
+    const unsigned char *data;
+    size_t size;
+};
+
+/* Whether the bytes of a binary lie in memory as they are. The VM copies one whose bytes begin in the
+ * middle of a byte as a whole each time that it is looked at; looking at its first byte twice tells,
+ * and costs nothing. From OTP 27 on the VM copies so short a part at once; then the first part that
+ * it does not copy tells, when the size is known. */
+static inline int tame_impl_seems_aligned(ErlNifEnv *env, ERL_NIF_TERM term)
+{
+    const ERL_NIF_TERM first = enif_make_sub_binary(env, term, 0, 1);
+    ErlNifBinary one, two;
+
+    return enif_inspect_binary(env, first, &one) && enif_inspect_binary(env, first, &two) &&
+           one.data == two.data;
+}
+
+#define TAME_IMPL_NOT_COPIED 65
+
+static inline int tame_impl_is_aligned(ErlNifEnv *env, ERL_NIF_TERM term,
+                                       const ErlNifBinary *binary)
+{
+    ErlNifBinary first;
+
+    return binary->size < TAME_IMPL_NOT_COPIED ||
+           (enif_inspect_binary(env, enif_make_sub_binary(env, term, 0, TAME_IMPL_NOT_COPIED),
+                                &first) &&
+            first.data == binary->data);
+}
+
+/* The library looks the member up anew in each slice: of argument `arg`, or of the root ~arg. */
+static inline void tame_impl_input_kept(struct tame_call *call, int arg, size_t offset)
+{
+    call->impl_inputs[call->impl_inputs_len].arg = arg;
+    call->impl_inputs[call->impl_inputs_len].offset = offset;
+    call->impl_inputs_len++;
+}
+
+static inline int tame_impl_is_argument(struct tame_call *call, int arg)
+{
+    if (arg >= 0 && arg < call->argc)
+        return 1;
+    (void)tame_impl_fault(call, "no_such_argument");
+    return 0;
+}
+
+/* Looks up argument `arg` (counted from 0) as a binary, for as long as the job lives. `input` must
+ * lie in the state. Returns 0 when the argument is no binary; when the library needs it in another
+ * form, too: the call then begins anew, whatever init says. From init. */
+static inline int tame_input_binary(struct tame_call *call, int arg, struct tame_input *input)
+{
+    size_t offset;
+    ErlNifBinary binary;
+
+    if (!tame_impl_in_state(call, input, sizeof *input, "input_outside_state", &offset) ||
+        !tame_impl_is_argument(call, arg) || call->impl_inputs_len == TAME_MAX_INPUTS ||
+        !enif_is_binary(call->env, call->argv[arg]))
+        return 0;
+    if (!tame_impl_seems_aligned(call->env, call->argv[arg]) ||
+        !enif_inspect_binary(call->env, call->argv[arg], &binary) ||
+        !tame_impl_is_aligned(call->env, call->argv[arg], &binary)) {
+        (void)tame_impl_fail(call, TAME_IMPL_ALIGN, arg + 1, NULL, 0);
+        return 0;
+    }
+    input->data = binary.data;
+    input->size = binary.size;
+    tame_impl_input_kept(call, arg, offset);
+    return 1;
+}
+
+/* An iodata argument, read chunk by chunk: `data` and `size` are the chunk at hand, of which nothing
+ * is copied; `data` may be another in each step. */
+struct tame_iodata {
+    const unsigned char *data;
+    size_t size;
+    int impl_root; /* the list that is left; the chunk's binary is in the root before it */
+    size_t impl_at, impl_size; /* of the list's first, while it is given in pieces */
+};
+
+/* A binary that begins in the middle of a byte is given in pieces of this size, because the VM copies
+ * it each time that it is looked at: about 60 us. tame:iovec/1 puts the size before larger ones, so
+ * that they need not be looked at for it: [Size | Binary]. */
+#define TAME_IMPL_PIECE ((size_t)64 * 1024)
+
+/* Begins with argument `arg`, a binary or a list of binaries: the option `iodata` of -tame makes
+ * such a list of whatever iodata the caller gave. It takes the roots `root` and `root` + 1, so the
+ * job says `terms`. `input` must lie in the state. Returns 0 when the argument is neither; there is
+ * no chunk yet. From init. */
+static inline int tame_input_iodata(struct tame_call *call, int arg, int root,
+                                    struct tame_iodata *input)
+{
+    size_t offset;
+
+    if (!tame_impl_in_state(call, input, sizeof *input, "input_outside_state", &offset) ||
+        !tame_impl_is_argument(call, arg) || root < 0 || root + 1 >= TAME_MAX_ROOTS ||
+        call->impl_inputs_len == TAME_MAX_INPUTS)
+        return 0;
+    if (enif_is_list(call->env, call->argv[arg]))
+        call->root[root + 1] = call->argv[arg];
+    else if (enif_is_binary(call->env, call->argv[arg]))
+        call->root[root + 1] = enif_make_list1(call->env, call->argv[arg]);
+    else
+        return 0;
+    input->impl_root = root + 1;
+    tame_impl_input_kept(call, ~root, offset);
+    return 1;
+}
+
+/* Whether the list's first is a large binary that has to be given in pieces. *first becomes the binary
+ * itself. */
+static inline int tame_impl_in_pieces(struct tame_call *call, struct tame_iodata *input,
+                                      ERL_NIF_TERM *first)
+{
+    ERL_NIF_TERM size_term, binary_term, start;
+    ErlNifUInt64 size;
+    ErlNifBinary one, two;
+
+    if (!enif_get_list_cell(call->env, *first, &size_term, &binary_term) ||
+        !enif_get_uint64(call->env, size_term, &size) || size <= TAME_IMPL_PIECE ||
+        !enif_is_binary(call->env, binary_term))
+        return 0;
+    *first = binary_term;
+    if (input->impl_size == 0) { /* else it is under way */
+        start = enif_make_sub_binary(call->env, binary_term, 0, TAME_IMPL_NOT_COPIED);
+        if (enif_inspect_binary(call->env, start, &one) &&
+            enif_inspect_binary(call->env, start, &two) && one.data == two.data)
+            return 0;
+        input->impl_size = size;
+    }
+    return 1;
+}
+
+/* The next chunk: 1, and it is in `data` and `size`; 0, there is none; -1, the list holds something
+ * else than binaries. From step. */
+static inline int tame_iodata_next(struct tame_call *call, struct tame_iodata *input)
+{
+    ERL_NIF_TERM *left = &call->root[input->impl_root];
+    ERL_NIF_TERM head, tail;
+    ErlNifBinary binary;
+    size_t size;
+
+    if (!enif_get_list_cell(call->env, *left, &head, &tail))
+        return enif_is_empty_list(call->env, *left) ? 0 : -1;
+    if (tame_impl_in_pieces(call, input, &head)) {
+        size = input->impl_size - input->impl_at;
+        if (size > TAME_IMPL_PIECE)
+            size = TAME_IMPL_PIECE;
+        head = enif_make_sub_binary(call->env, head, input->impl_at, size);
+        input->impl_at += size;
+        if (input->impl_at < input->impl_size)
+            tail = *left;
+        else
+            input->impl_at = input->impl_size = 0;
+    }
+    if (!enif_inspect_binary(call->env, head, &binary))
+        return -1;
+    call->root[input->impl_root - 1] = head;
+    *left = tail;
+    input->data = binary.data;
+    input->size = binary.size;
+    return 1;
+}
+
+/* Looks all inputs up in the environment, arguments and roots that the call has now. Returns 0 when
+ * one is not what it was: the arguments are not those of init. */
+static inline int tame_impl_inputs(struct tame_call *call, const ERL_NIF_TERM argv[])
+{
+    for (int i = 0; i < call->impl_inputs_len; i++) {
+        /* struct tame_iodata begins as struct tame_input does. */
+        struct tame_input *input =
+            (struct tame_input *)((char *)call->impl_state + call->impl_inputs[i].offset);
+        const int arg = call->impl_inputs[i].arg;
+        ErlNifBinary binary;
+
+        if (arg < 0 && input->data == NULL) /* no chunk yet */
+            continue;
+        if (!enif_inspect_binary(call->env, arg < 0 ? call->root[~arg] : argv[arg], &binary) ||
+            binary.size != input->size)
+            return 0;
+        input->data = binary.data;
+    }
+    return 1;
+}
+
+#endif

@@ -1,0 +1,181 @@
+%% A call of a job that is not done at once: it waits, is given parts, has a deadline. What each
+%% does is said where users call it: tame:value/2, tame:stream/2 and tame:with/2.
+%%
+%% A NIF of a job library returns a value, or {'$tame', What, _} (c_include/tame/verb.h lists them).
+%% The run that it names is handed back to the library's '$tame'/3 until there is a value. Nothing
+%% waits for a run that is not handed back; it ends when its term is collected.
+-module(tame_job_call).
+
+-export([value/3]).
+-export([next/1]).
+-export([halt/1]).
+-export([with/2]).
+-export([until/2]).
+-export([deadline/1]).
+-export([left_ms/1]).
+
+-export_type([later/0]).
+-export_type([call/0]).
+-export_type([state/0]).
+-export_type([deadline/0]).
+
+%% What a NIF returned, or {'$tame', start, Nif} where none was called yet; or
+%% {'$tame', start, {Nif, DeadlineMs}}.
+-type later() :: {'$tame', atom(), term()}.
+%% The call as the user made it.
+-type call() :: {module(), atom(), [term()]}.
+%% Of a stream, between two parts.
+-type state() :: {later(), call(), [term()]}.
+%% erlang:monotonic_time(nanosecond).
+-type deadline() :: integer() | infinity.
+-type refusal() ::
+    {'$tame', badarg, {pos_integer(), string()}} | {'$tame', error, term()}.
+
+%% The longest time that a receive can wait for: 49 days.
+-define(MAX_MS, 16#FFFFFFFF).
+
+-spec value(later(), call(), [term()]) -> {value, term()} | refusal().
+value(Later, {Module, _, _} = Call, Args) ->
+    case go(Later, {Call, deadline_of(Later)}, Args) of
+        {part, {_, Run}} ->
+            %% Nobody reads the parts.
+            _ = Module:'$tame'(Run, stop, Args),
+            {'$tame', error, {tame, is_a_stream}};
+        Answer ->
+            Answer
+    end.
+
+%% The next part and the state after it.
+-spec next(state()) -> {part, term(), state()} | done | refusal().
+next({Later, Call, Args}) ->
+    case go(Later, {Call, deadline_of(Later)}, Args) of
+        {part, {Part, Run}} -> {part, Part, {{'$tame', run, Run}, Call, Args}};
+        {value, _} -> done;
+        Refused -> Refused
+    end.
+
+%% Ends a stream that nobody reads on: now, and not when its term is collected.
+-spec halt(state()) -> ok.
+halt({{'$tame', run, Run}, {Module, _, _}, Args}) ->
+    _ = Module:'$tame'(Run, stop, Args),
+    ok;
+halt(_) ->
+    ok.
+
+%% Until there is a value, a part or a refusal.
+go({'$tame', run, Run}, How, Args) ->
+    hand_over(Run, How, Args);
+go({'$tame', start, {Nif, _}}, How, Args) ->
+    go({'$tame', start, Nif}, How, Args);
+go({'$tame', start, Nif}, {Call, Deadline} = How, Args) ->
+    go(tame(Nif, Deadline, Args, Call), How, Args);
+go({'$tame', align, {Nif, Number}}, How, Args) ->
+    {Before, [Bits | After]} = lists:split(Number - 1, Args),
+    go({'$tame', start, Nif}, How, Before ++ [aligned(Bits) | After]);
+go({'$tame', online, Run}, {{Module, _, _}, _} = How, Args) ->
+    ok = Module:'$tame'(erlang:system_info(schedulers_online), online, tame_permits:shared()),
+    hand_over(Run, How, Args);
+go({'$tame', part, Part}, _How, _Args) ->
+    {part, Part};
+go({'$tame', _, _} = Refused, _How, _Args) ->
+    Refused;
+go(Value, _How, _Args) ->
+    {value, Value}.
+
+%% The reference is made and waited for in the same function, so that the receive begins where the
+%% mailbox ended when it was made.
+hand_over(Run, {{Module, _, _} = Call, Deadline} = How, Args) ->
+    Ref = make_ref(),
+    case tame(Run, Ref, Args, Call) of
+        {'$tame', wait, Waiting} ->
+            receive
+                {Ref, go} -> hand_over(Waiting, How, Args)
+            after left_ms(Deadline) ->
+                {'$tame', stopped, Told} = Module:'$tame'(Waiting, stop, Args),
+                %% The message is there, or about to come; nobody else would take it out.
+                _ = Told andalso receive
+                    {Ref, go} -> ok
+                end,
+                {'$tame', error, {tame, deadline}}
+            end;
+        Later ->
+            go(Later, How, Args)
+    end.
+
+%% Called by the module's name, so that it is the newest code's. What it raises is raised by the
+%% function that the user called: its own arguments hold the run, which the stack of an error must
+%% not keep.
+tame(Run, Ref, NifArgs, {Module, Function, Args}) ->
+    try
+        Module:'$tame'(Run, Ref, NifArgs)
+    catch
+        error:Reason:Stack ->
+            Rest = lists:dropwhile(
+                fun({M, F, _, _}) ->
+                    M =:= ?MODULE orelse M =:= tame orelse {M, F} =:= {Module, Function}
+                end,
+                tl(Stack)
+            ),
+            erlang:raise(error, Reason, [{Module, Function, Args, []} | Rest])
+    end.
+
+%% A binary whose bytes begin in the middle of a byte, as one that begins with one: in pieces,
+%% because the VM copies without yielding.
+-define(PIECE, 65536).
+
+aligned(<<Piece:?PIECE/binary, Rest/binary>>) when byte_size(Rest) > 0 ->
+    iolist_to_binary([binary:copy(Piece) | pieces(Rest)]);
+aligned(Bytes) ->
+    binary:copy(Bytes).
+
+pieces(<<Piece:?PIECE/binary, Rest/binary>>) -> [binary:copy(Piece) | pieces(Rest)];
+pieces(Rest) -> [binary:copy(Rest)].
+
+%% ---- deadlines ------------------------------------------------------------------------------
+
+-spec with(term(), term()) -> {value, term()} | refusal().
+with(#{progress := _}, _Fun) ->
+    {'$tame', badarg, {1, "progress: no such option here; there is deadline_ms"}};
+with(Options, Fun) when is_function(Fun, 0) ->
+    case tame_async:refused(Options) of
+        [] -> {value, until(deadline(maps:get(deadline_ms, Options, infinity)), Fun)};
+        [Sentence | _] -> {'$tame', badarg, {1, Sentence}}
+    end;
+with(_, _) ->
+    {'$tame', badarg, {2, "must be a fun without arguments"}}.
+
+%% The value of the fun, whose jobs have this deadline, or the one that counts already if it is
+%% earlier.
+-spec until(deadline(), fun(() -> Value)) -> Value.
+until(infinity, Fun) ->
+    Fun();
+until(Deadline, Fun) ->
+    Outer = put('$tame_deadline', earlier(Deadline, get('$tame_deadline'))),
+    try
+        Fun()
+    after
+        case Outer of
+            undefined -> erase('$tame_deadline');
+            _ -> put('$tame_deadline', Outer)
+        end
+    end.
+
+%% The deadline of a call that begins or goes on now: that of with/2, or the function's own.
+deadline_of({'$tame', start, {_, Ms}}) -> earlier(deadline(Ms), get('$tame_deadline'));
+deadline_of(_) -> earlier(infinity, get('$tame_deadline')).
+
+%% An atom is greater than any number.
+earlier(Deadline, undefined) -> Deadline;
+earlier(Deadline, Other) -> min(Deadline, Other).
+
+-spec deadline(non_neg_integer() | infinity) -> deadline().
+deadline(infinity) -> infinity;
+deadline(Ms) -> erlang:monotonic_time(nanosecond) + Ms * 1_000_000.
+
+%% Rounded up: a receive that ends before the deadline would wait again.
+-spec left_ms(deadline()) -> non_neg_integer() | infinity.
+left_ms(infinity) ->
+    infinity;
+left_ms(Deadline) ->
+    LeftNs = Deadline - erlang:monotonic_time(nanosecond),
+    min(?MAX_MS, max(0, (LeftNs + 999_999) div 1_000_000)).

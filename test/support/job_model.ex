@@ -1,0 +1,61 @@
+defmodule Tame.JobModel.Everywhere do
+  @moduledoc false
+
+  defmacro jobs(jobs) do
+    for {job, options} <- jobs, placement <- Tame.JobProbe.placements() do
+      call = {:"#{job}_#{placement}", [], Macro.generate_arguments(5, __MODULE__)}
+      quote do: defjob(unquote(call), unquote(options))
+    end
+  end
+end
+
+defmodule Tame.JobModel do
+  @moduledoc """
+  Jobs that show on a board what has become of each call: `gated`, of which two run and three wait in each placement;
+  `free`, without a gate; `parts`, a gated stream. Each takes a context or `:none`. `natives/job_model_nif.c` has the C side.
+  """
+
+  use Tame.Job
+
+  @on_load :load
+
+  require Tame.JobModel.Everywhere
+  Tame.JobModel.Everywhere.jobs(gated: [], free: [], parts: [stream: true])
+
+  @jobs [:gated, :free, :parts]
+  @placements Tame.JobProbe.placements()
+  @tickets 65_536
+
+  # How many calls of `gated` and of `parts` run at once, and wait.
+  def max_running, do: 2
+  def max_waiting, do: 3
+
+  @doc "Makes the file of the board."
+  def new_board(path), do: File.write!(path, :binary.copy(<<0>>, 32 + 16 * @tickets))
+
+  @doc "A call of a job in a placement: `{ticket, sum of the bytes}`, or a stream."
+  def call(job, placement, ticket, thing, work, bytes) do
+    gate = 8 * index(@jobs, job) + index(@placements, placement)
+    apply(__MODULE__, :"#{job}_#{placement}", [gate, rem(ticket, @tickets), thing, work, bytes])
+  end
+
+  defp index(list, element), do: Enum.find_index(list, &(&1 == element))
+
+  @doc "The sum that a call of these bytes comes to."
+  def sum(bytes), do: bytes |> :binary.bin_to_list() |> Enum.sum()
+
+  def new_thing, do: :erlang.nif_error(:nif_not_loaded)
+  def new_ticket(_), do: :erlang.nif_error(:nif_not_loaded)
+  def release(_), do: :erlang.nif_error(:nif_not_loaded)
+  def seen(_), do: :erlang.nif_error(:nif_not_loaded)
+  def totals, do: :erlang.nif_error(:nif_not_loaded)
+
+  @nifs [new_thing: 0, new_ticket: 1, release: 1, seen: 1, totals: 0]
+
+  def load do
+    case :os.getenv(~c"TAME_MODEL_LIBRARY") do
+      false -> :ok
+      path -> :erlang.load_nif(Path.rootname(path), 0)
+    end
+  end
+end

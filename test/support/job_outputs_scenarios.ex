@@ -1,0 +1,100 @@
+defmodule Tame.JobOutputsScenarios do
+  @moduledoc "What a test does with `Tame.JobOutputs` inside a throw-away emulator, whose binaries can be counted."
+
+  alias Tame.{Await, JobOutputs, JobSlicesScenarios}
+
+  @mib 1024 * 1024
+
+  @doc "Which of these sizes does not come out as it should; `made` is how much more is made than that, or nothing."
+  def wrong(placement, sizes, more \\ nil) do
+    for size <- sizes,
+        made = if(more, do: size + more, else: 0),
+        JobOutputs.grow(placement, size, made) != JobOutputs.expected(size),
+        do: size
+  end
+
+  @doc """
+  The longest slice of a call, and how long it took, in us: of seven, the one whose longest was the smallest part. Memory
+  that nobody had before takes longer, and so does a slice that another process of the machine interrupts.
+  """
+  def slices(placement, bytes, made) do
+    calls =
+      for _ <- 1..7,
+          do: JobSlicesScenarios.slices(fn -> JobOutputs.grow(placement, bytes, made) end)
+
+    Enum.min_by(calls, fn {longest, total} -> longest / total end)
+  end
+
+  @doc "How many bytes the VM holds for a result of so many, of an output that was made with room for `made`."
+  def held(placement, bytes, made) do
+    grown = JobOutputs.grow(placement, bytes, made)
+    ^bytes = byte_size(grown)
+    :binary.referenced_byte_size(grown)
+  end
+
+  @doc "Parts, gathered in steps or at once."
+  def parts(function, bytes, cut) do
+    expected = JobOutputs.expected(bytes)
+    JobOutputs |> apply(function, [3, bytes, cut]) |> Enum.map(&(&1 == expected))
+  end
+
+  @doc """
+  Calls that `ending` ends, until it has ended one whose steps were done and that had no result yet. Returns whether that
+  came to be, whether all were cleaned up, and how many MiB of binaries are left over.
+  """
+  def ended(placement, ending) do
+    # The library is loaded, and its threads are there.
+    _ = JobOutputs.grow(placement, 10_000)
+    before = mib()
+    {_, _, cleaned} = JobOutputs.counts()
+    met = Enum.find(1..50, fn _ -> ended_while_gathered(placement, ending) end)
+
+    {met != nil, Await.until(fn -> elem(JobOutputs.counts(), 2) == cleaned + (met || 50) end),
+     if(Await.until(fn -> mib() < before + 16 end), do: 0, else: mib() - before)}
+  end
+
+  defp ended_while_gathered(placement, ending) do
+    {stepped, resulted, _} = JobOutputs.counts()
+    end_one(ending, placement, stepped)
+    match?({s, ^resulted, _} when s == stepped + 1, JobOutputs.counts())
+  end
+
+  defp end_one(:kill, placement, stepped) do
+    {pid, monitor} = spawn_monitor(JobOutputs, :grow, [placement, 64 * @mib])
+    await_steps(stepped)
+    Process.exit(pid, :kill)
+    receive(do: ({:DOWN, ^monitor, :process, ^pid, _} -> :ok))
+  end
+
+  defp end_one(:cancel, placement, stepped) do
+    {:ok, ref} = :tame.async(&JobOutputs.grow/2, [placement, 64 * @mib])
+    await_steps(stepped)
+    :ok = :tame.cancel(ref)
+  end
+
+  # The steps end a millisecond before.
+  defp end_one(:deadline, placement, _) do
+    Tame.deadline(200, fn -> JobOutputs.grow(placement, 64 * @mib, 0, 199_000) end)
+  catch
+    :error, {:tame, :deadline} -> :ok
+  end
+
+  defp await_steps(stepped) do
+    {now, _, _} = JobOutputs.counts()
+    if now == stepped, do: await_steps(stepped)
+  end
+
+  defp mib do
+    :erlang.garbage_collect()
+    div(:erlang.memory(:binary), @mib)
+  rescue
+    # With its memory from malloc (+Mea min, for sanitizers) the VM does not count it.
+    ErlangError -> 0
+  end
+
+  def outside do
+    JobOutputs.outside()
+  catch
+    :error, reason -> reason
+  end
+end
