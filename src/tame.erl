@@ -26,9 +26,6 @@
 
 -export_type([stream/0]).
 
-%% A binary of no more bytes is looked at without care (TAME_IMPL_PIECE in input.h).
--define(LARGE, 65536).
-
 -type stream() :: fun(() -> nonempty_improper_list(term(), stream()) | []).
 
 %% The value of a job whose NIF returned {'$tame', _, _}: what comes later, or an error.
@@ -102,25 +99,12 @@ sequence(State) ->
         end
     end.
 
--dialyzer({no_improper_lists, with_size/1}).
-
 %% Iodata as a list of binaries, as a job reads it (tame_input_iodata), made without holding a
-%% scheduler; anything else as it is. A large binary comes as [Size | Binary], as looking at one
-%% that begins in the middle of a byte is copying it.
+%% scheduler; anything else as it is. A large binary that begins in the middle of a byte becomes
+%% many, because the VM copies one when native code looks at it.
 -spec iovec(term()) -> term().
-iovec(Data) when is_list(Data) ->
-    try
-        [with_size(Binary) || Binary <- erlang:iolist_to_iovec(Data)]
-    catch
-        error:badarg -> Data
-    end;
-iovec(Data) when is_binary(Data), byte_size(Data) > ?LARGE ->
-    [with_size(Data)];
 iovec(Data) ->
-    Data.
-
-with_size(Binary) when byte_size(Binary) > ?LARGE -> [byte_size(Binary) | Binary];
-with_size(Binary) -> Binary.
+    tame_iovec:from(Data).
 
 %% Makes the call `apply(Fun, Args)' without waiting for it. The value comes by message, once:
 %% {Ref, {ok, Value}}, or {Ref, {error, Reason}} where Reason is what the fun raised as an error,

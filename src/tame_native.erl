@@ -1,4 +1,4 @@
-%% Where tame's built natives lie: tame_host, the ring's NIF and tame_permits.
+%% Where tame's built natives lie: tame_host, the ring's NIF, tame_permits and tame_iovec.
 %%
 %% They are built by c_src/Makefile into one folder per emulator version, because a
 %% library built with a newer OTP does not load in an older one.

@@ -14,12 +14,12 @@ struct tame_input {
 };
 
 /* Whether the bytes of a binary lie in memory as they are. The VM copies one whose bytes begin in the
- * middle of a byte as a whole each time that it is looked at; looking at its first byte twice tells,
- * and costs nothing. From OTP 27 on the VM copies so short a part at once; then the first part that
- * it does not copy tells, when the size is known. */
+ * middle of a byte as a whole each time that it is looked at; looking twice at a part of it without
+ * bytes tells, and costs nothing, for it may have none. From OTP 27 on the VM copies so short a part
+ * at once; then the first part that it does not copy tells, when the size is known. */
 static inline int tame_impl_seems_aligned(ErlNifEnv *env, ERL_NIF_TERM term)
 {
-    const ERL_NIF_TERM first = enif_make_sub_binary(env, term, 0, 1);
+    const ERL_NIF_TERM first = enif_make_sub_binary(env, term, 0, 0);
     ErlNifBinary one, two;
 
     return enif_inspect_binary(env, first, &one) && enif_inspect_binary(env, first, &two) &&
@@ -85,13 +85,7 @@ struct tame_iodata {
     const unsigned char *data;
     size_t size;
     int impl_root; /* the list that is left; the chunk's binary is in the root before it */
-    size_t impl_at, impl_size; /* of the list's first, while it is given in pieces */
 };
-
-/* A binary that begins in the middle of a byte is given in pieces of this size, because the VM copies
- * it each time that it is looked at: about 60 us. tame:iovec/1 puts the size before larger ones, so
- * that they need not be looked at for it: [Size | Binary]. */
-#define TAME_IMPL_PIECE ((size_t)64 * 1024)
 
 /* Begins with argument `arg`, a binary or a list of binaries: the option `iodata` of -tame makes
  * such a list of whatever iodata the caller gave. It takes the roots `root` and `root` + 1, so the
@@ -117,30 +111,6 @@ static inline int tame_input_iodata(struct tame_call *call, int arg, int root,
     return 1;
 }
 
-/* Whether the list's first is a large binary that has to be given in pieces. *first becomes the binary
- * itself. */
-static inline int tame_impl_in_pieces(struct tame_call *call, struct tame_iodata *input,
-                                      ERL_NIF_TERM *first)
-{
-    ERL_NIF_TERM size_term, binary_term, start;
-    ErlNifUInt64 size;
-    ErlNifBinary one, two;
-
-    if (!enif_get_list_cell(call->env, *first, &size_term, &binary_term) ||
-        !enif_get_uint64(call->env, size_term, &size) || size <= TAME_IMPL_PIECE ||
-        !enif_is_binary(call->env, binary_term))
-        return 0;
-    *first = binary_term;
-    if (input->impl_size == 0) { /* else it is under way */
-        start = enif_make_sub_binary(call->env, binary_term, 0, TAME_IMPL_NOT_COPIED);
-        if (enif_inspect_binary(call->env, start, &one) &&
-            enif_inspect_binary(call->env, start, &two) && one.data == two.data)
-            return 0;
-        input->impl_size = size;
-    }
-    return 1;
-}
-
 /* The next chunk: 1, and it is in `data` and `size`; 0, there is none; -1, the list holds something
  * else than binaries. From step. */
 static inline int tame_iodata_next(struct tame_call *call, struct tame_iodata *input)
@@ -148,21 +118,9 @@ static inline int tame_iodata_next(struct tame_call *call, struct tame_iodata *i
     ERL_NIF_TERM *left = &call->root[input->impl_root];
     ERL_NIF_TERM head, tail;
     ErlNifBinary binary;
-    size_t size;
 
     if (!enif_get_list_cell(call->env, *left, &head, &tail))
         return enif_is_empty_list(call->env, *left) ? 0 : -1;
-    if (tame_impl_in_pieces(call, input, &head)) {
-        size = input->impl_size - input->impl_at;
-        if (size > TAME_IMPL_PIECE)
-            size = TAME_IMPL_PIECE;
-        head = enif_make_sub_binary(call->env, head, input->impl_at, size);
-        input->impl_at += size;
-        if (input->impl_at < input->impl_size)
-            tail = *left;
-        else
-            input->impl_at = input->impl_size = 0;
-    }
     if (!enif_inspect_binary(call->env, head, &binary))
         return -1;
     call->root[input->impl_root - 1] = head;

@@ -1,8 +1,9 @@
-# What job libraries share: a library of the application's, on the header-only one.
+# What the application does for job libraries, on the header-only one.
 
-TARGETS += $(OUT)/tame_permits.so
+TARGETS += $(OUT)/tame_permits.so $(OUT)/tame_iovec.so
 
 JOB := $(HERE)job/
-$(OUT)/tame_permits.so: $(JOB)tame_permits.c $(addprefix $(HERE)../c_include/tame/,permits.h queue.h)
+$(OUT)/tame_permits.so: $(addprefix $(HERE)../c_include/tame/,permits.h queue.h)
+$(OUT)/tame_permits.so $(OUT)/tame_iovec.so: $(OUT)/%.so: $(JOB)%.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) -fPIC -fvisibility=hidden -I$(ERTS_INCLUDE) -I$(HERE)../c_include $(SHARED) -o $@.new $< && mv $@.new $@

@@ -25,7 +25,7 @@ defmodule Tame.Doctor.Facts do
           system: SystemInfo.t()
         }
 
-  @natives ~w(tame_host tame_ring_nif.so tame_permits.so)
+  @natives ~w(tame_host tame_ring_nif.so tame_permits.so tame_iovec.so)
 
   @doc "Looks. `command` is the command line that asked."
   @spec collect(String.t()) :: t()

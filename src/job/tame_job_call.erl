@@ -71,7 +71,7 @@ go({'$tame', start, Nif}, {Call, Deadline} = How, Args) ->
     go(tame(Nif, Deadline, Args, Call), How, Args);
 go({'$tame', align, {Nif, Number}}, How, Args) ->
     {Before, [Bits | After]} = lists:split(Number - 1, Args),
-    go({'$tame', start, Nif}, How, Before ++ [aligned(Bits) | After]);
+    go({'$tame', start, Nif}, How, Before ++ [tame_iovec:aligned(Bits) | After]);
 go({'$tame', online, Run}, {{Module, _, _}, _} = How, Args) ->
     ok = Module:'$tame'(erlang:system_info(schedulers_online), online, tame_permits:shared()),
     hand_over(Run, How, Args);
@@ -118,18 +118,6 @@ tame(Run, Ref, NifArgs, {Module, Function, Args}) ->
             ),
             erlang:raise(error, Reason, [{Module, Function, Args, []} | Rest])
     end.
-
-%% A binary whose bytes begin in the middle of a byte, as one that begins with one: in pieces,
-%% because the VM copies without yielding.
--define(PIECE, 65536).
-
-aligned(<<Piece:?PIECE/binary, Rest/binary>>) when byte_size(Rest) > 0 ->
-    iolist_to_binary([binary:copy(Piece) | pieces(Rest)]);
-aligned(Bytes) ->
-    binary:copy(Bytes).
-
-pieces(<<Piece:?PIECE/binary, Rest/binary>>) -> [binary:copy(Piece) | pieces(Rest)];
-pieces(Rest) -> [binary:copy(Rest)].
 
 %% ---- deadlines ------------------------------------------------------------------------------
 

@@ -12,7 +12,11 @@ defmodule Tame.DoctorTest do
         otp: "25",
         erts: "13.1.5",
         native_dir: "/priv/erts-13.1.5",
-        natives: for(name <- ~w(tame_host tame_ring_nif.so tame_permits.so), do: {name, true}),
+        natives:
+          for(
+            name <- ~w(tame_host tame_ring_nif.so tame_permits.so tame_iovec.so),
+            do: {name, true}
+          ),
         other_erts: [],
         labs_dir: "/labs/priv/erts-13.1.5",
         labs?: true,

@@ -226,7 +226,8 @@ defmodule Tame.IsolationCalls do
   # ---- tame's own -----------------------------------------------------------------------------------------
 
   defp call(:tame_exor, number) do
-    a = :rand.bytes(:rand.uniform(20_000) - 1)
+    # Without bytes, on the process's heap and not, and larger.
+    a = :rand.bytes(Enum.random([0, 1, 63, 64, 65, :rand.uniform(20_000)]))
     b = Enum.random([a, :rand.uniform(300), <<a::binary, 1>>, :no_binary])
 
     function =

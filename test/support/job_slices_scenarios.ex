@@ -49,10 +49,26 @@ defmodule Tame.JobSlicesScenarios do
     |> Enum.all?()
   end
 
+  @doc "What calls answer whose iodata claims sizes that its binaries do not have."
+  def claimed_sizes do
+    <<_::3, unaligned::binary-size(100), _::5>> = :crypto.strong_rand_bytes(101)
+
+    for size <- [-1, 65_536, 65_537, 1_000_000, 4_000_000_000, 18_446_744_073_709_551_615],
+        binary <- [unaligned, binary_part(unaligned, 0, 0), :binary.copy(unaligned), ""],
+        data <- [[size | binary], [[size | binary]], ["a", [size | binary]]] do
+      try do
+        JobLibrary.call(:flip, :yielding, [data])
+      rescue
+        error in ArgumentError -> error.__struct__
+      end
+    end
+    |> Enum.uniq()
+  end
+
   def unaligned_is_right do
     bytes = :crypto.strong_rand_bytes(300_000)
 
-    for size <- [1, 64, 65, 65_536, 65_537, 300_000] do
+    for size <- [0, 1, 64, 65, 65_536, 65_537, 300_000] do
       part = binary_part(bytes, 0, size)
       <<_::3, unaligned::bitstring>> = <<1::3, part::binary>>
 

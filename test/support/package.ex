@@ -58,7 +58,7 @@ defmodule Tame.Test.Package do
     Enum.sort(["ebin/tame.app"] ++ beams ++ natives)
   end
 
-  def natives, do: ~w(tame_host tame_permits.so tame_ring_nif.so)
+  def natives, do: ~w(tame_host tame_iovec.so tame_permits.so tame_ring_nif.so)
 
   # A test is skipped without this; said once.
   def skip(true, _sentence), do: nil

@@ -63,8 +63,8 @@ static enum tame_status many_count(struct tame_call *call, struct many *s, size_
 
 /* What lies outside the heap stays where it is while its term lives; what lies on the heap is no
  * longer than 64 bytes, less than a block, and hash_many copies that. A binary that begins in the
- * middle of a byte is copied each time that it is looked at, so two looks at its start differ: at its
- * first byte before OTP 27, at the first 65 later, which is too late not to look at all of it. */
+ * middle of a byte is copied each time that it is looked at, so two looks at its start differ: at none
+ * of its bytes before OTP 27, at the first 65 later, which is too late not to look at all of it. */
 static inline int same_place(ErlNifEnv *env, ERL_NIF_TERM message, size_t size)
 {
     const ERL_NIF_TERM start = enif_make_sub_binary(env, message, 0, size);
@@ -76,7 +76,7 @@ static inline int same_place(ErlNifEnv *env, ERL_NIF_TERM message, size_t size)
 
 static inline int look_at(ErlNifEnv *env, ERL_NIF_TERM message, ErlNifBinary *bytes)
 {
-    return enif_is_binary(env, message) && same_place(env, message, 1) &&
+    return enif_is_binary(env, message) && same_place(env, message, 0) &&
            enif_inspect_binary(env, message, bytes) &&
            (bytes->size < 65 || same_place(env, message, 65));
 }

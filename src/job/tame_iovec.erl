@@ -1,0 +1,62 @@
+%% Iodata as a list of binaries, as a job reads it (tame_input_iodata in c_include/tame/input.h).
+%%
+%% The VM copies a binary whose bytes begin in the middle of a byte as a whole each time that native
+%% code looks at it. So a large one goes to the job in pieces; each piece is a binary of its own,
+%% because native code cannot ask for a binary's size without looking at all of it, and must not
+%% believe a size that comes beside it.
+-module(tame_iovec).
+
+-export([from/1]).
+-export([aligned/1]).
+-nifs([in_place/1]).
+
+-on_load(load/0).
+
+%% To look at so many bytes is to copy them in about 60 us.
+-define(PIECE, 65536).
+%% The shortest part that the VM does not copy when it is made: from OTP 27 on it copies 64 bytes.
+-define(PREFIX, 65).
+
+%% Without its native part all large binaries go in pieces, and the results are the same.
+load() ->
+    _ = erlang:load_nif(filename:rootname(tame_native:path("tame_iovec.so")), 0),
+    ok.
+
+%% What is no iodata stays as it is, for the job to refuse.
+-spec from(term()) -> term().
+from(Data) when is_list(Data) ->
+    try erlang:iolist_to_iovec(Data) of
+        Binaries -> in_pieces(Binaries)
+    catch
+        error:badarg -> Data
+    end;
+from(Data) when is_binary(Data), byte_size(Data) > ?PIECE ->
+    in_pieces([Data]);
+from(Data) ->
+    Data.
+
+in_pieces([Binary | Rest]) when byte_size(Binary) > ?PIECE ->
+    <<Prefix:?PREFIX/binary, _/binary>> = Binary,
+    case in_place(Prefix) of
+        true -> [Binary | in_pieces(Rest)];
+        false -> pieces(Binary, in_pieces(Rest))
+    end;
+in_pieces([Binary | Rest]) ->
+    [Binary | in_pieces(Rest)];
+in_pieces([]) ->
+    [].
+
+pieces(<<Piece:?PIECE/binary, Rest/binary>>, After) -> [Piece | pieces(Rest, After)];
+pieces(<<>>, After) -> After;
+pieces(Rest, After) -> [Rest | After].
+
+%% Whether native code sees a binary's bytes where they lie.
+-spec in_place(binary()) -> boolean().
+in_place(_Binary) ->
+    false.
+
+%% A binary whose bytes begin in the middle of a byte, as one that begins with one: piece by piece,
+%% because the VM copies without yielding.
+-spec aligned(binary()) -> binary().
+aligned(Binary) ->
+    iolist_to_binary([binary:copy(Piece) || Piece <- pieces(Binary, [])]).
