@@ -50,10 +50,11 @@ pieces(<<Piece:?PIECE/binary, Rest/binary>>, After) -> [Piece | pieces(Rest, Aft
 pieces(<<>>, After) -> After;
 pieces(Rest, After) -> [Rest | After].
 
-%% Whether native code sees a binary's bytes where they lie.
+%% Whether native code sees a binary's bytes where they lie. Without the native part only of one
+%% that has none is that sure.
 -spec in_place(binary()) -> boolean().
-in_place(_Binary) ->
-    false.
+in_place(Binary) ->
+    byte_size(Binary) =:= 0.
 
 %% A binary whose bytes begin in the middle of a byte, as one that begins with one: piece by piece,
 %% because the VM copies without yielding.
