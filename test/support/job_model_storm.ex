@@ -202,10 +202,10 @@ defmodule Tame.JobModelStorm do
 
   # ---- when all is over -------------------------------------------------------------------------------
 
-  defp quiet({inits0, cleanups0, over0, shared0}) do
+  defp quiet({_, _, over0, shared0}) do
     same? = fn ->
       {inits, cleanups, _, _} = surely(:totals)
-      inits - inits0 == cleanups - cleanups0
+      inits == cleanups
     end
 
     same = Await.until(same?, @quiet_ms)
@@ -213,7 +213,7 @@ defmodule Tame.JobModelStorm do
 
     if same and {over, shared} == {over0, shared0},
       do: true,
-      else: {inits - inits0, cleanups - cleanups0, over - over0, shared - shared0}
+      else: {inits - cleanups, over - over0, shared - shared0}
   end
 
   # Workers that were told to end may take a moment.
