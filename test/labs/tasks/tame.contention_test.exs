@@ -46,7 +46,9 @@ defmodule Mix.Tasks.Tame.ContentionTest do
     # The longest of anything may be a turn that the system gave to somebody else; these are never shorter.
     assert max >= p99 and inline_max >= inline_p99 and samples >= 3
     assert slice > 50 and inline_slice > 900
-    assert charge > 0.5 and inline_charge > 0.5
+
+    # Used is time of the clock, in which others may have had the core; one that is not charged has less than a hundredth.
+    assert charge > 0.05 and inline_charge > 0.05
 
     assert text =~ ~r/^jobs of 1 ms +10×$/m
     assert text =~ "On this machine: "
