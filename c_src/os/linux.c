@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -130,6 +131,44 @@ int os_pipe(int ends[2])
 int os_poll(struct pollfd *fds, nfds_t len, const sigset_t *mask)
 {
     return ppoll(fds, len, NULL, mask);
+}
+
+int os_ready_open(void)
+{
+    return epoll_create1(EPOLL_CLOEXEC);
+}
+
+int os_ready_wait_for(int set, int fd, int events, uint32_t mark, int known)
+{
+    struct epoll_event event = {.events = EPOLLONESHOT,
+                                .data.u64 = (uint64_t)mark << 32 | (uint32_t)fd};
+
+    if (events & OS_READY_READ)
+        event.events |= EPOLLIN;
+    if (events & OS_READY_WRITE)
+        event.events |= EPOLLOUT;
+    return epoll_ctl(set, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : errno;
+}
+
+void os_ready_forget(int set, int fd)
+{
+    (void)epoll_ctl(set, EPOLL_CTL_DEL, fd, NULL);
+}
+
+void os_ready_next(int set, struct os_ready *ready)
+{
+    struct epoll_event event;
+
+    while (epoll_wait(set, &event, 1, -1) != 1) {
+    }
+    *ready = (struct os_ready){.fd = (int)(uint32_t)event.data.u64,
+                               .mark = (uint32_t)(event.data.u64 >> 32)};
+    if (event.events & EPOLLIN)
+        ready->events |= OS_READY_READ;
+    if (event.events & EPOLLOUT)
+        ready->events |= OS_READY_WRITE;
+    if (event.events & (EPOLLERR | EPOLLHUP))
+        ready->events |= OS_READY_ERROR;
 }
 
 void os_close_all_but(int one, int other)

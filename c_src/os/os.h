@@ -60,6 +60,28 @@ int os_pipe(int ends[2]);
  * came just before. */
 int os_poll(struct pollfd *fds, nfds_t len, const sigset_t *mask);
 
+/* A set of descriptors whose readiness a thread waits for; a descriptor itself, the caller's. -1
+ * with errno. */
+int os_ready_open(void);
+
+/* What a descriptor is waited for, and what it is; OS_READY_ERROR comes unasked. */
+#define OS_READY_READ 1
+#define OS_READY_WRITE 2
+#define OS_READY_ERROR 4
+
+/* Has fd waited for, until it was ready once; known: whether it is in the set. mark comes back with
+ * it. Returns 0, or an error number: EPERM for a file that is always ready. */
+int os_ready_wait_for(int set, int fd, int events, uint32_t mark, int known);
+void os_ready_forget(int set, int fd);
+
+struct os_ready {
+    int fd, events;
+    uint32_t mark;
+};
+
+/* Waits without end for the next. */
+void os_ready_next(int set, struct os_ready *ready);
+
 /* Closes all descriptors but standard input, output and error, and these two. */
 void os_close_all_but(int one, int other);
 

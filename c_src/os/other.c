@@ -99,6 +99,33 @@ int os_poll(struct pollfd *fds, nfds_t len, const sigset_t *mask)
     return refused();
 }
 
+int os_ready_open(void)
+{
+    return refused();
+}
+
+int os_ready_wait_for(int set, int fd, int events, uint32_t mark, int known)
+{
+    (void)set;
+    (void)fd;
+    (void)events;
+    (void)mark;
+    (void)known;
+    return ENOSYS;
+}
+
+void os_ready_forget(int set, int fd)
+{
+    (void)set;
+    (void)fd;
+}
+
+void os_ready_next(int set, struct os_ready *ready)
+{
+    (void)set;
+    *ready = (struct os_ready){0};
+}
+
 void os_close_all_but(int one, int other)
 {
     (void)one;

@@ -99,23 +99,24 @@ defmodule Tame.Host.RefusalTest do
 
     test "a function that is missing, before any code of the library runs", %{folder: folder} do
       library =
-        CLibrary.nif!(folder, "needs_select", """
+        CLibrary.nif!(folder, "needs_more", """
         #include <erl_nif.h>
         #include <stdlib.h>
+        extern ERL_NIF_TERM enif_of_tomorrow(ErlNifEnv *env, ERL_NIF_TERM term);
         __attribute__((constructor)) static void begin(void) { abort(); }
         static ERL_NIF_TERM f(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-        { (void)argc; enif_select(env, 0, 0, NULL, NULL, argv[0]); return argv[0]; }
+        { (void)argc; return enif_of_tomorrow(env, argv[0]); }
         static ErlNifFunc functions[] = {{"f", 1, f, 0}};
-        ERL_NIF_INIT(needs_select, functions, NULL, NULL, NULL, NULL)
+        ERL_NIF_INIT(needs_more, functions, NULL, NULL, NULL, NULL)
         """)
 
       host = Host.start()
 
-      assert {:refused, :missing_functions, %{functions: ["enif_select"]}, text} =
-               Host.load(host, library, :needs_select)
+      assert {:refused, :missing_functions, %{functions: ["enif_of_tomorrow"]}, text} =
+               Host.load(host, library, :needs_more)
 
-      assert text =~ "enif_select"
-      assert %{"missing" => ["enif_select"]} = probe(library)
+      assert text =~ "enif_of_tomorrow"
+      assert %{"missing" => ["enif_of_tomorrow"]} = probe(library)
     end
 
     test "a load that returns an error", %{folder: folder} do

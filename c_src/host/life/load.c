@@ -233,7 +233,9 @@ static int is_among(const char *name, const char *const *names, size_t len)
 static void note_imports(const struct elf_imports *imports)
 {
     static const char *const lookups[] = {"dlsym", "dlvsym"};
-    static const char *const senders[] = {"enif_send", "enif_port_command", "enif_monitor_process"};
+    static const char *const askers[] = {"enif_self", "enif_select", "enif_select_x"};
+    static const char *const senders[] = {"enif_send", "enif_port_command", "enif_monitor_process",
+                                          "enif_select", "enif_select_x"};
     /* What the linker puts into each library. */
     static const char *const linkers[] = {"_ITM_deregisterTMCloneTable",
                                           "_ITM_registerTMCloneTable", "__cxa_finalize",
@@ -245,7 +247,7 @@ static void note_imports(const struct elf_imports *imports)
         any |= is_among(name, lookups, sizeof lookups / sizeof *lookups);
         of_api |= strncmp(name, "enif_", 5) == 0;
         others |= !is_among(name, linkers, sizeof linkers / sizeof *linkers);
-        library.wants_caller |= strcmp(name, "enif_self") == 0;
+        library.wants_caller |= is_among(name, askers, sizeof askers / sizeof *askers);
         library.sends |= is_among(name, senders, sizeof senders / sizeof *senders);
     }
     if (any || (!of_api && others))

@@ -38,6 +38,10 @@
         F(resource_make_counted), F(resource_kept), F(resource_binary),       \
         F(resource_binary_is_resource), F(resource_dynamic_call)
 
+#define CASES_SELECT(F)                                                                          \
+    F(select_open), F(select), F(select_number), F(select_again), F(select_put), F(select_take), \
+        F(select_close), F(select_stops), F(select_slot), F(select_let_go), F(select_destructors)
+
 #define CASES_PROCESSES(F)                                                                        \
     F(self), F(pids), F(whereis), F(send), F(send_from_thread), F(make_refs), F(unique_integers), \
         F(port_command)
@@ -64,7 +68,7 @@
 #define CASES(F)                                                                         \
     CASES_TERMS(F), CASES_NUMBERS(F), CASES_ATOMS(F), CASES_LISTS(F), CASES_BINARIES(F), \
         CASES_IO_QUEUE(F), CASES_MAPS(F), CASES_EXCEPTIONS(F), CASES_SCHEDULE(F),        \
-        CASES_RESOURCES(F), CASES_PROCESSES(F), CASES_MONITORS(F), CASES_THREADS(F),     \
-        CASES_TIME(F), CASES_PRINT(F), CASES_SYSTEM(F), CASES_CRASHES(F)
+        CASES_RESOURCES(F), CASES_PROCESSES(F), CASES_MONITORS(F), CASES_SELECT(F),      \
+        CASES_THREADS(F), CASES_TIME(F), CASES_PRINT(F), CASES_SYSTEM(F), CASES_CRASHES(F)
 
 #endif

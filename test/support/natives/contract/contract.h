@@ -39,6 +39,7 @@ void load_threads(void);
 void unload_threads(void);
 int load_resources(ErlNifEnv *env);
 int load_monitors(ErlNifEnv *env);
+int load_select(ErlNifEnv *env);
 
 /* Has no callbacks. */
 extern ErlNifResourceType *plain_type;

@@ -23,7 +23,9 @@ static int load(ErlNifEnv *env, void **priv_data, term load_info)
     load_maps(data->env);
     load_threads();
     failed = load_resources(env);
-    return failed != 0 ? failed : load_monitors(env);
+    if (failed == 0)
+        failed = load_monitors(env);
+    return failed != 0 ? failed : load_select(env);
 }
 
 static void unload(ErlNifEnv *env, void *priv_data)
