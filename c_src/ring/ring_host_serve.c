@@ -59,6 +59,7 @@ static int gone_waits(struct ring_host *ring)
            __atomic_load_n(&header->gone_head, __ATOMIC_RELAXED);
 }
 
+/* Another worker that comes meanwhile waits until they are told: its call may be the next one. */
 static void take_gone(struct ring_host *ring, const struct ring_host_ops *ops, void *context)
 {
     struct ring_header *header = ring->header;
@@ -73,12 +74,12 @@ static void take_gone(struct ring_host *ring, const struct ring_host_ops *ops, v
 
     while (head != tail && len < RING_GONE_LEN)
         ids[len++] = header->gone[head++ % RING_GONE_LEN];
+    if (len > 0 && ops->gone != NULL)
+        ops->gone(context, ids, len);
     __atomic_store_n(&header->gone_head, head, __ATOMIC_SEQ_CST);
     /* Rung whether it sleeps or not: it may be about to. */
     if (len > 0 && __atomic_load_n(&header->gone_waits, __ATOMIC_SEQ_CST))
         bell_ring(&ring->header->vm_bell);
-    if (len > 0 && ops->gone != NULL)
-        ops->gone(context, ids, len);
     pthread_mutex_unlock(&ring->gone_lock);
 }
 

@@ -290,9 +290,15 @@ handle_event(info, {'DOWN', Ref, process, _, _}, State, #host{requests = Request
 %% Distribution started or stopped: pids and references are written with another name from now on.
 handle_event(info, {Change, _, _}, State, Host) when Change =:= nodeup; Change =:= nodedown ->
     flushed(State, named(Host));
+%% Until its heap is collected, this process keeps the resources that frames have named.
+handle_event(info, let_go, _State, _Host) ->
+    true = erlang:garbage_collect(),
+    keep_state_and_data;
 handle_event(info, Message, State, #host{port = Port} = Host) ->
     case tame_host_port:event(Message, Port) of
-        {frames, Frames, Later} -> frames(Frames, State, Host#host{port = Later});
+        {frames, Frames, Later} ->
+            _ = lists:any(fun names_resources/1, Frames) andalso (self() ! let_go),
+            frames(Frames, State, Host#host{port = Later});
         {kill, Why} -> kill(Why, State, Host);
         {down, Why, Later} -> down(State, Why, Host#host{port = Later});
         not_ours -> keep_state_and_data
@@ -433,6 +439,10 @@ frames([Frame | Frames], State, Host) ->
         {refused, Reason, Text} -> refused_or_crashed(Reason, Text, Host);
         {bad, Sentence} -> kill({bad_frame, lists:flatten(Sentence)}, State, Host)
     end.
+
+names_resources({send, _, _, [_ | _]}) -> true;
+names_resources({query, _, {hold, _, _}}) -> true;
+names_resources(_) -> false.
 
 frame({hello, OsPid}, starting, #host{os_pid = 0, spec = #{options := Options}} = Host) ->
     case tame_host_start:hello(OsPid, tame_host_port:guard_pid(Host#host.port), Options) of

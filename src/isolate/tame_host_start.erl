@@ -18,6 +18,8 @@
 
 %% The most that a ring takes besides its areas: 1024 slots of 64 KiB, and its header.
 -define(SLOTS_BYTES, 1 bsl 27).
+%% How often the clocks of the VM and of the system are read side by side.
+-define(OFFSET_LOOKS, 10).
 
 %% The answer to a host's hello: which ring it is to make.
 -spec hello(pos_integer(), non_neg_integer(), tame_isolate_options:options()) ->
@@ -56,8 +58,16 @@ settings() ->
         schedulers => erlang:system_info(schedulers),
         async_threads => erlang:system_info(thread_pool_size),
         time_offset_ns => erlang:time_offset(nanosecond),
-        monotonic_offset_ns => erlang:monotonic_time(nanosecond) - os:perf_counter(nanosecond)
+        monotonic_offset_ns => monotonic_offset_ns(?OFFSET_LOOKS)
     }.
+
+%% The host's clock is never behind the VM's: of each two readings the system's is the first, and
+%% the two that were closest count.
+monotonic_offset_ns(0) ->
+    infinity;
+monotonic_offset_ns(Looks) ->
+    System = os:perf_counter(nanosecond),
+    min(erlang:monotonic_time(nanosecond) - System, monotonic_offset_ns(Looks - 1)).
 
 %% Whether the library has the functions that the module was bound to, in that order.
 -spec loaded([{binary(), arity()}], tame_host:spec()) -> ok | refusal().

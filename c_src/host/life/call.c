@@ -223,7 +223,7 @@ int host_call(int index, uint64_t id, const unsigned char *args, size_t size,
         return -1;
     }
     int type = host_thread.type;
-    host_thread.in_call = 1;
+    worker_begin_call();
     enter(&call);
     host_thread.type = thread_type(library_flags(function));
     host_thread.function = function;
@@ -237,7 +237,6 @@ int host_call(int index, uint64_t id, const unsigned char *args, size_t size,
 
     env_reset(&call.env);
     host_thread.spare_chunk = call.env.chunks;
-    host_thread.in_call = 0;
-    worker_call_ended();
+    worker_end_call();
     return 0;
 }

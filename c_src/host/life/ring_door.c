@@ -80,8 +80,10 @@ static enum ring_code call(void *context, uint32_t function, uint64_t id, const 
 static void gone(void *context, const uint64_t *ids, size_t len)
 {
     (void)context;
+    worker_begin_call(); /* what they let go of is destroyed before the next call */
     for (size_t i = 0; i < len; i++)
         lease_gone(ids[i]);
+    worker_end_call();
 }
 
 /* ---- the ring's life ------------------------------------------------------------------ */

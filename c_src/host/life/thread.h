@@ -9,7 +9,7 @@ struct host_thread {
     const ErlNifFunc *function;    /* that the VM called and that runs now; NULL: none */
     struct env_chunk *spare_chunk; /* the first chunk of the last call, for the next one */
     int in_call;
-    struct task *after_call; /* destructors of what the running call let go of */
+    struct task *after_call; /* put off until it ends: worker.h */
 };
 
 extern _Thread_local struct host_thread host_thread;

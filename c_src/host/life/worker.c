@@ -103,6 +103,11 @@ void worker_do(struct task *task)
         pthread_cond_signal(&tasks.filled);
 }
 
+void worker_begin_call(void)
+{
+    host_thread.in_call = 1;
+}
+
 void worker_do_after_call(struct task *task)
 {
     if (!host_thread.in_call) {
@@ -113,11 +118,13 @@ void worker_do_after_call(struct task *task)
     host_thread.after_call = task;
 }
 
-void worker_call_ended(void)
+void worker_end_call(void)
 {
-    while (host_thread.after_call != NULL) {
-        struct task *task = host_thread.after_call;
+    struct task *task;
+
+    while ((task = host_thread.after_call) != NULL) {
         host_thread.after_call = task->next;
-        worker_do(task);
+        task->run(task);
     }
+    host_thread.in_call = 0;
 }

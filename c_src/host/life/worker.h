@@ -22,10 +22,11 @@ int worker_thread(void *(*main)(void *), void *arg);
 /* Puts a task in line. It may come from any thread, and belongs to the workers now. */
 void worker_do(struct task *task);
 
-/* The same, but not before the running call of this thread, if there is one, has ended. */
+/* Between these two, worker_do_after_call puts tasks off: worker_end_call does them, in this thread,
+ * and what they put off in turn. Elsewhere it is worker_do. So a destructor never runs inside of the
+ * call that let go of its object, and has run when the caller gets the reply. */
+void worker_begin_call(void);
 void worker_do_after_call(struct task *task);
-
-/* The running call has ended. */
-void worker_call_ended(void);
+void worker_end_call(void);
 
 #endif
