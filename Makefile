@@ -10,6 +10,7 @@
 #                 systems (tools/cross)
 #   make soak     30 minutes of isolated libraries, and 10 of jobs, under load while everything goes wrong; one alone:
 #                 make soak-isolated, make soak-jobs
+#   make nif-suite   OTP's own test suite of NIFs, from Debian's source package, in the VM and in a host
 #   make bench    the published figures, each from its script in bench/
 #   make matrix   build and test on newer OTPs too (tools/matrix), each in a Debian root of its own
 #   make docs     the HTML documentation, into doc/
@@ -128,6 +129,10 @@ soak-isolated: natives
 soak-jobs: natives
 	cd test && MIX_ENV=test $(MIX) run ../soak/jobs.exs
 
+# OTP's own suite of NIFs, isolated: docs/reference/nif_suite.md.
+nif-suite: deps-test natives
+	folder=$$(tools/nif-suite) && cd test && TAME_NIF_SUITE=$$folder $(MIX) test nif_suite
+
 # The package as a rebar3 user gets it: src/ alone, compiled by rebar3, checked by Dialyzer. Then with the labs' Erlang.
 test-rebar3:
 	rebar3 compile
@@ -184,5 +189,5 @@ clean:
 	rm -rf _build labs/priv/report report tmp labs/assets/node_modules
 	for example in examples/*/ libraries/*/; do $(MAKE) -C $$example clean; done
 
-.PHONY: report test deps-report deps-test build natives assets check test-c test-aarch64 test-without-vm test-warnings test-beam test-sanitized \
+.PHONY: report test deps-report deps-test build natives assets check nif-suite test-c test-aarch64 test-without-vm test-warnings test-beam test-sanitized \
         test-sanitized-host test-others test-fuzz soak soak-isolated soak-jobs test-rebar3 test-examples test-libraries test-version matrix docs docs-here bench clean
