@@ -3,12 +3,12 @@ defmodule Tame.NifSuiteTest do
   # docs/reference/nif_suite.md says. `make nif-suite` runs it; it takes some minutes, and Debian's source package.
   use ExUnit.Case, async: true
 
-  alias Tame.Test.{NifSuite, PeerVm}
-
   folder = System.get_env("TAME_NIF_SUITE")
-  @folder folder
 
   if folder do
+    alias Tame.Test.NifSuite
+
+    @folder folder
     true = :code.add_pathz(to_charlist(folder))
 
     for {group, name} = test <- NifSuite.cases() do
@@ -28,20 +28,20 @@ defmodule Tame.NifSuiteTest do
     test "the page names cases of the suite" do
       assert NifSuite.excepted() -- for({_, name} <- NifSuite.cases(), do: name) == []
     end
+
+    defp run(where, test) do
+      peer = Tame.Test.PeerVm.start_link(%{wait_boot: 60_000})
+
+      try do
+        :peer.call(peer, NifSuite, :run, [@folder, where, test], 950_000)
+      catch
+        :exit, reason -> {:vm_ended, reason}
+      after
+        :peer.stop(peer)
+      end
+    end
   else
     @moduletag skip: "make nif-suite runs it"
     test "nif_SUITE", do: :ok
-  end
-
-  defp run(where, test) do
-    peer = PeerVm.start_link(%{wait_boot: 60_000})
-
-    try do
-      :peer.call(peer, NifSuite, :run, [@folder, where, test], 950_000)
-    catch
-      :exit, reason -> {:vm_ended, reason}
-    after
-      :peer.stop(peer)
-    end
   end
 end

@@ -3,6 +3,9 @@ defmodule Tame.Test.NifSuite do
   # OTP's own nif_SUITE, unmodified, a case at a time: each in a VM of its own, where the suite's library is the VM's, or
   # a host's. `run/3` is for that VM.
 
+  # tools/nif-suite makes it.
+  @compile {:no_warn_undefined, :nif_SUITE}
+
   @page "docs/reference/nif_suite.md"
   @case_ms 900_000
 
