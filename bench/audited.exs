@@ -46,7 +46,9 @@ packages =
       do: package
 
 # What is unpacked is found after what is installed, which is of the same release.
-for path <- Path.wildcard("#{scratch}/root/*/usr/lib/erlang/lib/*/ebin"), do: Code.append_path(path)
+for path <- Path.wildcard("#{scratch}/root/*/usr/lib/erlang/lib/*/ebin"),
+    do: Code.append_path(path)
+
 work = Path.join(scratch, "work")
 File.mkdir_p!(work)
 File.cd!(work)
@@ -97,7 +99,9 @@ rows =
   end
 
 took = Index.took(System.monotonic_time(:microsecond) - began)
-system = "mix run ../bench/audited.exs" |> Tame.SystemInfo.collect() |> Tame.SystemInfo.ended(load)
+
+system =
+  "mix run ../bench/audited.exs" |> Tame.SystemInfo.collect() |> Tame.SystemInfo.ended(load)
 
 about =
   "#{system[:os]}, #{Calendar.strftime(DateTime.utc_now(), "%Y-%m-%d")}, OTP #{system[:otp]} (erts #{system[:erts]}), #{system[:cpu]}, " <>
@@ -122,6 +126,7 @@ if words == [] do
       title: "NIFs that Debian ships, audited"
     )
 
+  File.mkdir_p!(Path.join(top, "report"))
   :ok = Tame.Output.write(Path.join(top, "report/audited.html"), page)
   IO.puts("\n#{path}, report/audited.html: #{length(rows)} functions")
 else
