@@ -1,6 +1,6 @@
 /* nif_call.c - calls: arguments into a slot or a region, or into the line where no slot is free.
  *
- * A call encodes its arguments straight into a slot, spins while that has paid lately, and returns
+ * A call encodes its arguments straight into a slot, spins where that is to pay, and returns
  * the value itself or {wait, Token}: then wait/3 with a reference, and after {Ref, ready} take/2.
  */
 #include "etf_write.h"
@@ -22,14 +22,24 @@ static ERL_NIF_TERM submit(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_
                            uint32_t index, uint64_t id, uint32_t function, size_t size,
                            struct extent region)
 {
-    ring->slots[index].region = region;
-    ring_vm_submit(&ring->vm, index, use_of(id), 0, function, id, size, region);
-
-    /* Behind the submission: to wake the host may take as long as the caller would spin. */
+    struct slot *slot = &ring->slots[index];
     const uint64_t now_ns = tame_now_ns();
+    const struct ring_request request = {.function = function,
+                                         .id = id,
+                                         .size = size,
+                                         .region = region,
+                                         .now_ns = now_ns,
+                                         .pause_ns = waiting_pause_ns(&ring->waiting, now_ns)};
 
-    __atomic_store_n(&ring->slots[index].submitted_ns, now_ns, __ATOMIC_RELAXED);
-    return await(env, ring, ring_term, index, id, function, size, now_ns);
+    slot->region = region;
+    slot->function = function;
+    slot->replied_ns = 0;
+    slot->polled_out = 0;
+    __atomic_store_n(&slot->submitted_ns, now_ns, __ATOMIC_RELAXED);
+
+    const int woke = ring_vm_submit(&ring->vm, index, use_of(id), 0, &request);
+
+    return await(env, ring, ring_term, index, id, size, woke);
 }
 
 static ERL_NIF_TERM busy(ErlNifEnv *env, struct ring *ring)
@@ -97,6 +107,11 @@ static ERL_NIF_TERM submit_region(ErlNifEnv *env, struct ring *ring, ERL_NIF_TER
 
 /* ---- the NIFs ---- */
 
+static int get_function(ErlNifEnv *env, ERL_NIF_TERM term, uint32_t *function)
+{
+    return enif_get_uint(env, term, function) && *function < RING_FUNCTIONS_MAX;
+}
+
 /* The arguments did not fit into the slot; the size is what they need. */
 static ERL_NIF_TERM call_by_region(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term,
                                    uint32_t function, ERL_NIF_TERM args, size_t size)
@@ -127,7 +142,7 @@ ERL_NIF_TERM nif_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     (void)argc;
     if (!get_ring(env, argv[0], &ring))
         return lost_call(env, argv[0]);
-    if (!enif_get_uint(env, argv[1], &function))
+    if (!get_function(env, argv[1], &function))
         return enif_make_badarg(env);
     if (is_closed(ring))
         return make_closed(env, ring);
@@ -172,7 +187,7 @@ static ERL_NIF_TERM copy_slice(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
 
     if (!get_ring(env, argv[0], &ring))
         return lost_call(env, argv[0]);
-    if (!enif_get_uint(env, argv[1], &function) || !enif_inspect_binary(env, argv[2], &bytes) ||
+    if (!get_function(env, argv[1], &function) || !enif_inspect_binary(env, argv[2], &bytes) ||
         !enif_get_resource(env, argv[3], library_of(env)->copy_type, &object))
         return enif_make_badarg(env);
     copy = object;
@@ -208,7 +223,7 @@ ERL_NIF_TERM nif_call_encoded(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     (void)argc;
     if (!get_ring(env, argv[0], &ring))
         return lost_call(env, argv[0]);
-    if (!enif_get_uint(env, argv[1], &function) || !enif_inspect_binary(env, argv[2], &bytes))
+    if (!get_function(env, argv[1], &function) || !enif_inspect_binary(env, argv[2], &bytes))
         return enif_make_badarg(env);
     if (is_closed(ring))
         return make_closed(env, ring);

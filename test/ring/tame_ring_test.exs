@@ -103,6 +103,25 @@ defmodule Tame.RingTest do
     assert waits > 0
   end
 
+  # Nothing is known of a function that was never called, so its first call is taken to be short, and the worker that is
+  # at it to attend to the queue.
+  test "a call that was expected to be short and blocks holds up nobody else" do
+    for spin_us <- [0, 20], workers <- [2, 3] do
+      host = RingHost.start_ring(["workers=#{workers}"], %{spin_us: spin_us})
+      for number <- 1..100, do: assert(RingHost.call(host, :echo, [number]) == {:value, number})
+
+      blocked = for _ <- 2..workers, do: spawn(fn -> RingHost.call(host, :until_cancelled, []) end)
+
+      assert Await.until(fn -> :tame_ring.info(host.ring).slots_in_use == workers - 1 end)
+      start = now()
+      for number <- 1..200, do: assert(RingHost.call(host, :echo, [number]) == {:value, number})
+      # A wake-up each is 20 ms in all; not to be woken is for ever.
+      assert now() - start < 5000
+      for pid <- blocked, do: Process.exit(pid, :kill)
+      assert idle?(host)
+    end
+  end
+
   test "callers of a full ring wait for a slot in their order, and beyond max_waiting get busy" do
     host = RingHost.start_ring(~w(slots=1), %{max_waiting: 3})
     parent = self()
