@@ -9,6 +9,10 @@
 #include "nif_slots.h"
 #include "nif_wait.h"
 
+/* A function whose last arguments were terms of many elements, and as many bytes as this, is left to
+ * term_to_binary/1 at once. */
+#define ENCODE_BYTES 8192
+
 /* A large request on its way into its region, by hops. */
 struct copy {
     struct ring *ring;
@@ -112,13 +116,21 @@ static int get_function(ErlNifEnv *env, ERL_NIF_TERM term, uint32_t *function)
     return enif_get_uint(env, term, function) && *function < RING_FUNCTIONS_MAX;
 }
 
+static ERL_NIF_TERM encode(struct ring *ring, uint32_t function)
+{
+    __atomic_store_n(&ring->encodes[function % WAITING_FUNCTIONS], 1, __ATOMIC_RELAXED);
+    return ring->library->am_encode;
+}
+
 /* The arguments did not fit into the slot; the size is what they need. */
 static ERL_NIF_TERM call_by_region(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term,
                                    uint32_t function, ERL_NIF_TERM args, size_t size)
 {
     struct extent region;
 
-    if (size == 0 || size > INLINE_REQUEST_BYTES)
+    if (size == 0)
+        return encode(ring, function);
+    if (size > INLINE_REQUEST_BYTES)
         return ring->library->am_encode;
     region = take_request_region(ring, size);
     if (region.pages == 0)
@@ -146,6 +158,8 @@ ERL_NIF_TERM nif_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         return enif_make_badarg(env);
     if (is_closed(ring))
         return make_closed(env, ring);
+    if (__atomic_load_n(&ring->encodes[function % WAITING_FUNCTIONS], __ATOMIC_RELAXED))
+        return ring->library->am_encode;
 
     const size_t room = ring_payload_max(&ring->vm.geometry);
 
@@ -228,6 +242,8 @@ ERL_NIF_TERM nif_call_encoded(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     if (is_closed(ring))
         return make_closed(env, ring);
 
+    __atomic_store_n(&ring->encodes[function % WAITING_FUNCTIONS], bytes.size >= ENCODE_BYTES,
+                     __ATOMIC_RELAXED);
     copy = enif_alloc_resource(library_of(env)->copy_type, sizeof *copy);
     if (copy == NULL)
         return raise_enomem(env);

@@ -127,6 +127,7 @@ struct ring {
     uint32_t removed; /* the pages went back to the system: what is read there is zeros */
     uint32_t stop;    /* the reader is to end, the ring goes on */
     RING_LINE struct waiting_vm waiting;
+    uint8_t encodes[WAITING_FUNCTIONS]; /* the function's last arguments were long terms */
 
     /* Guards what follows. */
     RING_LINE ErlNifMutex *lock;
