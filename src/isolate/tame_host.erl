@@ -66,7 +66,12 @@
 -type loaded() :: #{wants_caller := boolean(), sends := boolean(), resources := boolean()}.
 
 %% Why a host is down, as callers see it.
--type why() :: #{signal => atom() | integer(), exit_status => non_neg_integer(), killed => term()}.
+-type why() :: #{
+    signal => atom() | integer(),
+    exit_status => non_neg_integer(),
+    killed => term(),
+    limit => tame_host_limits:reached()
+}.
 
 -define(DRAIN_MS, 5000).
 -define(DRAIN_LOOK_MS, 10).
@@ -300,7 +305,7 @@ handle_event(info, Message, State, #host{port = Port} = Host) ->
             _ = lists:any(fun names_resources/1, Frames) andalso (self() ! let_go),
             frames(Frames, State, Host#host{port = Later});
         {kill, Why} -> kill(Why, State, Host);
-        {down, Why, Later} -> down(State, Why, Host#host{port = Later});
+        {down, Why, Later} -> down(State, reached(Why, Host), Host#host{port = Later});
         not_ours -> keep_state_and_data
     end.
 
@@ -365,6 +370,9 @@ kill(_Why, _State, _Host) ->
 has_not_ended(GuardPid, #host{spec = #{module := Module}}) ->
     Format = "tame: OS process ~b, which ran a host of ~tp, has not ended within ~b ms",
     logger:error(Format, [GuardPid, Module, ?GONE_MS]).
+
+reached(Why, #host{ended = Ended, spec = #{options := #{limits := Limits}}}) ->
+    tame_host_limits:reached(Why, Ended, Limits).
 
 %% The OS process has ended, or its port has.
 down(State, Why, #host{stopping = true} = Host) when State =/= killing ->

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "life/crash.h"
+#include "life/limits.h"
 #include "life/thread.h"
 #include "memory/die.h"
 #include "os/os.h"
@@ -194,6 +195,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 {
     void *self = &host_thread, *first = NULL;
 
+    limits_note(); /* first: it looks at errno */
     if (getpid() != crash.pid) {
         /* A child that the library has forked: its end is the library's business. */
     } else if (atomic_compare_exchange_strong(&crash.thread, &first, self)) {

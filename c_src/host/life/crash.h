@@ -20,6 +20,7 @@ struct crash_record {
     uint64_t address;          /* of the fault; 0: the signal has none */
     _Atomic int writing_frame; /* a frame of the control port may be half written */
     unsigned arity;
+    _Atomic int limit;                     /* enum limit that the host had reached; 0: none */
     char function[CRASH_FUNCTION_MAX + 1]; /* that the VM had called on this thread, or "" */
     _Atomic unsigned backtrace_len;        /* grows line by line */
     char backtrace[CRASH_BACKTRACE_MAX];   /* newest first: library.so(symbol+0x12) [0x...] */

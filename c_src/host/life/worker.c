@@ -4,10 +4,16 @@
 #include <string.h>
 
 #include "life/crash.h"
+#include "life/limits.h"
 #include "life/thread.h"
+#include "life/thread_count.h"
 #include "life/worker.h"
 #include "memory/alloc.h"
 #include "memory/die.h"
+
+/* What a worker takes before it does anything: its stack, that of its signals, and an arena of
+ * malloc's. */
+#define WORKER_BYTES (WORKER_STACK_BYTES + (256u << 10))
 
 static int started;
 
@@ -70,7 +76,8 @@ int worker_thread(void *(*main)(void *), void *arg)
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, WORKER_STACK_BYTES);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    int error = pthread_create(&thread, &attributes, start_main, start);
+    limits_make_room(WORKER_BYTES);
+    int error = thread_create_uncounted(&thread, &attributes, start_main, start);
     pthread_attr_destroy(&attributes);
     if (error != 0)
         free(start);
