@@ -295,7 +295,8 @@ handle_event(info, {'DOWN', Ref, process, _, _}, State, #host{requests = Request
 %% Distribution started or stopped: pids and references are written with another name from now on.
 handle_event(info, {Change, _, _}, State, Host) when Change =:= nodeup; Change =:= nodedown ->
     flushed(State, named(Host));
-%% Until its heap is collected, this process keeps the resources that frames have named.
+%% Until its heap is collected, this process keeps the resources that frames have named, and rings
+%% that are closed, which are gigabytes of address space.
 handle_event(info, let_go, _State, _Host) ->
     true = erlang:garbage_collect(),
     keep_state_and_data;
@@ -415,6 +416,7 @@ back_off_ms(#host{spec = #{options := Options}, backoff = Backoff}) ->
 %% Every caller that waits for it is told.
 ended(Why, #host{ring = Ring, requests = Requests} = Host) ->
     _ = Ring =/= none andalso tame_ring:close(Ring, Why),
+    _ = Ring =/= none andalso (self() ! let_go),
     Host#host{
         port = tame_host_port:none(),
         ring = none,

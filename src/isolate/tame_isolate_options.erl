@@ -74,7 +74,7 @@ table() ->
         whole(workers, 2, 1, 1024),
         whole_or_infinity(deadline_ms, infinity),
         whole(grace_ms, 1000, 1, 1 bsl 31),
-        whole(max_waiting, 1024, 0, 1 bsl 30),
+        whole(max_waiting, 16384, 0, 1 bsl 30),
         whole(wait_ms, 5000, 1, 1 bsl 31),
         whole(idle_ms, 30000, 1, 1 bsl 31),
         whole(start_ms, 10000, 1, 1 bsl 31),

@@ -235,6 +235,7 @@ int host_call(int index, uint64_t id, const unsigned char *args, size_t size,
     host_thread.type = type;
     host_thread.function = NULL;
     leave(&call);
+    limits_watch();
     finish(&call, result, writer);
 
     env_reset(&call.env);

@@ -251,8 +251,9 @@ static const char *const names[] = {"none", "memory", "cpu", "open_files", "thre
 
 enum limit limits_known(int number)
 {
-    return number > 0 && number < (int)(sizeof names / sizeof *names) ? (enum limit)number
-                                                                      : LIMIT_NONE;
+    return number == LIMIT_MEMORY || number == LIMIT_OPEN_FILES || number == LIMIT_THREADS
+               ? (enum limit)number
+               : LIMIT_NONE;
 }
 
 const char *limits_name(enum limit limit)

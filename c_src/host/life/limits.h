@@ -46,14 +46,15 @@ int limits_apply(_Atomic int *reached, char *text, uint64_t size);
 /* Memory that is not the library's, such as the stack of a worker, is about to be taken. */
 void limits_make_room(uint64_t bytes);
 
-/* A call begins on this thread: what was refused before does not count any more. */
+/* Other work begins on this thread: what was refused before does not count any more. */
 void limits_watch(void);
 
 /* The process ends: notes the limit that this thread has reached, if it has. In a signal handler it
  * comes first. */
 void limits_note(void);
 
-/* A number that a host wrote, as one of enum limit; and its name. */
+/* A number that a host wrote, as a limit that it may have noted: of CPU time only the kernel knows.
+ * And a limit's name. */
 enum limit limits_known(int number);
 const char *limits_name(enum limit limit);
 

@@ -47,6 +47,7 @@ static void *worker_main(void *unused)
     host_thread.type = ERL_NIF_THR_NORMAL_SCHEDULER;
     for (;;) {
         struct task *task = next_task();
+        limits_watch();
         task->run(task);
     }
     return NULL;

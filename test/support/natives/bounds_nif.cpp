@@ -110,8 +110,10 @@ ERL_NIF_TERM must_take(ErlNifEnv *env, int, const ERL_NIF_TERM argv[])
         kept.push_back(memory);
     } else if (how == "bad_alloc") {
         kept.push_back(::operator new(size));
-    } else if (how == "binary") {
-        (void)enif_make_new_binary(env, size, &term);
+    } else if (how == "term") {
+        term = enif_make_list(env, 0);
+        for (size_t i = 0; i < size / 16; i++)
+            term = enif_make_list_cell(env, term, term);
     } else if (how == "thread") {
         if (enif_thread_create(thread_name, &tid, never_checked, &size, nullptr) == 0)
             enif_thread_join(tid, nullptr);
