@@ -49,9 +49,8 @@ whole(Name, Least, Most) ->
     {Name, fun(Value) -> is_integer(Value) andalso Value >= Least andalso Value =< Most end,
         text("a whole number from ~b to ~b", [Least, Most])}.
 
-is_cpus([_ | _] = Cpus) ->
-    length(Cpus) =< ?CPU_MAX andalso lists:all(fun is_cpu/1, Cpus) andalso
-        length(lists:usort(Cpus)) =:= length(Cpus);
+is_cpus(Cpus) when length(Cpus) > 0, length(Cpus) =< ?CPU_MAX ->
+    lists:all(fun is_cpu/1, Cpus) andalso length(lists:usort(Cpus)) =:= length(Cpus);
 is_cpus(Count) ->
     is_integer(Count) andalso Count >= 1 andalso Count =< ?CPU_MAX.
 

@@ -7,22 +7,7 @@ defmodule Tame.Test.Bounds do
   @source Path.expand("natives/bounds_nif.cpp", __DIR__)
 
   def build!(module) do
-    folder =
-      Path.join(
-        System.tmp_dir!(),
-        "tame_#{module}_#{System.pid()}_#{System.unique_integer([:positive])}"
-      )
-
-    File.mkdir_p!(folder)
-    File.cp!(@source, Path.join(folder, "#{module}.cpp"))
-    File.write!(Path.join(folder, "#{module}.erl"), erlang(module))
-    {"", 0} = CLibrary.compile(folder, "#{module}.cpp", ["-D_GNU_SOURCE", "-DMODULE=#{module}"])
-
-    {"", 0} =
-      System.cmd("erlc", ["+debug_info", "#{module}.erl"], cd: folder, stderr_to_stdout: true)
-
-    true = :code.add_patha(String.to_charlist(folder))
-    folder
+    CLibrary.module!(module, @source, erlang(module))
   end
 
   defp erlang(module) do

@@ -27,7 +27,8 @@ defmodule Tame.Test.ControlFrames do
       {:send, self(), {:ok, make_ref()}, []},
       {:send, self(), "text", [1, 2, 3]},
       {:pong, 7},
-      {:ended, 11, 0x7F00_DEAD_BEEF, "decode", 2, "#0 decode (jiffy.so+0x1234)\n", "last words", :none},
+      {:ended, 11, 0x7F00_DEAD_BEEF, "decode", 2, "#0 decode (jiffy.so+0x1234)\n", "last words",
+       :none},
       {:ended, 6, 0, "", 0, "", "", :memory}
       | for(what <- queries(), do: {:query, 12, what})
     ]

@@ -13,6 +13,10 @@
 #define CRASH_FUNCTION_MAX 255
 #define CRASH_BACKTRACE_MAX 8192
 
+/* Of a thread's stack for the handler: enough for the kernel's frame with every register there is,
+ * the unwinder's and ours. */
+#define CRASH_STACK_BYTES (64u * 1024)
+
 /* Written by the host, which may be damaged or hostile: the guard takes nothing in it for granted.
  */
 struct crash_record {

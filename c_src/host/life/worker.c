@@ -11,9 +11,8 @@
 #include "memory/alloc.h"
 #include "memory/die.h"
 
-/* What a worker takes before it does anything: its stack, that of its signals, and an arena of
- * malloc's. */
-#define WORKER_BYTES (WORKER_STACK_BYTES + (256u << 10))
+/* What a worker takes before it does anything. */
+#define WORKER_BYTES (WORKER_STACK_BYTES + CRASH_STACK_BYTES)
 
 static int started;
 
