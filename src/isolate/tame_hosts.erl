@@ -240,7 +240,7 @@ handle_event(info, {'DOWN', Monitor, process, _, _}, _State, Data) ->
         {error, error} ->
             keep_state_and_data
     end;
-%% Until its heap is collected, this process keeps rings that are closed: gigabytes of address space.
+%% Until its heap is collected, this process keeps closed rings: gigabytes of address space.
 handle_event(info, let_go, _State, _Data) ->
     true = erlang:garbage_collect(),
     keep_state_and_data;

@@ -81,7 +81,7 @@ defmodule Tame.Host.LimitsTest do
           {~w(--nice 20), "--nice takes a number from -20 to 19, not: 20"},
           {~w(--cpus), "--cpus takes a number from 1 to 1024, not: nothing"},
           {~w(--cpu-list 0,,1), "--cpu-list takes numbers from 0 to 1023 with commas"},
-          {~w(--cpu-list 0,1,), "--cpu-list takes numbers from 0 to 1023 with commas"},
+          {["--cpu-list", "0,1,"], "--cpu-list takes numbers from 0 to 1023 with commas"},
           {~w(--disk 1), "unknown argument: --disk"}
         ] do
       assert {text, 2} = System.cmd(Host.path(), args, stderr_to_stdout: true)
