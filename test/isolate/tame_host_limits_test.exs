@@ -213,8 +213,19 @@ defmodule Tame.HostLimitsTest do
     assert report =~ "no memory for 104857600 bytes"
   end
 
-  test "10,000 callers at once of a library with the defaults all get their answer", %{peer: peer} do
-    assert scenario(peer, :crowd, [10_000]) == %{ok: 10_000}
+  describe "10,000 callers at once of a library with the defaults" do
+    test "all get their answer", %{peer: peer} do
+      assert scenario(peer, :crowd, [10_000, :up]) == %{ok: 10_000}
+    end
+
+    test "wait for the next host when theirs dies, but for those whose calls are in it", %{
+      peer: peer
+    } do
+      ends = scenario(peer, :crowd, [10_000, :killed])
+      # It has 64 slots.
+      assert Map.get(ends, :crashed, 0) <= 64
+      assert Map.delete(ends, :crashed) == %{ok: 10_000 - Map.get(ends, :crashed, 0)}
+    end
   end
 
   test "crashes leave no ring in the VM's address space", %{peer: peer} do

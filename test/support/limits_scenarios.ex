@@ -128,17 +128,21 @@ defmodule Tame.LimitsScenarios do
     def log(_event, _config), do: :ok
   end
 
-  @doc "That many callers at once, at the defaults: how their calls ended, counted."
-  def crowd(count) do
+  @doc """
+  That many callers at once, at the defaults, of a host that is up or that is killed just before: how their calls
+  ended, counted.
+  """
+  def crowd(count, host) do
     :ok = start(%{})
     go = make_ref()
+    if host == :killed, do: Tame.ProcessScenarios.kill_hosts(:bounds)
 
     callers =
       for _ <- 1..count do
         {caller, monitor} =
           spawn_monitor(fn ->
             receive do: (^go -> :ok)
-            exit(elem(call(:open_files, ["", :close]), 0))
+            exit(how(call(:open_files, ["", :close])))
           end)
 
         send(caller, go)
@@ -149,6 +153,10 @@ defmodule Tame.LimitsScenarios do
       for monitor <- callers, do: receive(do: ({:DOWN, ^monitor, _, _, end_} -> end_))
     )
   end
+
+  defp how({:ok, _}), do: :ok
+  defp how({:error, {:tame, {reason, _}}}), do: reason
+  defp how({:error, {:tame, reason}}), do: reason
 
   @doc "Address space of this VM before and after that many crashes, in bytes, and that of one ring."
   def address_space(crashes) do
