@@ -54,7 +54,7 @@ static int used_up_its_cpu(int signal)
 {
     struct rusage used;
 
-    if (limits.cpu_seconds == 0)
+    if (limits.cpu_seconds == LIMITS_UNSET)
         return 0;
     if (signal != SIGKILL)
         return signal == SIGXCPU;

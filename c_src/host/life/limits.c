@@ -22,7 +22,12 @@
  * ring's and up to 1024 of the control port's, 2 MiB each. */
 #define WORKERS_ROOM_BYTES ((uint64_t)(64 + 1024) << 21)
 
-struct limits limits = {.threads = -1};
+struct limits limits = {.memory_mb = LIMITS_UNSET,
+                        .cpu_seconds = LIMITS_UNSET,
+                        .open_files = LIMITS_UNSET,
+                        .threads = LIMITS_UNSET,
+                        .nice = LIMITS_UNSET,
+                        .cpus = LIMITS_UNSET};
 
 const char limits_unknown[] = "no such option";
 
@@ -57,10 +62,10 @@ static int read_cpu_list(const char *text)
 {
     long cpu;
 
-    for (limits.cpus_len = 0; limits.cpus_len < LIMITS_CPUS_MAX; text++) {
+    for (limits.cpu_list_len = 0; limits.cpu_list_len < LIMITS_CPUS_MAX; text++) {
         if (read_number(&text, 0, LIMITS_CPUS_MAX - 1, &cpu) < 0)
             return -1;
-        limits.cpus[limits.cpus_len++] = (unsigned)cpu;
+        limits.cpu_list[limits.cpu_list_len++] = (unsigned)cpu;
         if (*text == '\0')
             return 0;
         if (*text != ',')
@@ -69,42 +74,36 @@ static int read_cpu_list(const char *text)
     return -1;
 }
 
+static const struct {
+    const char *name;
+    long least, most, *to;
+} numbers[] = {
+    {"--memory-mb", 1, 1L << 24, &limits.memory_mb},
+    {"--cpu-seconds", 1, 1L << 31, &limits.cpu_seconds},
+    {"--open-files", 1, 1L << 20, &limits.open_files},
+    {"--threads", 0, 1L << 15, &limits.threads},
+    {"--nice", -20, 19, &limits.nice},
+    {"--cpus", 1, LIMITS_CPUS_MAX, &limits.cpus},
+};
+
 const char *limits_option(const char *name, const char *value)
 {
-    long number;
+    static char expected[128];
 
-    if (strcmp(name, "--memory-mb") == 0) {
-        if (read_whole(value, 1, 1L << 24, &number) < 0)
-            return "--memory-mb takes a number from 1 to 16777216, not";
-        limits.memory_mb = (uint64_t)number;
-    } else if (strcmp(name, "--cpu-seconds") == 0) {
-        if (read_whole(value, 1, 1L << 31, &number) < 0)
-            return "--cpu-seconds takes a number from 1 to 2147483648, not";
-        limits.cpu_seconds = (uint64_t)number;
-    } else if (strcmp(name, "--open-files") == 0) {
-        if (read_whole(value, 1, 1L << 20, &number) < 0)
-            return "--open-files takes a number from 1 to 1048576, not";
-        limits.open_files = (uint64_t)number;
-    } else if (strcmp(name, "--threads") == 0) {
-        if (read_whole(value, 0, 1L << 15, &number) < 0)
-            return "--threads takes a number from 0 to 32768, not";
-        limits.threads = (int)number;
-    } else if (strcmp(name, "--nice") == 0) {
-        if (read_whole(value, -20, 19, &number) < 0)
-            return "--nice takes a number from -20 to 19, not";
-        limits.nice = (int)number;
-        limits.has_nice = 1;
-    } else if (strcmp(name, "--cpus") == 0) {
-        if (read_whole(value, 1, LIMITS_CPUS_MAX, &number) < 0)
-            return "--cpus takes a number from 1 to 1024, not";
-        limits.cpu_count = (uint64_t)number;
-    } else if (strcmp(name, "--cpu-list") == 0) {
-        if (read_cpu_list(value) < 0)
-            return "--cpu-list takes numbers from 0 to 1023 with commas between them, not";
-    } else {
-        return limits_unknown;
+    if (strcmp(name, "--cpu-list") == 0)
+        return read_cpu_list(value) == 0
+                   ? NULL
+                   : "--cpu-list takes numbers from 0 to 1023 with commas between them, not";
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (strcmp(name, numbers[i].name) != 0)
+            continue;
+        if (read_whole(value, numbers[i].least, numbers[i].most, numbers[i].to) == 0)
+            return NULL;
+        snprintf(expected, sizeof expected, "%s takes a number from %ld to %ld, not", name,
+                 numbers[i].least, numbers[i].most);
+        return expected;
     }
-    return NULL;
+    return limits_unknown;
 }
 
 /* ---- setting them --------------------------------------------------------------------- */
@@ -127,54 +126,53 @@ __attribute__((format(printf, 2, 3))) static int refuse(const struct sentence *t
 
 static int limit_memory(const struct sentence *to)
 {
-    const unsigned long long mb = limits.memory_mb;
+    const long mb = limits.memory_mb;
 
-    if (mb == 0 || os_limit_memory(mb << 20, WORKERS_ROOM_BYTES) == 0)
+    if (mb == LIMITS_UNSET || os_limit_memory((uint64_t)mb << 20, WORKERS_ROOM_BYTES) == 0)
         return 0;
     if (errno == EPERM)
         return refuse(
-            to, "memory_mb => %llu: the hard limit of this user's data (ulimit -Hd) is less", mb);
+            to, "memory_mb => %ld: the hard limit of this user's data (ulimit -Hd) is less", mb);
     if (errno == ENOTSUP)
-        return refuse(to, "memory_mb => %llu: this system does not limit memory (RLIMIT_DATA)", mb);
-    return refuse(to, "memory_mb => %llu: %s", mb, strerror(errno));
+        return refuse(to, "memory_mb => %ld: this system does not limit memory (RLIMIT_DATA)", mb);
+    return refuse(to, "memory_mb => %ld: %s", mb, strerror(errno));
 }
 
 /* Hard as well as soft, so that the library does not raise it. The kernel sends SIGXCPU at the soft
  * limit and SIGKILL at the hard one. */
-static int limit_resource(const struct sentence *to, const char *name, uint64_t value, int resource,
-                          uint64_t soft, uint64_t hard)
+static int limit_resource(const struct sentence *to, const char *name, long value, int resource,
+                          long soft, long hard)
 {
     struct rlimit limit;
 
-    if (value == 0)
+    if (value == LIMITS_UNSET)
         return 0;
     if (getrlimit(resource, &limit) != 0)
-        return refuse(to, "%s => %llu: %s", name, (unsigned long long)value, strerror(errno));
-    if (limit.rlim_max < hard)
-        return refuse(to, "%s => %llu: it takes a limit of %llu, and the hard limit here is %llu",
-                      name, (unsigned long long)value, (unsigned long long)hard,
-                      (unsigned long long)limit.rlim_max);
-    limit = (struct rlimit){.rlim_cur = soft, .rlim_max = hard};
+        return refuse(to, "%s => %ld: %s", name, value, strerror(errno));
+    if (limit.rlim_max < (rlim_t)hard)
+        return refuse(to, "%s => %ld: it takes a limit of %ld, and the hard limit here is %llu",
+                      name, value, hard, (unsigned long long)limit.rlim_max);
+    limit = (struct rlimit){.rlim_cur = (rlim_t)soft, .rlim_max = (rlim_t)hard};
     if (setrlimit(resource, &limit) != 0)
-        return refuse(to, "%s => %llu: %s", name, (unsigned long long)value, strerror(errno));
+        return refuse(to, "%s => %ld: %s", name, value, strerror(errno));
     return 0;
 }
 
 static int limit_nice(const struct sentence *to)
 {
-    if (!limits.has_nice || setpriority(PRIO_PROCESS, 0, limits.nice) == 0)
+    if (limits.nice == LIMITS_UNSET || setpriority(PRIO_PROCESS, 0, (int)limits.nice) == 0)
         return 0;
     if (errno == EACCES || errno == EPERM)
-        return refuse(to, "nice => %d: the VM runs with %d, and this user may not go below it",
+        return refuse(to, "nice => %ld: the VM runs with %d, and this user may not go below it",
                       limits.nice, getpriority(PRIO_PROCESS, 0));
-    return refuse(to, "nice => %d: %s", limits.nice, strerror(errno));
+    return refuse(to, "nice => %ld: %s", limits.nice, strerror(errno));
 }
 
 /* The first so many of those that the VM may use, or those of the list. */
 static int limit_cpus(const struct sentence *to)
 {
     unsigned allowed[LIMITS_CPUS_MAX];
-    int len, wanted = (int)limits.cpu_count;
+    int len, wanted = limits.cpus > 0 ? (int)limits.cpus : 0;
 
     if (wanted > 0) {
         len = os_cpus(allowed, LIMITS_CPUS_MAX);
@@ -185,11 +183,12 @@ static int limit_cpus(const struct sentence *to)
         if (os_limit_cpus(allowed, wanted) != 0)
             return refuse(to, "cpus => %d: %s", wanted, strerror(errno));
     }
-    for (int i = 0; i < limits.cpus_len; i++) {
-        if (os_limit_cpus(&limits.cpus[i], 1) != 0)
-            return refuse(to, "cpus: there is no CPU %u that this process may use", limits.cpus[i]);
+    for (int i = 0; i < limits.cpu_list_len; i++) {
+        if (os_limit_cpus(&limits.cpu_list[i], 1) != 0)
+            return refuse(to, "cpus: there is no CPU %u that this process may use",
+                          limits.cpu_list[i]);
     }
-    if (limits.cpus_len > 0 && os_limit_cpus(limits.cpus, limits.cpus_len) != 0)
+    if (limits.cpu_list_len > 0 && os_limit_cpus(limits.cpu_list, limits.cpu_list_len) != 0)
         return refuse(to, "cpus: %s", strerror(errno));
     return 0;
 }
@@ -197,7 +196,7 @@ static int limit_cpus(const struct sentence *to)
 int limits_apply(_Atomic int *reached, char *text, uint64_t size)
 {
     const struct sentence to = {text, size};
-    const uint64_t files = limits.open_files + OWN_FILES;
+    const long files = limits.open_files + OWN_FILES;
 
     state.pid = getpid();
     state.reached = reached;
@@ -213,7 +212,7 @@ int limits_apply(_Atomic int *reached, char *text, uint64_t size)
 
 void limits_make_room(uint64_t bytes)
 {
-    if (limits.memory_mb == 0)
+    if (limits.memory_mb == LIMITS_UNSET)
         return;
     pthread_mutex_lock(&state.lock);
     (void)os_limit_memory_more(bytes);

@@ -16,19 +16,19 @@
 #ifndef TAME_HOST_LIMITS_H
 #define TAME_HOST_LIMITS_H
 
+#include <limits.h>
 #include <stdint.h>
 
 #define LIMITS_CPUS_MAX 1024
 
 enum limit { LIMIT_NONE, LIMIT_MEMORY, LIMIT_CPU, LIMIT_OPEN_FILES, LIMIT_THREADS };
 
-/* 0: no limit, but for threads and nice. */
+#define LIMITS_UNSET LONG_MIN
+
 struct limits {
-    uint64_t memory_mb, cpu_seconds, open_files, cpu_count;
-    int threads; /* -1: no limit */
-    int nice, has_nice;
-    unsigned cpus[LIMITS_CPUS_MAX];
-    int cpus_len;
+    long memory_mb, cpu_seconds, open_files, threads, nice, cpus;
+    unsigned cpu_list[LIMITS_CPUS_MAX];
+    int cpu_list_len; /* 0: there is no list */
 };
 
 /* As the command line says; read only once it has been read. */

@@ -73,7 +73,7 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *thread,
     struct start *start;
     int error;
 
-    if (limits.threads < 0)
+    if (limits.threads == LIMITS_UNSET)
         return thread_create_uncounted(thread, attributes, main, arg);
     pthread_once(&counted_once, make_counted);
     if (atomic_fetch_add(&alive, 1) >= limits.threads) {
