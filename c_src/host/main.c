@@ -12,6 +12,7 @@
 #include "life/crash.h"
 #include "life/guard.h"
 #include "life/host.h"
+#include "life/limits.h"
 #include "life/probe.h"
 #include "life/worker.h"
 #include "os/os.h"
@@ -26,7 +27,7 @@ static const char usage[] =
     "    tame_host --probe FILE...    prints each library's entry as a line of JSON, and exits 0\n"
     "    tame_host --api              prints which functions of erl_nif it provides, as Markdown\n"
     "    tame_host --help             prints this\n"
-    "    tame_host [--workers N]      serves the VM that started it, by frames on descriptors 3 "
+    "    tame_host [OPTION VALUE]...  serves the VM that started it, by frames on descriptors 3 "
     "and 4\n"
     "                                 (a port with nouse_stdio and {packet, 4}); ends when they "
     "close\n"
@@ -34,6 +35,12 @@ static const char usage[] =
     "    --workers N                  how many calls of the control port may run at once, 1 to "
     "1024\n"
     "                                 (default: 2)\n"
+    "    --memory-mb N                what its library may take: memory beyond the host's own,\n"
+    "    --cpu-seconds N              CPU time of the process,\n"
+    "    --open-files N               open files beyond the host's own,\n"
+    "    --threads N                  threads beyond the host's own\n"
+    "    --nice N                     its priority, -20 to 19\n"
+    "    --cpus N, --cpu-list N,N...  the first N CPUs of the VM's, or these\n"
     "\n"
     "Exit status: 0 asked to stop, or the VM is gone; 2 wrong command line, or not this system; "
     "70\n"
@@ -57,6 +64,8 @@ static int probe_all(int count, char **paths)
 
 static int serve(int workers)
 {
+    char refusal[512];
+
     if (port_open() < 0) {
         fprintf(stderr,
                 "tame_host: cannot use descriptors 3 and 4: %s. It is started by a VM; see %s\n",
@@ -64,10 +73,25 @@ static int serve(int workers)
         return 2;
     }
     signal(SIGPIPE, SIG_IGN); /* a VM that is gone is a return value of write() */
-    crash_catch(guard_split(port.in, port.out));
+    struct crash_record *record = guard_split(port.in, port.out);
+    crash_catch(record);
+    if (limits_apply(&record->limit, refusal, sizeof refusal) < 0)
+        control_refuse("limit", refusal);
     worker_start(workers);
     control_hello();
     control_read();
+}
+
+/* NULL, or what was expected. */
+static const char *workers_option(const char *value, int *workers)
+{
+    char *end;
+    long number = strtol(value, &end, 10);
+
+    if (end == value || *end != '\0' || number < 1 || number > WORKERS_MAX)
+        return "--workers takes a number from 1 to 1024, not";
+    *workers = (int)number;
+    return NULL;
 }
 
 int main(int argc, char **argv)
@@ -91,16 +115,14 @@ int main(int argc, char **argv)
         fputs(usage, stdout);
         return 0;
     }
-    for (int i = 1; i < argc; i++) {
-        char *end;
-        if (strcmp(argv[i], "--workers") != 0)
+    for (int i = 1; i < argc; i += 2) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "nothing";
+        const char *expected = strcmp(argv[i], "--workers") == 0 ? workers_option(value, &workers)
+                                                                 : limits_option(argv[i], value);
+        if (expected == limits_unknown)
             return wrong_usage("unknown argument", argv[i]);
-        if (++i == argc)
-            return wrong_usage("expected a number after", "--workers");
-        long number = strtol(argv[i], &end, 10);
-        if (end == argv[i] || *end != '\0' || number < 1 || number > WORKERS_MAX)
-            return wrong_usage("--workers takes a number from 1 to 1024, not", argv[i]);
-        workers = (int)number;
+        if (expected != NULL)
+            return wrong_usage(expected, value);
     }
     return serve(workers);
 }

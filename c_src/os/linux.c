@@ -11,12 +11,14 @@
 #include <execinfo.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -119,6 +121,105 @@ void os_name_process(const char *name)
 void os_end_with_parent(void)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+/* ---- bounds ----------------------------------------------------------------------------- */
+
+/* What the kernel compares with RLIMIT_DATA. 0: it does not say. */
+static uint64_t data_bytes(void)
+{
+    char text[4096], *line;
+    const int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    const ssize_t size = file < 0 ? 0 : read(file, text, sizeof text - 1);
+
+    if (file >= 0)
+        close(file);
+    text[size < 0 ? 0 : size] = '\0';
+    line = strstr(text, "VmData:");
+    return line == NULL ? 0 : strtoull(line + strlen("VmData:"), NULL, 10) * 1024;
+}
+
+/* A mapping that the limit forbids. A kernel before 4.7, one that was started with ignore_rlimit_data
+ * and a sandbox that answers for the kernel allow it. */
+static int is_limited(uint64_t bytes)
+{
+    void *beyond = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (beyond != MAP_FAILED)
+        munmap(beyond, bytes);
+    return beyond == MAP_FAILED;
+}
+
+/* RLIMIT_DATA, and not RLIMIT_AS: a ring is gigabytes of address space. Only the soft limit is set,
+ * because os_limit_memory_more has to raise it. */
+int os_limit_memory(uint64_t bytes, uint64_t later)
+{
+    const uint64_t has = data_bytes();
+    struct rlimit limit;
+
+    if (has == 0) {
+        errno = ENOTSUP;
+        return -1;
+    }
+    if (getrlimit(RLIMIT_DATA, &limit) != 0)
+        return -1;
+    if (limit.rlim_max < has + bytes + later) {
+        errno = EPERM;
+        return -1;
+    }
+    limit.rlim_cur = has + bytes;
+    if (setrlimit(RLIMIT_DATA, &limit) != 0)
+        return -1;
+    if (!is_limited(bytes + (1u << 20))) {
+        errno = ENOTSUP;
+        return -1;
+    }
+    return 0;
+}
+
+int os_limit_memory_more(uint64_t bytes)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_DATA, &limit) != 0)
+        return -1;
+    limit.rlim_cur += bytes;
+    return setrlimit(RLIMIT_DATA, &limit);
+}
+
+int os_cpus(unsigned *cpus, int max)
+{
+    cpu_set_t set;
+    int len = 0;
+
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return -1;
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (CPU_ISSET(cpu, &set) && len++ < max)
+            cpus[len - 1] = cpu;
+    }
+    return len;
+}
+
+/* The kernel leaves out what is not there, and says nothing as long as one is left. */
+int os_limit_cpus(const unsigned *cpus, int len)
+{
+    cpu_set_t wanted, got;
+
+    CPU_ZERO(&wanted);
+    for (int i = 0; i < len; i++) {
+        if (cpus[i] >= CPU_SETSIZE) {
+            errno = EINVAL;
+            return -1;
+        }
+        CPU_SET(cpus[i], &wanted);
+    }
+    if (sched_setaffinity(0, sizeof wanted, &wanted) != 0 ||
+        sched_getaffinity(0, sizeof got, &got) != 0)
+        return -1;
+    errno = EINVAL;
+    return CPU_EQUAL(&wanted, &got) ? 0 : -1;
 }
 
 /* ---- descriptors ------------------------------------------------------------------------ */

@@ -51,6 +51,23 @@ void os_name_process(const char *name);
  * getppid() afterwards: the parent may have gone just before. */
 void os_end_with_parent(void);
 
+/* ---- bounds ----------------------------------------------------------------------------- */
+
+/* Memory that the calling process may take beyond what it has: bytes of writable memory that no
+ * other process shares, whether it touches them or not. `later` is how much os_limit_memory_more may
+ * add. 0, or -1 with errno: EPERM where the system allows less, ENOTSUP where it would not see to
+ * it. */
+int os_limit_memory(uint64_t bytes, uint64_t later);
+int os_limit_memory_more(uint64_t bytes);
+
+/* The CPUs that the calling thread may run on, the lowest first: how many there are, of which up to
+ * max are written; -1 with errno. */
+int os_cpus(unsigned *cpus, int max);
+
+/* The calling thread, and what it starts, runs on these CPUs alone. 0, or -1 with errno: EINVAL where
+ * one of them is not there, or not allowed. */
+int os_limit_cpus(const unsigned *cpus, int len);
+
 /* ---- descriptors ------------------------------------------------------------------------ */
 
 /* A pipe whose ends no program that is started inherits. 0, or -1 with errno. */

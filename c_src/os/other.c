@@ -83,6 +83,35 @@ void os_end_with_parent(void)
     abort();
 }
 
+/* ---- bounds ----------------------------------------------------------------------------- */
+
+int os_limit_memory(uint64_t bytes, uint64_t later)
+{
+    (void)bytes;
+    (void)later;
+    return refused();
+}
+
+int os_limit_memory_more(uint64_t bytes)
+{
+    (void)bytes;
+    return refused();
+}
+
+int os_cpus(unsigned *cpus, int max)
+{
+    (void)cpus;
+    (void)max;
+    return refused();
+}
+
+int os_limit_cpus(const unsigned *cpus, int len)
+{
+    (void)cpus;
+    (void)len;
+    return refused();
+}
+
 /* ---- descriptors ------------------------------------------------------------------------ */
 
 int os_pipe(int ends[2])

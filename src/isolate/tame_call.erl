@@ -179,6 +179,8 @@ reason(busy, _Module, _Function) ->
     busy;
 reason(deadline, _Module, _Function) ->
     deadline;
+reason({host_down, #{limit := Limit}}, _Module, _Function) ->
+    {limit, tame_host_limits:name(Limit)};
 reason({host_down, Why}, Module, Function) when is_map(Why) ->
     {crashed, Why#{library => Module, function => Function}};
 reason({host_down, Why}, Module, Function) ->

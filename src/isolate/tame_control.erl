@@ -39,6 +39,11 @@
 -define(IS_SMALL(N, Most), is_integer(N) andalso N >= 0 andalso N =< Most).
 -define(IS_TEXT(Text), is_binary(Text) andalso byte_size(Text) =< ?TEXT_BYTES_MAX).
 
+-define(IS_LIMIT(Limit),
+    Limit =:= none orelse Limit =:= memory orelse Limit =:= cpu orelse Limit =:= open_files orelse
+        Limit =:= threads
+).
+
 -type query() ::
     {existing_atom, binary()}
     | {new_atoms, [binary()]}
@@ -176,21 +181,23 @@ check({send, Pid, Message, Leases}) when is_pid(Pid), is_list(Leases) ->
     end;
 check({pong, N}) when ?IS_ID(N) ->
     {ok, {pong, N}};
-check({ended, Signal, Address, Function, Arity, Backtrace, Stderr}) when
+check({ended, Signal, Address, Function, Arity, Backtrace, Stderr, Limit}) when
     ?IS_SMALL(Signal, 128),
     ?IS_ID(Address),
     is_binary(Function),
     byte_size(Function) =< ?NAME_BYTES_MAX,
     ?IS_SMALL(Arity, 255),
     ?IS_TEXT(Backtrace),
-    ?IS_TEXT(Stderr)
+    ?IS_TEXT(Stderr),
+    ?IS_LIMIT(Limit)
 ->
     {ok,
         {ended, #{
             address => Address,
             function => {Function, Arity},
             backtrace => Backtrace,
-            stderr => Stderr
+            stderr => Stderr,
+            limit => Limit
         }}};
 check(Other) ->
     {bad, shape("frame", Other)}.
@@ -260,7 +267,8 @@ words() ->
         demonitor, leases, hold, sync, make_ref, unique_integer, positive, monotonic, workers,
         nif_version, functions, value, reply, raise, already_loaded, bad_library, cannot_read,
         crashed, exited, hangs, load_returned, missing_functions, needs_newer_erts, no_such_file,
-        wrong_architecture, tame, reply_too_large, returned_no_term, system_limit, undefined
+        wrong_architecture, limit, none, memory, cpu, open_files, threads, tame, reply_too_large,
+        returned_no_term, system_limit, undefined
     ].
 
 %% A host's text, made safe for a log: at most BytesMax bytes, valid UTF-8, no control characters

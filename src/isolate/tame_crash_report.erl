@@ -61,6 +61,8 @@ format(#{library := Library, os_pid := OsPid, why := Why} = Report) ->
         block("its last words on stderr", maps:get(stderr, Report, <<>>))
     ]}.
 
+how(#{limit := Limit} = Why) ->
+    [tame_host_limits:text(Limit), " and ", how(maps:remove(limit, Why))];
 how(#{signal := Signal}) ->
     io_lib:format("died of ~tp", [Signal]);
 how(#{exit_status := Status}) ->

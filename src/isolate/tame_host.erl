@@ -66,7 +66,12 @@
 -type loaded() :: #{wants_caller := boolean(), sends := boolean(), resources := boolean()}.
 
 %% Why a host is down, as callers see it.
--type why() :: #{signal => atom() | integer(), exit_status => non_neg_integer(), killed => term()}.
+-type why() :: #{
+    signal => atom() | integer(),
+    exit_status => non_neg_integer(),
+    killed => term(),
+    limit => tame_host_limits:reached()
+}.
 
 -define(DRAIN_MS, 5000).
 -define(DRAIN_LOOK_MS, 10).
@@ -290,7 +295,8 @@ handle_event(info, {'DOWN', Ref, process, _, _}, State, #host{requests = Request
 %% Distribution started or stopped: pids and references are written with another name from now on.
 handle_event(info, {Change, _, _}, State, Host) when Change =:= nodeup; Change =:= nodedown ->
     flushed(State, named(Host));
-%% Until its heap is collected, this process keeps the resources that frames have named.
+%% Until its heap is collected, this process keeps the resources that frames have named, and rings
+%% that are closed, which are gigabytes of address space.
 handle_event(info, let_go, _State, _Host) ->
     true = erlang:garbage_collect(),
     keep_state_and_data;
@@ -300,7 +306,7 @@ handle_event(info, Message, State, #host{port = Port} = Host) ->
             _ = lists:any(fun names_resources/1, Frames) andalso (self() ! let_go),
             frames(Frames, State, Host#host{port = Later});
         {kill, Why} -> kill(Why, State, Host);
-        {down, Why, Later} -> down(State, Why, Host#host{port = Later});
+        {down, Why, Later} -> down(State, reached(Why, Host), Host#host{port = Later});
         not_ours -> keep_state_and_data
     end.
 
@@ -366,6 +372,9 @@ has_not_ended(GuardPid, #host{spec = #{module := Module}}) ->
     Format = "tame: OS process ~b, which ran a host of ~tp, has not ended within ~b ms",
     logger:error(Format, [GuardPid, Module, ?GONE_MS]).
 
+reached(Why, #host{ended = Ended, spec = #{options := #{limits := Limits}}}) ->
+    tame_host_limits:reached(Why, Ended, Limits).
+
 %% The OS process has ended, or its port has.
 down(State, Why, #host{stopping = true} = Host) when State =/= killing ->
     {stop, normal, ended(Why, Host)};
@@ -407,6 +416,7 @@ back_off_ms(#host{spec = #{options := Options}, backoff = Backoff}) ->
 %% Every caller that waits for it is told.
 ended(Why, #host{ring = Ring, requests = Requests} = Host) ->
     _ = Ring =/= none andalso tame_ring:close(Ring, Why),
+    _ = Ring =/= none andalso (self() ! let_go),
     Host#host{
         port = tame_host_port:none(),
         ring = none,

@@ -48,9 +48,9 @@ none() ->
     #port{}.
 
 -spec open(tame_isolate_options:options()) -> {ok, state()} | {error, atom(), iodata()}.
-open(#{workers := Workers} = Options) ->
+open(#{workers := Workers, limits := Limits} = Options) ->
     Program = maps:get(host, Options, tame_native:path("tame_host")),
-    Args = ["--workers", integer_to_list(Workers)],
+    Args = ["--workers", integer_to_list(Workers) | tame_host_limits:args(Limits)],
     try
         tame_native:runnable(Program) andalso
             open_port({spawn_executable, Program}, [

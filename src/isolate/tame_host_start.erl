@@ -87,5 +87,7 @@ not_loaded_text(#{killed := late_start}, #{start_ms := StartMs}) ->
     io_lib:format("the host did not load the library within ~b ms (start_ms)", [StartMs]);
 not_loaded_text(#{killed := {bad_frame, Sentence}}, _Options) ->
     io_lib:format("the host wrote ~ts", [Sentence]);
+not_loaded_text(#{limit := Limit}, _Options) ->
+    ["the host ", tame_host_limits:text(Limit), " while it loaded the library"];
 not_loaded_text(Why, _Options) ->
     io_lib:format("the host ended while it loaded the library: ~0p", [Why]).

@@ -240,6 +240,10 @@ handle_event(info, {'DOWN', Monitor, process, _, _}, _State, Data) ->
         {error, error} ->
             keep_state_and_data
     end;
+%% Until its heap is collected, this process keeps closed rings: gigabytes of address space.
+handle_event(info, let_go, _State, _Data) ->
+    true = erlang:garbage_collect(),
+    keep_state_and_data;
 handle_event(internal, settle, _State, Data) ->
     settled(Data);
 handle_event(cast, {bad_reply, Ring, What}, _State, #data{hosts = Hosts}) ->
@@ -281,7 +285,9 @@ host(down, Host, #data{hosts = Hosts, restarts = Restarts} = Data) ->
     case lists:keyfind(Host, 1, Hosts) of
         %% It was not up: an answer to announce/1, or it crashed while it started.
         {Host, down} -> settled(Data);
-        _ -> settled(set(Host, down, Data#data{restarts = Restarts + 1}))
+        _ ->
+            self() ! let_go,
+            settled(set(Host, down, Data#data{restarts = Restarts + 1}))
     end;
 host(failed, Host, Data) ->
     settled(set(Host, failed, Data)).

@@ -49,6 +49,8 @@
     max_reply_bytes => pos_integer(),
     %% New atoms that the library may make, in all its hosts together.
     max_atoms => non_neg_integer(),
+    %% What the library may take of the system, in each host.
+    limits => tame_host_limits:limits(),
     %% For the configuration only: what happens when the module cannot be isolated. fail: the
     %% application tame does not start. in_vm: that is logged, and the module runs inside the VM.
     otherwise => fail | in_vm,
@@ -60,7 +62,8 @@
     host => file:filename()
 }.
 
--type check() :: fun((term()) -> boolean()).
+%% false: what is expected in general; with a string: what is expected in this case.
+-type check() :: fun((term()) -> boolean() | {false, string()}).
 
 %% Each option once, in the order of the guide: its name, its default (none: tame finds the file),
 %% the check of a value, and what is expected.
@@ -71,7 +74,7 @@ table() ->
         whole(workers, 2, 1, 1024),
         whole_or_infinity(deadline_ms, infinity),
         whole(grace_ms, 1000, 1, 1 bsl 31),
-        whole(max_waiting, 1024, 0, 1 bsl 30),
+        whole(max_waiting, 16384, 0, 1 bsl 30),
         whole(wait_ms, 5000, 1, 1 bsl 31),
         whole(idle_ms, 30000, 1, 1 bsl 31),
         whole(start_ms, 10000, 1, 1 bsl 31),
@@ -85,6 +88,7 @@ table() ->
             "a multiple of 4096 up to 68719476736"},
         whole(max_reply_bytes, 1 bsl 30, 4096, 1 bsl 40),
         whole(max_atoms, 100000, 0, 1 bsl 20),
+        {limits, {default, #{}}, fun tame_host_limits:check/1, tame_host_limits:expected()},
         one_of(otherwise, [fail, in_vm], "fail or in_vm"),
         {library, none, fun is_file/1, "the name of a file"},
         one_of(bind, [auto, recompile, overlay], "auto, recompile or overlay"),
@@ -154,7 +158,8 @@ refusal(Name, Value) ->
         {Name, _, Is, Expected} ->
             case Is(Value) of
                 true -> [];
-                false -> [text("~tp => ~0tP: expected ~ts", [Name, Value, 9, Expected])]
+                false -> [text("~tp => ~0tP: expected ~ts", [Name, Value, 9, Expected])];
+                {false, Here} -> [text("~tp => ~0tP: expected ~ts", [Name, Value, 9, Here])]
             end;
         false ->
             Names = lists:sort([atom_to_list(Known) || {Known, _, _, _} <- table()]),

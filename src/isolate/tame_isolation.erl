@@ -112,8 +112,13 @@ bad_module(Module) ->
 info() ->
     maps:from_list([{Entry#entry.module, info(Entry)} || Entry <- tame_registry:all()]).
 
-info(#entry{module = Module, phase = Phase, atom_count = Atoms}) ->
-    Common = #{phase => Phase, atoms => Atoms, old_code => erlang:check_old_code(Module)},
+info(#entry{module = Module, phase = Phase, atom_count = Atoms, options = Options}) ->
+    Common = #{
+        phase => Phase,
+        atoms => Atoms,
+        old_code => erlang:check_old_code(Module),
+        limits => maps:get(limits, Options)
+    },
     try tame_hosts:info(Module) of
         {Library, Hosts} ->
             Asked = [tame_host:request_info(Host) || Host <- Hosts],

@@ -3,7 +3,8 @@
 %%
 %%     event                     measurements    metadata
 %%     [tame, host, up]          #{start_ms}     #{os_pid}
-%%     [tame, host, down]        #{up_ms}        #{os_pid, why}    why: #{signal => sigsegv}, ...
+%%     [tame, host, down]        #{up_ms}        #{os_pid, why}    why: #{signal => sigsegv}, ...,
+%%                                               and limit => {memory_mb, 64} if that was reached
 %%     [tame, hosts, refused]    #{waiting}      #{reason}         busy, deadline or no_host
 -module(tame_telemetry).
 

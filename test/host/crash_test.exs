@@ -85,7 +85,8 @@ defmodule Tame.Host.CrashTest do
                  address: 0,
                  function: {"", 0},
                  backtrace: "",
-                 stderr: ""
+                 stderr: "",
+                 limit: :none
                }
       end
     end

@@ -37,6 +37,29 @@ defmodule Tame.Test.CLibrary do
     Path.join(dir, name <> ".so")
   end
 
+  # A module of this Erlang source with a library of this C or C++ source, in which MODULE is its name; it is on the
+  # code path afterwards. Returns their folder.
+  def module!(module, source, erlang) do
+    file = "#{module}#{Path.extname(source)}"
+
+    folder =
+      Path.join(
+        System.tmp_dir!(),
+        "tame_#{module}_#{System.pid()}_#{System.unique_integer([:positive])}"
+      )
+
+    File.mkdir_p!(folder)
+    File.cp!(source, Path.join(folder, file))
+    File.write!(Path.join(folder, "#{module}.erl"), erlang)
+    {"", 0} = compile(folder, file, ["-D_GNU_SOURCE", "-DMODULE=#{module}"])
+
+    {"", 0} =
+      System.cmd("erlc", ["+debug_info", "#{module}.erl"], cd: folder, stderr_to_stdout: true)
+
+    true = :code.add_patha(String.to_charlist(folder))
+    folder
+  end
+
   # {output, 0} or {output, 1}.
   def erlc(dir, file),
     do: System.cmd("erlc", ["-pa", ebin(), file], cd: dir, stderr_to_stdout: true)

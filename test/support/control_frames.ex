@@ -27,7 +27,9 @@ defmodule Tame.Test.ControlFrames do
       {:send, self(), {:ok, make_ref()}, []},
       {:send, self(), "text", [1, 2, 3]},
       {:pong, 7},
-      {:ended, 11, 0x7F00_DEAD_BEEF, "decode", 2, "#0 decode (jiffy.so+0x1234)\n", "last words"}
+      {:ended, 11, 0x7F00_DEAD_BEEF, "decode", 2, "#0 decode (jiffy.so+0x1234)\n", "last words",
+       :none},
+      {:ended, 6, 0, "", 0, "", "", :memory}
       | for(what <- queries(), do: {:query, 12, what})
     ]
   end
@@ -190,10 +192,12 @@ defmodule Tame.Test.ControlFrames do
 
   defp ending do
     [
+      {:ended, 11, 0, "", 0, "", "", :none},
       {:ended, 11, 0, "", 0, "", ""},
-      {:ended, -1, -1, :name, -1, 0, 0},
-      {:ended, 2 ** 70, 2 ** 70, <<255>>, 2 ** 70, <<255>>, <<255>>},
-      {:ended, 11, 0, "", 0, String.duplicate("x", 100_000), String.duplicate("x", 100_000)},
+      {:ended, 11, 0, "", 0, "", "", :disk},
+      {:ended, -1, -1, :name, -1, 0, 0, 0},
+      {:ended, 2 ** 70, 2 ** 70, <<255>>, 2 ** 70, <<255>>, <<255>>, <<255>>},
+      {:ended, 11, 0, "", 0, String.duplicate("x", 100_000), String.duplicate("x", 100_000), :none},
       {:ended, 0},
       :ended
     ]

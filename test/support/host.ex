@@ -126,14 +126,15 @@ defmodule Tame.Test.Host do
 
   # How the host ended, as its guard said it before {:exit_status, _} came; nil: it said nothing.
   def ended do
-    with {:ended, signal, address, function, arity, backtrace, stderr} <-
+    with {:ended, signal, address, function, arity, backtrace, stderr, limit} <-
            Process.get({Host, :ended}) do
       %{
         signal: signal,
         address: address,
         function: {function, arity},
         backtrace: backtrace,
-        stderr: stderr
+        stderr: stderr,
+        limit: limit
       }
     end
   end
@@ -174,7 +175,7 @@ defmodule Tame.Test.Host do
         wait(host, wanted?, also?)
 
       # The guard's word on how the host ended; its exit status follows.
-      {:ended, _, _, _, _, _, _} = ended ->
+      {:ended, _, _, _, _, _, _, _} = ended ->
         Process.put({Host, :ended}, ended)
         wait(host, wanted?, also?)
 

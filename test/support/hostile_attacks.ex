@@ -248,7 +248,7 @@ defmodule Tame.Test.HostileAttacks do
   end
 
   defp said_ended(protocol) do
-    ended = {:ended, 11, 4096, "echo_nif", 1, "#0 nowhere\n", "last words"}
+    ended = {:ended, 11, 4096, "echo_nif", 1, "#0 nowhere\n", "last words", :memory}
 
     for start <- [[], hello(protocol), until_load(protocol), up(protocol)],
         last <- [pause(1000), frame(ended), bad()],

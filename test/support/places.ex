@@ -8,27 +8,7 @@ defmodule Tame.Test.Places do
   @source Path.expand("natives/places_nif.c", __DIR__)
 
   def build!(module, options \\ []) do
-    folder =
-      Path.join(
-        System.tmp_dir!(),
-        "tame_#{module}_#{System.pid()}_#{System.unique_integer([:positive])}"
-      )
-
-    File.mkdir_p!(folder)
-    File.cp!(@source, Path.join(folder, "#{module}.c"))
-
-    File.write!(
-      Path.join(folder, "#{module}.erl"),
-      erlang(module, Keyword.get(options, :loads, :on_load))
-    )
-
-    {_, 0} = CLibrary.compile(folder, "#{module}.c", ["-D_GNU_SOURCE", "-DMODULE=#{module}"])
-
-    {"", 0} =
-      System.cmd("erlc", ["+debug_info", "#{module}.erl"], cd: folder, stderr_to_stdout: true)
-
-    true = :code.add_patha(String.to_charlist(folder))
-    folder
+    CLibrary.module!(module, @source, erlang(module, Keyword.get(options, :loads, :on_load)))
   end
 
   defp erlang(module, loads) do

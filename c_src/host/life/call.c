@@ -4,6 +4,7 @@
 
 #include "life/call.h"
 #include "life/library.h"
+#include "life/limits.h"
 #include "life/thread.h"
 #include "life/worker.h"
 #include "term/atom.h"
@@ -227,12 +228,14 @@ int host_call(int index, uint64_t id, const unsigned char *args, size_t size,
     enter(&call);
     host_thread.type = thread_type(library_flags(function));
     host_thread.function = function;
+    limits_watch();
     term result = function->fptr(&call.env, (int)function->arity, argv);
     if (result == TERM_NONE)
         result = run_hops(&call.env, result);
     host_thread.type = type;
     host_thread.function = NULL;
     leave(&call);
+    limits_watch();
     finish(&call, result, writer);
 
     env_reset(&call.env);

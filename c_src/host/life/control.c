@@ -38,6 +38,19 @@ void control_hello(void)
     env_destroy(&env);
 }
 
+void control_refuse(const char *reason, const char *text)
+{
+    ErlNifEnv env;
+    size_t size;
+
+    env_init(&env, ENV_INDEPENDENT);
+    tell(
+        query_term(&env, "refused", 3, atom_named(reason), map_empty(&env), term_text(&env, text)));
+    while (port_read(&size) != NULL) {
+    }
+    _exit(0);
+}
+
 /* ---- what workers do ------------------------------------------------------------------ */
 
 struct frame_task {

@@ -17,15 +17,13 @@
 #include <unistd.h>
 
 #include "life/crash.h"
+#include "life/limits.h"
 #include "life/thread.h"
 #include "memory/die.h"
 #include "os/os.h"
 #include "port/port.h"
 
 #define FRAMES_MAX 64
-
-/* Enough for the kernel's frame with every register there is, the unwinder's and ours. */
-#define SIGNAL_STACK_BYTES (64u * 1024)
 
 /* How long the handler may take. */
 #define CRASH_S 3
@@ -194,6 +192,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 {
     void *self = &host_thread, *first = NULL;
 
+    limits_note(); /* first: it looks at errno */
     if (getpid() != crash.pid) {
         /* A child that the library has forked: its end is the library's business. */
     } else if (atomic_compare_exchange_strong(&crash.thread, &first, self)) {
@@ -219,17 +218,17 @@ static void give_back_stack(void *memory)
     stack_t none = {.ss_flags = SS_DISABLE};
 
     sigaltstack(&none, NULL);
-    munmap(memory, SIGNAL_STACK_BYTES);
+    munmap(memory, CRASH_STACK_BYTES);
 }
 
 void crash_watch_thread(void)
 {
-    stack_t stack = {.ss_size = SIGNAL_STACK_BYTES};
+    stack_t stack = {.ss_size = CRASH_STACK_BYTES};
 
     if (crash.record == NULL)
         return;
     stack.ss_sp =
-        mmap(NULL, SIGNAL_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mmap(NULL, CRASH_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (stack.ss_sp == MAP_FAILED)
         return; /* the thread runs without; only the overflow of its stack is not recorded */
     /* The thread's, until it ends. */

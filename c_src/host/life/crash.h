@@ -13,6 +13,10 @@
 #define CRASH_FUNCTION_MAX 255
 #define CRASH_BACKTRACE_MAX 8192
 
+/* Of a thread's stack for the handler: enough for the kernel's frame with every register there is,
+ * the unwinder's and ours. */
+#define CRASH_STACK_BYTES (64u * 1024)
+
 /* Written by the host, which may be damaged or hostile: the guard takes nothing in it for granted.
  */
 struct crash_record {
@@ -20,6 +24,7 @@ struct crash_record {
     uint64_t address;          /* of the fault; 0: the signal has none */
     _Atomic int writing_frame; /* a frame of the control port may be half written */
     unsigned arity;
+    _Atomic int limit;                     /* enum limit that the host had reached; 0: none */
     char function[CRASH_FUNCTION_MAX + 1]; /* that the VM had called on this thread, or "" */
     _Atomic unsigned backtrace_len;        /* grows line by line */
     char backtrace[CRASH_BACKTRACE_MAX];   /* newest first: library.so(symbol+0x12) [0x...] */

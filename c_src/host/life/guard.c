@@ -7,14 +7,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "life/crash.h"
 #include "life/guard.h"
+#include "life/limits.h"
 #include "memory/alloc.h"
 #include "memory/die.h"
 #include "os/os.h"
+#include "term/atom.h"
 #include "wire/query.h"
 #include "wire/relay.h"
 #include "wire/tell.h"
@@ -44,6 +47,21 @@ static term text(ErlNifEnv *env, const char *bytes, size_t size)
     return term_binary(env, (const unsigned char *)bytes, size, 0, NULL);
 }
 
+/* The kernel ends a host at its limit of CPU time: by SIGXCPU, and a second later, where the library
+ * has that ignored, by SIGKILL. The host and its children that were collected are all that the
+ * guard has collected. */
+static int used_up_its_cpu(int signal)
+{
+    struct rusage used;
+
+    if (limits.cpu_seconds == LIMITS_UNSET)
+        return 0;
+    if (signal != SIGKILL)
+        return signal == SIGXCPU;
+    return getrusage(RUSAGE_CHILDREN, &used) == 0 &&
+           used.ru_utime.tv_sec + used.ru_stime.tv_sec >= (time_t)limits.cpu_seconds;
+}
+
 /* Lengths are bounded here, each word is read once. A record of another signal than the one that
  * ended the host says nothing of its end. */
 static term ended_frame(ErlNifEnv *env, const struct guarded *guarded, int status)
@@ -55,12 +73,15 @@ static term ended_frame(ErlNifEnv *env, const struct guarded *guarded, int statu
 
     if (backtrace_len > CRASH_BACKTRACE_MAX)
         backtrace_len = CRASH_BACKTRACE_MAX;
+    enum limit limit = used_up_its_cpu(signal) ? LIMIT_CPU
+                       : known || signal == 0  ? limits_known(record->limit)
+                                               : LIMIT_NONE;
     return query_term(
-        env, "ended", 6, make_small(signal), term_unsigned(env, known ? record->address : 0),
+        env, "ended", 7, make_small(signal), term_unsigned(env, known ? record->address : 0),
         text(env, record->function, known ? strnlen(record->function, CRASH_FUNCTION_MAX) : 0),
         make_small(known ? (int)(record->arity & 0xff) : 0),
         text(env, record->backtrace, backtrace_len),
-        text(env, guarded->relay.tail, guarded->relay.tail_len));
+        text(env, guarded->relay.tail, guarded->relay.tail_len), atom_named(limits_name(limit)));
 }
 
 /* Best effort: the VM may have gone, or not be reading. The host wrote the same pipe, and is dead;

@@ -9,6 +9,7 @@ struct host_thread {
     const ErlNifFunc *function;    /* that the VM called and that runs now; NULL: none */
     struct env_chunk *spare_chunk; /* a chunk of the last call, for the next one */
     int in_call;
+    int refused_thread;      /* in this call the library was refused one: thread_count.h */
     struct task *after_call; /* put off until it ends: worker.h */
 };
 

@@ -4,10 +4,15 @@
 #include <string.h>
 
 #include "life/crash.h"
+#include "life/limits.h"
 #include "life/thread.h"
+#include "life/thread_count.h"
 #include "life/worker.h"
 #include "memory/alloc.h"
 #include "memory/die.h"
+
+/* What a worker takes before it does anything. */
+#define WORKER_BYTES (WORKER_STACK_BYTES + CRASH_STACK_BYTES)
 
 static int started;
 
@@ -41,6 +46,7 @@ static void *worker_main(void *unused)
     host_thread.type = ERL_NIF_THR_NORMAL_SCHEDULER;
     for (;;) {
         struct task *task = next_task();
+        limits_watch();
         task->run(task);
     }
     return NULL;
@@ -70,7 +76,8 @@ int worker_thread(void *(*main)(void *), void *arg)
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, WORKER_STACK_BYTES);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    int error = pthread_create(&thread, &attributes, start_main, start);
+    limits_make_room(WORKER_BYTES);
+    int error = thread_create_uncounted(&thread, &attributes, start_main, start);
     pthread_attr_destroy(&attributes);
     if (error != 0)
         free(start);

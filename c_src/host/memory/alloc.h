@@ -8,4 +8,7 @@ void *host_malloc(size_t size);
 void *host_calloc(size_t size);
 void *host_realloc(void *old, size_t size);
 
+/* Called just before that end; NULL: nobody wants to know. */
+extern void (*host_no_memory)(void);
+
 #endif
