@@ -12,7 +12,7 @@ defmodule Tame.BindTest do
       functions = [{:picky, 1} | for(arity <- Enum.reverse(@arities), do: {:nif, arity})]
       {:ok, bound} = :tame_bind.bind(unquote(how), module, functions, beam)
       {:module, ^module} = :code.load_binary(module, ~c"nowhere", bound)
-      :ok = :tame_library.add(module)
+      :ok = :tame_library.add(module, module, module)
 
       on_exit(fn ->
         :ok = :tame_library.remove(module)
