@@ -25,8 +25,7 @@ bind(Module, Group, Options) ->
     ], #{}).
 
 %% New code of an isolated module, which was compiled for the VM. The code before becomes old code, and
-%% goes on with the library that it has; old code that was there is purged, as code:load_binary/3
-%% does it.
+%% goes on with the library that it has; old code that is in the way is purged by code:load_binary/3.
 -spec load_binary(#entry{}, file:filename(), binary()) ->
     {module, module()} | tame_isolation:refusal().
 load_binary(#entry{module = Module, group = Group, options = Options}, File, Beam) ->
@@ -44,8 +43,6 @@ load_binary(#entry{module = Module, group = Group, options = Options}, File, Bea
 
 replaced(Key, Module, Group, Known) ->
     #{own_beam := Beam, beam_file := File, bound_beam := Bound} = Known,
-    _ = code:purge(Module),
-    ok = tame_hosts:changed(Group),
     ok = tame_library:add(Key, Module, Group),
     ok = tame_registry:set_coming(Module, version(Key, Known)),
     case code:load_binary(Module, File, Bound) of

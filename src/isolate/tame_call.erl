@@ -4,10 +4,12 @@
 -module(tame_call).
 
 -include("tame_library.hrl").
+-include("tame_registry.hrl").
 
 -export([library/1]).
 -export([call/4]).
 -export([load_nif/3]).
+-export([system_info/1]).
 
 %% When tame_hosts is being replaced, it is asked again after this.
 -define(AGAIN_MS, 5).
@@ -216,11 +218,14 @@ advice(Reason, Module, Function, Advice) ->
 
 %% ---- loading --------------------------------------------------------------------------------
 
-%% In place of erlang:load_nif/2, in the version of a module's code that has this key.
+%% In place of erlang:load_nif/2, in the version of a module's code that has this key. It waits for
+%% its turn while other code is loaded or purged, as that does.
 -spec load_nif(tame_library:key(), file:filename(), term()) -> ok | {error, {atom(), string()}}.
 load_nif(Key, Path, LoadInfo) ->
     case so_path(Path) of
         {ok, File} ->
+            %% Changes nothing, but only who may change code comes back from it.
+            undefined = erlang:delete_module(''),
             case tame_library:find(Key) of
                 #library{module = Module} -> loaded(Key, Module, File, LoadInfo);
                 _ -> {error, {load, "the module is not isolated any more"}}
@@ -244,6 +249,15 @@ loaded(Key, Module, File, LoadInfo) ->
         exit:_ ->
             {error, {load, "the processes of this library ended while it was loaded: try again"}}
     end.
+
+%% In place of erlang:system_info/1. taints are the modules that have loaded a NIF library; one that
+%% asks for them most likely looks for itself.
+-spec system_info(term()) -> term().
+system_info(taints) ->
+    Isolated = [Module || #entry{module = Module, load_args = {_, _}} <- tame_registry:all()],
+    lists:usort(Isolated ++ erlang:system_info(taints));
+system_info(Item) ->
+    erlang:system_info(Item).
 
 now_ms() ->
     erlang:monotonic_time(millisecond).

@@ -296,6 +296,7 @@ handle_event({call, From}, info, State, #host{os_pid = OsPid, ring = Ring} = Hos
         os_pid => OsPid,
         crashes_in_row => tame_backoff:in_row(Host#host.backoff),
         starts => Host#host.starts,
+        libraries => map_size(tame_host_libraries:loaded_all(Host#host.libraries)),
         up_ms => if State =:= up -> now_ms() - Host#host.up_since; true -> 0 end,
         rss_bytes => tame_os_process:rss_bytes(OsPid),
         ring => if Ring =:= none -> #{}; true -> tame_ring:info(Ring) end

@@ -155,6 +155,7 @@ answer(Request, Until) ->
                 os_pid => 0,
                 crashes_in_row => 0,
                 starts => 0,
+                libraries => 0,
                 up_ms => 0,
                 rss_bytes => 0,
                 ring => #{}

@@ -7,7 +7,7 @@
 %%     end
 %%
 %% and each call of erlang:load_nif(Path, Info) becomes one of tame_call:load_nif(Key, Path,
-%% Info). All else stays, byte for byte. Labels are numbers in a beam, so inserting moves nothing
+%% Info), each of erlang:system_info(Item) one of tame_call:system_info(Item). All else stays, byte for byte. Labels are numbers in a beam, so inserting moves nothing
 %% that is referred to.
 %%
 %% The format: "The BEAM Book" (E. Stenman), chapter on the beam file format; instructions and
@@ -30,9 +30,11 @@
     %% the library's functions: their place in its table
     functions :: #{{pos_integer(), arity()} => non_neg_integer()},
     erlang_load_nif :: none | non_neg_integer(),
+    erlang_system_info :: none | non_neg_integer(),
     library :: non_neg_integer(),
     call :: non_neg_integer(),
-    load_nif :: non_neg_integer()
+    load_nif :: non_neg_integer(),
+    system_info :: non_neg_integer()
 }).
 
 %% Instructions that are looked for or written: their number in genop.tab.
@@ -110,14 +112,14 @@ finds_on_load(<<Op, Rest/binary>>) ->
 overlaid(Key, Functions, Chunks) ->
     #{"AtU8" := AtomChunk, "ImpT" := ImportChunk, "Code" := CodeChunk} = Chunks,
     {Lengths, Known} = atoms(AtomChunk),
-    New = lists:usort([none, tame_call, library, call, load_nif]) -- Known,
+    New = lists:usort([none, tame_call, library, call, load_nif, system_info]) -- Known,
     Atoms = Known ++ New,
     Index = maps:from_list(lists:zip(Atoms, lists:seq(1, length(Atoms)))),
     Imports = imports(ImportChunk),
     Count = length(Imports),
     Isolated = [
         {map_get(tame_call, Index), map_get(Name, Index), Arity}
-     || {Name, Arity} <- [{library, 1}, {call, 4}, {load_nif, 3}]
+     || {Name, Arity} <- [{library, 1}, {call, 4}, {load_nif, 3}, {system_info, 1}]
     ],
     Numbered = [
         {{map_get(Name, Index), Arity}, Number}
@@ -129,9 +131,13 @@ overlaid(Key, Functions, Chunks) ->
         key = if is_atom(Key) -> {?A, map_get(Key, Index)}; true -> {?I, Key} end,
         functions = maps:from_list(Numbered),
         erlang_load_nif = place({maps:get(erlang, Index, 0), map_get(load_nif, Index), 2}, Imports),
+        erlang_system_info = place(
+            {maps:get(erlang, Index, 0), map_get(system_info, Index), 1}, Imports
+        ),
         library = Count,
         call = Count + 1,
-        load_nif = Count + 2
+        load_nif = Count + 2,
+        system_info = Count + 3
     },
     maps:to_list(Chunks#{
         "AtU8" := atom_chunk(Lengths, Atoms),
@@ -252,7 +258,7 @@ asking({Name, Arity, Number}, Own, Names) ->
         Back
     ].
 
-%% Any call of erlang:load_nif/2; every other instruction as it is.
+%% Any call of erlang:load_nif/2 or erlang:system_info/1; every other instruction as it is.
 redirected(Op, [{?U, 2}, {?U, Import} | Frame], #names{erlang_load_nif = Import} = Names, _) when
     Op =:= ?CALL_EXT; Op =:= ?CALL_EXT_LAST; Op =:= ?CALL_EXT_ONLY
 ->
@@ -262,6 +268,10 @@ redirected(Op, [{?U, 2}, {?U, Import} | Frame], #names{erlang_load_nif = Import}
         move(Names#names.key, {?X, 0}),
         instruction(Op, [{?U, 3}, {?U, Names#names.load_nif} | Frame])
     ];
+redirected(Op, [{?U, 1}, {?U, Import} | Frame], #names{erlang_system_info = Import} = Names, _) when
+    Op =:= ?CALL_EXT; Op =:= ?CALL_EXT_LAST; Op =:= ?CALL_EXT_ONLY
+->
+    instruction(Op, [{?U, 1}, {?U, Names#names.system_info} | Frame]);
 redirected(_Op, _Operands, _Names, Same) ->
     Same.
 

@@ -1,10 +1,11 @@
 %% Turns a module whose functions are NIFs into one whose functions ask a host, without its source:
 %% the module is compiled again from the debug_info in its beam file.
 %%
-%% Three things change. Each function that the NIF library names becomes a call of tame_call; its
+%% Four things change. Each function that the NIF library names becomes a call of tame_call; its
 %% body stays, under another name, and runs while no library is loaded. Each call of
-%% erlang:load_nif/2 becomes one of tame_call:load_nif/3. The attribute -nifs goes, because nothing
-%% is bound in this VM any more.
+%% erlang:load_nif/2 becomes one of tame_call:load_nif/3, and each of erlang:system_info(taints) one
+%% of tame_call:system_info/1. The attribute -nifs goes, because nothing is bound in this VM any more;
+%% where it leaves out a function of the library, load_nif comes to the VM's error.
 -module(tame_recompile).
 
 -export([bind/4]).
@@ -15,8 +16,8 @@
 %% A release may be without the compiler, which is OTP's application of that name.
 -spec bind(module(), tame_library:key(), [{atom(), arity()}], binary()) ->
     {ok, binary()} | {error, no_debug_info | no_compiler | {compile, term()}}.
-bind(_Module, Key, Functions, Beam) ->
-    changed(Beam, fun(Forms) -> transform(Key, Functions, Forms) end).
+bind(Module, Key, Functions, Beam) ->
+    changed(Beam, fun(Forms) -> transform(Module, Key, Functions, Forms) end).
 
 %% The module with an attribute more, behind the first form that names it, and with functions more.
 -spec extended(module(), binary(), erl_parse:abstract_form(), [erl_parse:abstract_form()]) ->
@@ -71,7 +72,17 @@ keep({d, _}) -> false;
 keep({d, _, _}) -> false;
 keep(Option) -> Option =/= deterministic andalso Option =/= report andalso Option =/= 'P'.
 
-transform(Key, Functions, Forms) ->
+transform(Module, Key, Functions, Forms) ->
+    Declared = [Nifs || {attribute, _, nifs, Nifs} <- Forms],
+    case Declared =/= [] andalso Functions -- lists:append(Declared) of
+        [{Name, Arity} | _] ->
+            Text = tame_text:text("Function not declared as nif ~tp:~tp/~b", [Module, Name, Arity]),
+            bound({refused, erl_parse:abstract({error, {bad_lib, Text}})}, [], Forms);
+        _ ->
+            bound(Key, Functions, Forms)
+    end.
+
+bound(Key, Functions, Forms) ->
     Rows = maps:from_list(lists:zip(Functions, lists:seq(0, length(Functions) - 1))),
     lists:flatmap(fun(Form) -> form(Key, Rows, Form) end, Forms).
 
@@ -123,7 +134,16 @@ key(Anno, Key) -> {integer, Anno, Key}.
 own_name(Name) ->
     list_to_atom("own " ++ atom_to_list(Name)).
 
-%% Every erlang:load_nif(Path, Info) in a tree of forms.
+%% Every erlang:load_nif(Path, Info) in a tree of forms, and erlang:system_info(taints).
+redirect(
+    {refused, Error} = Refused,
+    {call, Anno, {remote, _, {atom, _, erlang}, {atom, _, load_nif}}, [Path, Info]}
+) ->
+    {block, Anno, [redirect(Refused, Path), redirect(Refused, Info), Error]};
+redirect(
+    _Key, {call, Anno, {remote, _, {atom, _, erlang}, {atom, _, system_info}}, [{atom, _, taints}]}
+) ->
+    remote(Anno, tame_call, system_info, [{atom, Anno, taints}]);
 redirect(
     Key, {call, Anno, {remote, _, {atom, _, erlang}, {atom, _, load_nif}}, [Path, Info]}
 ) ->

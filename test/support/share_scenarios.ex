@@ -1,6 +1,8 @@
 defmodule Tame.ShareScenarios do
   @moduledoc "What a test does with libraries that share a host, in a throw-away VM."
 
+  @compile {:no_warn_undefined, [:share_one, :share_two, :share_three]}
+
   alias Tame.Await
   alias Tame.Test.ShareLibraries
 
