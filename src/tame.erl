@@ -195,8 +195,8 @@ isolate(Module, Options) ->
 
 %% In place of code:load_binary/3 for an isolated module: the new code asks hosts as well. Where it
 %% loads its library (erlang:load_nif/2), that is done beside the library of the code before, in the
-%% same hosts, by its upgrade callback, as in the VM; the library before is unloaded when its code has
-%% been purged.
+%% same hosts, by its upgrade callback, as in the VM; the library before is unloaded when its code
+%% has been purged.
 -spec load_binary(module(), file:filename(), binary()) ->
     {module, module()} | tame_isolation:refusal().
 load_binary(Module, File, Beam) ->

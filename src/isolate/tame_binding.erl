@@ -24,8 +24,9 @@ bind(Module, Group, Options) ->
         fun(Known) -> loaded(Module, Known) end
     ], #{}).
 
-%% New code of an isolated module, which was compiled for the VM. The code before becomes old code, and
-%% goes on with the library that it has; old code that is in the way is purged by code:load_binary/3.
+%% New code of an isolated module, which was compiled for the VM. The code before becomes old code,
+%% and goes on with the library that it has; old code that is in the way is purged by
+%% code:load_binary/3.
 -spec load_binary(#entry{}, file:filename(), binary()) ->
     {module, module()} | tame_isolation:refusal().
 load_binary(#entry{module = Module, group = Group, options = Options}, File, Beam) ->

@@ -257,12 +257,13 @@ encode(Term) ->
 -spec words() -> [atom()].
 words() ->
     [
-        hello, ring, ring_refused, loaded, library, unloaded, wants_caller, sends, resources, refused, query, send,
-        pong, ended, existing_atom, new_atoms, phash2, whereis, alive, port_command, monitor,
-        demonitor, leases, hold, sync, make_ref, unique_integer, positive, monotonic, workers,
-        nif_version, functions, value, reply, raise, bad_library, cannot_read,
-        crashed, exited, hangs, load_returned, upgrade_returned, no_upgrade, missing_functions, needs_newer_erts, no_such_file,
-        wrong_architecture, tame, reply_too_large, returned_no_term, system_limit, undefined
+        hello, ring, ring_refused, loaded, library, unloaded, wants_caller, sends, resources,
+        refused, query, send, pong, ended, existing_atom, new_atoms, phash2, whereis, alive,
+        port_command, monitor, demonitor, leases, hold, sync, make_ref, unique_integer, positive,
+        monotonic, workers, nif_version, functions, value, reply, raise, bad_library, cannot_read,
+        crashed, exited, hangs, load_returned, upgrade_returned, no_upgrade, missing_functions,
+        needs_newer_erts, no_such_file, wrong_architecture, tame, reply_too_large,
+        returned_no_term, system_limit, undefined
     ].
 
 %% A host's text, made safe for a log: at most BytesMax bytes, valid UTF-8, no control characters

@@ -1,10 +1,11 @@
-%% The processes and ports that the libraries of a group were given, and so may send to. A host could
-%% address a message to any process of the VM, to `init' for example. So a message is delivered only
-%% to processes that the VM named to the library before: in arguments, as the caller, in load_info,
-%% or as the answer to whereis.
+%% The processes and ports that the libraries of a group were given, and so may send to. A host
+%% could address a message to any process of the VM, to `init' for example. So a message is
+%% delivered only to processes that the VM named to the library before: in arguments, as the caller,
+%% in load_info, or as the answer to whereis.
 %%
 %% The table is per group, not per host: the next host of a group that crashed has the same
-%% rights; and what one library of a host has, the others have. An entry stays until its process has died and prune/1 has seen it.
+%% rights; and what one library of a host has, the others have. An entry stays until its process has
+%% died and prune/1 has seen it.
 -module(tame_given).
 
 -export([new/0]).

@@ -1,6 +1,6 @@
-%% Groups: isolated modules whose libraries run in the same hosts (option `share'). A group is named by
-%% an atom; a module that shares with none has a group of its own name. What belongs to the hosts is
-%% the same for all of a group: the first module of it says what.
+%% Groups: isolated modules whose libraries run in the same hosts (option `share'). A group is named
+%% by an atom; a module that shares with none has a group of its own name. What belongs to the hosts
+%% is the same for all of a group: the first module of it says what.
 -module(tame_group).
 
 -include("tame_registry.hrl").
@@ -45,12 +45,12 @@ agreed(Group, Named, Options) ->
         [#entry{module = First, options = Has} | _] ->
             Theirs = maps:without(?OWN, Has),
             Asked = maps:without(?OWN, maps:with(Named, Options)),
-            Differ = [Name || {Name, Value} <- maps:to_list(Asked), find(Name, Has) =/= {ok, Value}],
+            Differ = [
+                Name
+             || {Name, Value} <- maps:to_list(Asked), maps:find(Name, Has) =/= {ok, Value}
+            ],
             agreed(lists:sort(Differ), Group, First, Options, Theirs)
     end.
-
-find(Name, Options) ->
-    maps:find(Name, Options).
 
 agreed([], _Group, _First, Options, Theirs) ->
     Own = maps:with(?OWN, Options),

@@ -1,14 +1,15 @@
-%% The libraries of one host: which it has, which it is to have, and the one that it loads or unloads
-%% now. Pure.
+%% The libraries of one host: which it has, which it is to have, and the one that it loads or
+%% unloads now. Pure.
 %%
 %%     VM                               host
 %%     {load, Path, Module, ...}
-%%                                      {loaded, Functions, #{library => Number ...}} or {refused, ...}
+%%                                      {loaded, Functions, #{library => Number ...}}
+%%                                      or {refused, ...}
 %%     {unload, Number}
 %%                                      {unloaded, Number}
 %%
-%% One is asked for at a time, in the order in which they were loaded first; each answer must be that
-%% to what was asked.
+%% One is asked for at a time, in the order in which they were loaded first; each answer must
+%% be that to what was asked.
 -module(tame_host_libraries).
 
 -export([new/0]).
@@ -87,10 +88,10 @@ next(_Wanted, _NowMs, _Ms, _State) ->
 
 excess(Wanted, Have) ->
     Keys = maps:from_list([{Number, Key} || #{number := Number, key := Key} <- Wanted]),
-    lists:sort([Number || {Number, {Key, _}} <- maps:to_list(Have), not is_same(Number, Key, Keys)]).
-
-is_same(Number, Key, Keys) ->
-    maps:find(Number, Keys) =:= {ok, Key}.
+    lists:sort([
+        Number
+     || {Number, {Key, _}} <- maps:to_list(Have), maps:find(Number, Keys) =/= {ok, Key}
+    ]).
 
 missing(Wanted, Have) ->
     [Library || #{number := Number} = Library <- Wanted, not is_map_key(Number, Have)].
@@ -140,8 +141,8 @@ unloaded(_Number, _State) ->
 loaded_all(#state{have = Have}) ->
     Have.
 
-%% A number that none of these has, the first after Last: a number that was just given up is the last
-%% that is given again.
+%% A number that none of these has, the first after Last: a number that was just given up is the
+%% last that is given again.
 -spec free_number(integer(), [non_neg_integer()]) -> {ok, place()} | none.
 free_number(Last, Taken) ->
     After = [(Last + Step) rem ?LIBRARIES_MAX || Step <- lists:seq(1, ?LIBRARIES_MAX)],

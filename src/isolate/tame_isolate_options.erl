@@ -53,8 +53,8 @@
     %% For the configuration only: what happens when the module cannot be isolated. fail: the
     %% application tame does not start. in_vm: that is logged, and the module runs inside the VM.
     otherwise => fail | in_vm,
-    %% The group whose hosts its library runs in, with the libraries of others (tame_group). A module
-    %% without it has a group of its own name.
+    %% The group whose hosts its library runs in, with the libraries of others (tame_group). A
+    %% module without it has a group of its own name.
     share => atom(),
     %% The NIF library, where it is not found.
     library => file:filename(),

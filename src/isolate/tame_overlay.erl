@@ -7,8 +7,8 @@
 %%     end
 %%
 %% and each call of erlang:load_nif(Path, Info) becomes one of tame_call:load_nif(Key, Path,
-%% Info), each of erlang:system_info(Item) one of tame_call:system_info(Item). All else stays, byte for byte. Labels are numbers in a beam, so inserting moves nothing
-%% that is referred to.
+%% Info), each of erlang:system_info(Item) one of tame_call:system_info(Item). All else stays, byte
+%% for byte. Labels are numbers in a beam, so inserting moves nothing that is referred to.
 %%
 %% The format: "The BEAM Book" (E. Stenman), chapter on the beam file format; instructions and
 %% operands as in OTP's lib/compiler/src/genop.tab, beam_asm.erl and beam_disasm.erl, OTP 25 to 29.

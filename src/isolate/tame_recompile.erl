@@ -4,8 +4,8 @@
 %% Four things change. Each function that the NIF library names becomes a call of tame_call; its
 %% body stays, under another name, and runs while no library is loaded. Each call of
 %% erlang:load_nif/2 becomes one of tame_call:load_nif/3, and each of erlang:system_info(taints) one
-%% of tame_call:system_info/1. The attribute -nifs goes, because nothing is bound in this VM any more;
-%% where it leaves out a function of the library, load_nif comes to the VM's error.
+%% of tame_call:system_info/1. The attribute -nifs goes, because nothing is bound in this VM any
+%% more; where it leaves out a function of the library, load_nif comes to the VM's error.
 -module(tame_recompile).
 
 -export([bind/4]).

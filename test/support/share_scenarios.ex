@@ -18,7 +18,9 @@ defmodule Tame.ShareScenarios do
 
   def isolate(folder, module, options) do
     library = ShareLibraries.library(folder, module, 1)
-    :tame.isolate(module, Map.merge(%{share: :boxes, library: library}, options))
+    # make test-sanitized-host names one with sanitizers.
+    common = %{share: :boxes, library: library, host: Tame.Test.Host.path()}
+    :tame.isolate(module, Map.merge(common, options))
   end
 
   def bind(folder, module, version, refuse \\ 0) do
