@@ -43,7 +43,7 @@ defmodule Tame.Test.NifSuite do
     true = :code.add_patha(data)
     config = [data_dir: data, priv_dir: to_charlist(System.tmp_dir!())]
 
-    if where == :host, do: isolate(folder, group)
+    if where == :host, do: isolate(folder, group, name)
 
     config = :nif_SUITE.init_per_suite(config)
     # Each case but the first relies on one before it to load the library.
@@ -59,8 +59,14 @@ defmodule Tame.Test.NifSuite do
     end
   end
 
+  # What the VM's own loader says of libraries that it cannot load: nif_mod stays in the VM.
+  defp isolate(folder, _group, :neg) do
+    {:ok, _} = Application.ensure_all_started(:tame)
+    :ok = :tame.isolate(:nif_SUITE, %{library: Path.join(folder, "data/nif_SUITE.1.so")})
+  end
+
   # Both modules into one group; nif_mod is as if it had never been loaded then.
-  defp isolate(folder, group) do
+  defp isolate(folder, group, _name) do
     {:ok, _} = Application.ensure_all_started(:tame)
     # nif_mod is compiled by the cases. With this it is bound as most modules are.
     true = :os.putenv(~c"ERL_COMPILER_OPTIONS", ~c"debug_info")
