@@ -74,6 +74,10 @@ defmodule Tame.ShareTest do
     assert seen.info == %{}
   end
 
+  test "the process that keeps a group may die", context do
+    assert %{joined: :ok, same: [true, true, true]} = scenario(context, :replaced)
+  end
+
   test "with several hosts each has all libraries", context do
     assert %{same: true, called: true} = scenario(context, :hosts)
   end

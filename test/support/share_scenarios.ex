@@ -117,6 +117,22 @@ defmodule Tame.ShareScenarios do
     }
   end
 
+  @doc "The process that keeps the group dies: the next one has the same hosts and libraries, and a third joins."
+  def replaced(folder) do
+    start(folder, [:share_one, :share_two])
+    {host, _, _, _} = :share_one.who()
+    keeper = Process.whereis(:tame_hosts_boxes)
+    Process.exit(keeper, :kill)
+    Await.until(fn -> Process.whereis(:tame_hosts_boxes) not in [nil, keeper] end)
+    :ok = isolate(folder, :share_three, %{})
+    joined = bind(folder, :share_three, 1)
+
+    %{
+      joined: joined,
+      same: for(m <- [:share_one, :share_two, :share_three], do: elem(m.who(), 0) == host)
+    }
+  end
+
   @doc "Several hosts: a library that joins is loaded by all, and boxes go where they live."
   def hosts(folder) do
     start(folder, [:share_one, :share_two], %{hosts: 3})
