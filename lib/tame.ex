@@ -20,6 +20,10 @@ defmodule Tame do
   @spec isolate(module(), keyword() | map()) :: :ok | refusal()
   def isolate(module, options \\ []), do: :tame.isolate(module, options)
 
+  @doc "In place of `:code.load_binary/3` for an isolated module: the new code asks hosts as well."
+  @spec load_binary(module(), charlist(), binary()) :: {:module, module()} | refusal()
+  def load_binary(module, file, beam), do: :tame.load_binary(module, file, beam)
+
   @doc "Undoes `isolate/2`: the module binds its library in this VM again."
   @spec restore(module()) :: :ok | refusal()
   def restore(module), do: :tame.restore(module)

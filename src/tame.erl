@@ -13,6 +13,7 @@
 -export([calibration/0]).
 -export([isolate/1]).
 -export([isolate/2]).
+-export([load_binary/3]).
 -export([restore/1]).
 -export([restart/1]).
 -export([info/0]).
@@ -191,6 +192,16 @@ isolate(Module) ->
     ok | tame_isolation:refusal().
 isolate(Module, Options) ->
     isolation(fun() -> tame_isolation:isolate(Module, Options) end, {?MODULE, isolate, 2, []}).
+
+%% In place of code:load_binary/3 for an isolated module: the new code asks hosts as well. Where it
+%% loads its library (erlang:load_nif/2), that is done beside the library of the code before, in the
+%% same hosts, by its upgrade callback, as in the VM; the library before is unloaded when its code
+%% has been purged.
+-spec load_binary(module(), file:filename(), binary()) ->
+    {module, module()} | tame_isolation:refusal().
+load_binary(Module, File, Beam) ->
+    Load = fun() -> tame_isolation:load_binary(Module, File, Beam) end,
+    isolation(Load, {?MODULE, load_binary, 3, []}).
 
 %% Undoes isolate: the module binds its library in this VM again. It waits up to five seconds for
 %% calls in flight and for processes that still run the isolated code: {error, {in_use, Sentence}}

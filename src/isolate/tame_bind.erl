@@ -10,6 +10,7 @@
 -module(tame_bind).
 
 -export([bind/4]).
+-export([bind/5]).
 
 -export_type([how/0]).
 -export_type([reason/0]).
@@ -17,16 +18,23 @@
 -type how() :: auto | recompile | overlay.
 -type reason() :: no_debug_info | no_compiler | {compile, term()} | tame_overlay:reason().
 
-%% Functions are those of the library's table, in its order. auto: recompile where that can be done.
+%% The first version of a module's code.
 -spec bind(how(), module(), [{atom(), arity()}], binary()) -> {ok, binary()} | {error, reason()}.
-bind(recompile, Module, Functions, Beam) ->
-    tame_recompile:bind(Module, Functions, Beam);
-bind(overlay, Module, Functions, Beam) ->
-    tame_overlay:bind(Module, Functions, Beam);
-bind(auto, Module, Functions, Beam) ->
-    case tame_recompile:bind(Module, Functions, Beam) of
+bind(How, Module, Functions, Beam) ->
+    bind(How, Module, Module, Functions, Beam).
+
+%% Key: by which the code asks for its library. Functions are those of the library's table, in its
+%% order. auto: recompile where that can be done.
+-spec bind(how(), module(), tame_library:key(), [{atom(), arity()}], binary()) ->
+    {ok, binary()} | {error, reason()}.
+bind(recompile, Module, Key, Functions, Beam) ->
+    tame_recompile:bind(Module, Key, Functions, Beam);
+bind(overlay, Module, Key, Functions, Beam) ->
+    tame_overlay:bind(Module, Key, Functions, Beam);
+bind(auto, Module, Key, Functions, Beam) ->
+    case tame_recompile:bind(Module, Key, Functions, Beam) of
         {error, Lack} when Lack =:= no_debug_info; Lack =:= no_compiler ->
-            tame_overlay:bind(Module, Functions, Beam);
+            tame_overlay:bind(Module, Key, Functions, Beam);
         Bound ->
             Bound
     end.

@@ -5,22 +5,61 @@
 
 -include("tame_registry.hrl").
 
--export([bind/2]).
+-export([bind/3]).
+-export([load_binary/3]).
 
 -import(tame_text, [text/2]).
 
--spec bind(module(), tame_isolate_options:options()) -> ok | tame_isolation:refusal().
-bind(Module, Options) ->
+-spec bind(module(), tame_group:group(), tame_isolate_options:options()) ->
+    ok | tame_isolation:refusal().
+bind(Module, Group, Options) ->
     steps([
         fun(_Known) -> own_code(Module) end,
         fun(_Known) -> library(Module, Options) end,
         fun(Known) -> loader(Module, Known) end,
-        fun(Known) -> rebound(Module, map_get(bind, Options), Known) end,
+        fun(Known) -> rebound(Module, Module, map_get(bind, Options), Known) end,
         fun(_Known) -> without_old_code(Module) end,
-        fun(Known) -> started(Module, Options, Known) end,
+        fun(Known) -> started(Module, Group, Options, Known) end,
         fun(Known) -> preloaded(Module, Known) end,
         fun(Known) -> loaded(Module, Known) end
     ], #{}).
+
+%% New code of an isolated module, which was compiled for the VM. The code before becomes old code,
+%% and goes on with the library that it has; old code that is in the way is purged by
+%% code:load_binary/3.
+-spec load_binary(#entry{}, file:filename(), binary()) ->
+    {module, module()} | tame_isolation:refusal().
+load_binary(#entry{module = Module, group = Group, options = Options}, File, Beam) ->
+    Key = erlang:unique_integer([positive]),
+    Loaded = steps([
+        fun(_Known) -> {ok, #{own_beam => Beam, beam_file => File}} end,
+        fun(_Known) -> library(Module, Options) end,
+        fun(Known) -> rebound(Module, Key, map_get(bind, Options), Known) end,
+        fun(Known) -> replaced(Key, Module, Group, Known) end
+    ], #{}),
+    case Loaded of
+        ok -> {module, Module};
+        Refused -> Refused
+    end.
+
+replaced(Key, Module, Group, Known) ->
+    #{own_beam := Beam, beam_file := File, bound_beam := Bound} = Known,
+    ok = tame_library:add(Key, Module, Group),
+    ok = tame_registry:set_coming(Module, version(Key, Known)),
+    case code:load_binary(Module, File, Bound) of
+        {module, Module} ->
+            ok = tame_registry:set_own_code(Module, Beam, File),
+            ok = tame_registry:arrived(Module),
+            {ok, #{}};
+        {error, Why} ->
+            ok = tame_registry:set_coming(Module, none),
+            refused(Why, "the new code of ~p does not load: ~0tP; the code before goes on", [
+                Module, Why, 20
+            ])
+    end.
+
+version(Key, #{bound_md5 := Md5, functions := Functions}) ->
+    #{key => Key, md5 => Md5, functions => Functions}.
 
 %% Each step adds to what is known, or says what is wrong.
 steps([], _Known) ->
@@ -118,8 +157,8 @@ loader(Module, #{own_beam := Beam, so := So}) ->
             end
     end.
 
-rebound(Module, How, #{functions := Functions, own_beam := Beam}) ->
-    case tame_bind:bind(How, Module, Functions, Beam) of
+rebound(Module, Key, How, #{functions := Functions, own_beam := Beam}) ->
+    case tame_bind:bind(How, Module, Key, Functions, Beam) of
         {ok, Bound} ->
             {ok, {Module, Md5}} = beam_lib:md5(Bound),
             {ok, #{bound_beam => Bound, bound_md5 => Md5}};
@@ -158,18 +197,19 @@ without_old_code(Module) ->
 %% ---- what is made ---------------------------------------------------------------------------
 
 %% The library's processes, and the entry that the bound code looks for.
-started(Module, Options, Known) ->
-    #{own_beam := Beam, beam_file := File, functions := Functions, bound_md5 := Md5} = Known,
+started(Module, Group, Options, Known) ->
+    #{own_beam := Beam, beam_file := File} = Known,
     ok = tame_registry:put(#entry{
         module = Module,
+        group = Group,
+        joined = erlang:unique_integer([monotonic]),
         options = Options,
-        functions = Functions,
         beam_file = File,
         own_beam = Beam,
-        bound_md5 = Md5
+        coming = version(Module, Known)
     }),
-    ok = tame_library:add(Module),
-    case tame_isolation_sup:start_library(Module) of
+    ok = tame_library:add(Module, Module, Group),
+    case tame_isolation_sup:start_library(Group) of
         ok ->
             {ok, #{}};
         {error, Why} ->
@@ -192,7 +232,7 @@ preloaded(Module, #{preload := {So, LoadInfo}}) ->
 loaded(Module, #{beam_file := File, bound_beam := BoundBeam}) ->
     case code:load_binary(Module, File, BoundBeam) of
         {module, Module} ->
-            ok = tame_registry:set_phase(Module, bound),
+            ok = tame_registry:arrived(Module),
             _ = code:soft_purge(Module),
             {ok, #{}};
         {error, Why} ->
@@ -206,7 +246,8 @@ not_loaded(Module, Why, Text) ->
     refused(Why, "~p, bound to a host, does not load~ts; it works as before", [Module, Text]).
 
 load_text(Module, Why) ->
-    try tame_hosts:info(Module) of
+    {ok, #entry{group = Group}} = tame_registry:find(Module),
+    try tame_hosts:info(Group, Module) of
         {#{load := {error, {_, Text}}}, _} -> ": " ++ Text;
         _ -> text(": ~p", [Why])
     catch

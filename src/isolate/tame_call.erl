@@ -4,36 +4,49 @@
 -module(tame_call).
 
 -include("tame_library.hrl").
+-include("tame_registry.hrl").
 
 -export([library/1]).
 -export([call/4]).
 -export([load_nif/3]).
+-export([system_info/1]).
 
 %% When tame_hosts is being replaced, it is asked again after this.
 -define(AGAIN_MS, 5).
 
 %% none: no library is loaded yet, so the module's own body is what runs. Raises where the module is
 %% not isolated any more, or the application tame has been stopped.
--spec library(module()) -> none | tame_library:library().
-library(Module) ->
-    case tame_library:find(Module) of
+-spec library(tame_library:key()) -> none | tame_library:library().
+library(Key) ->
+    case tame_library:find(Key) of
         #library{loaded = true} = Library ->
             Library;
         #library{} ->
             none;
         not_isolated ->
-            unknown(restored, Module, "its code is of the time when it was isolated");
+            unknown(restored, Key, "its code is of the time when it was isolated");
         not_started ->
-            unknown(not_started, Module, "start the application tame")
+            unknown(not_started, Key, "start the application tame")
     end.
 
--spec unknown(restored | not_started, module(), string()) -> no_return().
-unknown(Reason, Module, Advice) ->
-    error({tame, {Reason, #{library => Module, advice => Advice}}}).
+-spec unknown(restored | not_started, tame_library:key(), string()) -> no_return().
+unknown(Reason, Key, Advice) ->
+    error({tame, {Reason, #{library => module(Key), advice => Advice}}}).
+
+%% That of a later version is known by the table that has gone, or by the code itself.
+module(Key) when is_atom(Key) ->
+    Key;
+module(_Number) ->
+    {current_stacktrace, Frames} = process_info(self(), current_stacktrace),
+    [{Module, _, _, _} | _] = [Frame || Frame <- Frames, element(1, Frame) =/= ?MODULE],
+    Module.
 
 %% Calls function number Index of the library, which is Name with these arguments.
 -spec call(tame_library:library(), non_neg_integer(), atom(), [term()]) -> term().
-call(#library{rings = Rings, deadline_ms = DeadlineMs} = Library, Index, Name, Args) ->
+call(#library{base = Base} = Library, Index, Name, Args) ->
+    called(Library, Base + Index, Name, Args).
+
+called(#library{rings = Rings, deadline_ms = DeadlineMs} = Library, Index, Name, Args) ->
     ok = noted(Library, Args),
     case ring(Library, Args) of
         {ok, Place} ->
@@ -53,7 +66,7 @@ with_caller(#library{wants_caller = false}, Args) -> Args;
 with_caller(#library{wants_caller = true}, Args) -> [self() | Args].
 
 noted(#library{sends = false}, _Args) -> ok;
-noted(#library{module = Module}, Args) -> tame_given:note(Module, [self() | Args]).
+noted(#library{group = Group}, Args) -> tame_given:note(Group, [self() | Args]).
 
 %% ---- which host -----------------------------------------------------------------------------
 
@@ -112,8 +125,8 @@ left(Until) -> max(0, Until - now_ms()).
 later(#library{wait_ms = WaitMs} = Library, Until, Index, Name, Args) ->
     later(Library, Until, now_ms() + WaitMs, Index, Name, Args).
 
-later(#library{module = Module} = Library, Until, WaitUntil, Index, Name, Args) ->
-    case asked(Module, left(Until)) of
+later(Library, Until, WaitUntil, Index, Name, Args) ->
+    case asked(Library, left(Until)) of
         {ok, Ring} ->
             case tame_ring:call(Ring, Index, with_caller(Library, Args), left(Until)) of
                 {value, Value} -> Value;
@@ -126,7 +139,7 @@ later(#library{module = Module} = Library, Until, WaitUntil, Index, Name, Args) 
             again(Library, Until, WaitUntil, Index, Name, Args)
     end.
 
-again(#library{module = Module} = Library, Until, WaitUntil, Index, Name, Args) ->
+again(#library{key = Key} = Library, Until, WaitUntil, Index, Name, Args) ->
     case {left(Until), left(WaitUntil)} of
         {0, _} ->
             raise(deadline, Library, Name, Args);
@@ -136,15 +149,15 @@ again(#library{module = Module} = Library, Until, WaitUntil, Index, Name, Args) 
             receive
             after ?AGAIN_MS -> ok
             end,
-            case tame_library:is_known(Module) of
+            case tame_library:is_known(Key) of
                 true -> later(Library, Until, WaitUntil, Index, Name, Args);
                 false -> raise(restored, Library, Name, Args)
             end
     end.
 
-asked(Module, Timeout) ->
+asked(#library{group = Group, key = Key}, Timeout) ->
     try
-        tame_hosts:ring(Module, Timeout)
+        tame_hosts:ring(Group, Key, Timeout)
     catch
         exit:_ -> replaced
     end.
@@ -158,8 +171,8 @@ raise({raise, Reason}, _Ring, Library, Name, Args) ->
     raise_as(Reason, Library, {Name, Args});
 raise(badarg, _Ring, Library, Name, Args) ->
     raise_as(badarg, Library, {Name, Args});
-raise({error, {bad_reply, What}}, Ring, #library{module = Module} = Library, Name, Args) ->
-    ok = tame_hosts:bad_reply(Module, Ring, What),
+raise({error, {bad_reply, What}}, Ring, #library{group = Group} = Library, Name, Args) ->
+    ok = tame_hosts:bad_reply(Group, Ring, What),
     raise({bad_reply, What}, Library, Name, Args);
 raise({error, Error}, _Ring, Library, Name, Args) ->
     raise(Error, Library, Name, Args).
@@ -207,14 +220,17 @@ advice(Reason, Module, Function, Advice) ->
 
 %% ---- loading --------------------------------------------------------------------------------
 
-%% In place of erlang:load_nif/2.
--spec load_nif(module(), file:filename(), term()) -> ok | {error, {atom(), string()}}.
-load_nif(Module, Path, LoadInfo) ->
+%% In place of erlang:load_nif/2, in the version of a module's code that has this key. It waits for
+%% its turn while other code is loaded or purged, as that does.
+-spec load_nif(tame_library:key(), file:filename(), term()) -> ok | {error, {atom(), string()}}.
+load_nif(Key, Path, LoadInfo) ->
     case so_path(Path) of
         {ok, File} ->
-            case tame_library:is_known(Module) of
-                true -> loaded(Module, File, LoadInfo);
-                false -> {error, {load, "the module is not isolated any more"}}
+            %% Changes nothing, but only who may change code comes back from it.
+            undefined = erlang:delete_module(''),
+            case tame_library:find(Key) of
+                #library{module = Module} -> loaded(Key, Module, File, LoadInfo);
+                _ -> {error, {load, "the module is not isolated any more"}}
             end;
         error ->
             erlang:error(badarg, [Path, LoadInfo])
@@ -228,13 +244,22 @@ so_path(Path) ->
         error:_ -> error
     end.
 
-loaded(Module, File, LoadInfo) ->
+loaded(Key, Module, File, LoadInfo) ->
     try
-        tame_hosts:load(Module, File, LoadInfo)
+        tame_hosts:load(Key, Module, File, LoadInfo)
     catch
         exit:_ ->
             {error, {load, "the processes of this library ended while it was loaded: try again"}}
     end.
+
+%% In place of erlang:system_info/1. taints are the modules that have loaded a NIF library; one that
+%% asks for them most likely looks for itself.
+-spec system_info(term()) -> term().
+system_info(taints) ->
+    Isolated = [Module || #entry{module = Module, load_args = {_, _}} <- tame_registry:all()],
+    lists:usort(Isolated ++ erlang:system_info(taints));
+system_info(Item) ->
+    erlang:system_info(Item).
 
 now_ms() ->
     erlang:monotonic_time(millisecond).

@@ -59,14 +59,12 @@
     | sync
     | make_ref.
 
-%% What the library turned out to be. sends: it may send messages; resources: it has resource types.
--type loaded() :: #{wants_caller := boolean(), sends := boolean(), resources := boolean()}.
-
 -type frame() ::
     {hello, pos_integer()}
     | {ring, non_neg_integer()}
     | {ring_refused, binary()}
-    | {loaded, [{binary(), arity()}], loaded()}
+    | {loaded, [{binary(), arity()}], {non_neg_integer(), tame_host_libraries:info()}}
+    | {unloaded, non_neg_integer()}
     | {refused, atom(), binary()}
     | {query, non_neg_integer(), query()}
     | {send, pid(), term(), [non_neg_integer()]}
@@ -151,10 +149,10 @@ decoded(Bytes) ->
 
 %% The frame that a term is. Details that are of no use here are dropped.
 -spec check(term()) -> {ok, frame()} | {bad, string()}.
-check({hello, 2, OsPid, Info}) when ?IS_SMALL(OsPid, 1 bsl 31), OsPid > 1, is_map(Info) ->
+check({hello, 3, OsPid, Info}) when ?IS_SMALL(OsPid, 1 bsl 31), OsPid > 1, is_map(Info) ->
     {ok, {hello, OsPid}};
-check({hello, Protocol, _, _}) when is_integer(Protocol), Protocol =/= 2 ->
-    Format = "hello with protocol ~b, and this is 2: tame and tame_host are of different versions",
+check({hello, Protocol, _, _}) when is_integer(Protocol), Protocol =/= 3 ->
+    Format = "hello with protocol ~b, and this is 3: tame and tame_host are of different versions",
     {bad, text(Format, [Protocol])};
 check({ring, Fd}) when ?IS_SMALL(Fd, 1 bsl 20) ->
     {ok, {ring, Fd}};
@@ -162,11 +160,15 @@ check({ring_refused, Text}) when ?IS_TEXT(Text) ->
     {ok, {ring_refused, Text}};
 check({loaded, Functions, Info}) when is_list(Functions), is_map(Info) ->
     Loaded = maps:with([wants_caller, sends, resources], Info),
+    Number = maps:get(library, Info, none),
     Booleans = map_size(Loaded) =:= 3 andalso lists:all(fun is_boolean/1, maps:values(Loaded)),
-    case Booleans andalso all_are(fun is_row/1, Functions, ?FUNCTIONS_MAX) of
-        true -> {ok, {loaded, [{Name, Arity} || {Name, Arity, _} <- Functions], Loaded}};
+    IsNumbered = ?IS_SMALL(Number, 63),
+    case IsNumbered andalso Booleans andalso all_are(fun is_row/1, Functions, ?FUNCTIONS_MAX) of
+        true -> {ok, {loaded, [{Name, Arity} || {Name, Arity, _} <- Functions], {Number, Loaded}}};
         false -> {bad, shape("frame", {loaded, Functions, Info})}
     end;
+check({unloaded, Number}) when ?IS_SMALL(Number, 63) ->
+    {ok, {unloaded, Number}};
 check({refused, Reason, Details, Text}) when is_atom(Reason), is_map(Details), ?IS_TEXT(Text) ->
     {ok, {refused, Reason, Text}};
 check({query, Id, What}) when ?IS_ID(Id) ->
@@ -262,12 +264,13 @@ encode(Term) ->
 -spec words() -> [atom()].
 words() ->
     [
-        hello, ring, ring_refused, loaded, wants_caller, sends, resources, refused, query, send,
-        pong, ended, existing_atom, new_atoms, phash2, whereis, alive, port_command, monitor,
-        demonitor, leases, hold, sync, make_ref, unique_integer, positive, monotonic, workers,
-        nif_version, functions, value, reply, raise, already_loaded, bad_library, cannot_read,
-        crashed, exited, hangs, load_returned, missing_functions, needs_newer_erts, no_such_file,
-        wrong_architecture, limit, none, memory, cpu, open_files, threads, tame, reply_too_large,
+        hello, ring, ring_refused, loaded, library, unloaded, wants_caller, sends, resources,
+        refused, query, send, pong, ended, existing_atom, new_atoms, phash2, whereis, alive,
+        port_command, monitor, demonitor, leases, hold, sync, make_ref, unique_integer, positive,
+        monotonic, workers, nif_version, functions, value, reply, raise, bad_library, cannot_read,
+        crashed, exited, hangs, load_returned, upgrade_returned, no_upgrade, missing_functions,
+        needs_newer_erts, no_such_file, wrong_architecture, limit, none, memory, cpu,
+        open_files, threads, tame, reply_too_large,
         returned_no_term, system_limit, undefined
     ].
 

@@ -1,7 +1,7 @@
 %% One host: the OS process in which a NIF library runs isolated (c_src/host), its control port, and
 %% the ring of shared memory by which calls reach it.
 %%
-%%              hello, ring, loaded                stop
+%%              hello, ring, all loaded            stop
 %%   starting ────────────────────▶ up ───────────────────▶ draining ─ no call in flight ─▶ leaving
 %%     ▲  │ start_ms, bad frame      │ overdue, not answering,  │ drain_ms                    │ exit
 %%     │  │                          │ bad frame, bad reply     ▼                             ▼
@@ -28,7 +28,11 @@
 %% The OS process is killed by closing its port (tame_host_port). No signal
 %% is sent to a pid that the host names.
 %%
-%% tame_hosts is told {tame_host, Pid, {up, Ring, Loaded} | down | {refused, Why} | failed}.
+%% Its libraries are loaded one by one (tame_host_libraries). While it is up, one more is loaded, or
+%% one unloaded, when tame_hosts says so; what it does not load then is tame_hosts' to judge.
+%%
+%% tame_hosts is told {tame_host, Pid, {up, Ring, Libraries} | down | {refused, Why} | failed |
+%% {not_loaded, Key, Why}}.
 -module(tame_host).
 -behaviour(gen_statem).
 
@@ -36,6 +40,8 @@
 -export([stop/1]).
 -export([restart/1]).
 -export([announce/1]).
+-export([set_libraries/2]).
+-export([give_up/2]).
 -export([condemn/3]).
 -export([request_info/1]).
 
@@ -46,24 +52,16 @@
 -export([terminate/3]).
 
 -export_type([spec/0]).
--export_type([loaded/0]).
 -export_type([why/0]).
 
-%% What a host is started with. functions are those of the library's table as they were probed; the
-%% module was bound to them by number. first: no host has loaded this library yet.
+%% What a host is started with: the libraries that it is to have, in their order. first: no host of
+%% the group has loaded a library yet.
 -type spec() :: #{
-    module := module(),
-    functions := [{atom(), arity()}],
-    path := file:filename_all(),
-    load_info := term(),
+    group := tame_group:group(),
+    libraries := [tame_host_libraries:library()],
     first := boolean(),
     options := tame_isolate_options:options()
 }.
-
-%% What the loaded library does. wants_caller: it asks which process calls it, so each call says so.
-%% sends: it may send messages, so tame_given notes the processes that it is given. resources: it
-%% has native resources, so a call may have to go to a certain host.
--type loaded() :: #{wants_caller := boolean(), sends := boolean(), resources := boolean()}.
 
 %% Why a host is down, as callers see it.
 -type why() :: #{
@@ -85,7 +83,7 @@
     %% As the host says; a child of the guard.
     os_pid = 0 :: non_neg_integer(),
     ring = none :: none | tame_ring:ring(),
-    loaded = none :: none | loaded(),
+    libraries = tame_host_libraries:new() :: tame_host_libraries:state(),
     beat = none :: none | tame_heartbeat:state(),
     requests :: tame_host_requests:state(),
     %% The name that the host knows this node by.
@@ -122,6 +120,17 @@ restart(Host) ->
 -spec announce(pid()) -> ok.
 announce(Host) ->
     gen_statem:cast(Host, announce).
+
+%% The libraries that it is to have from now on. When it is up it loads and unloads them one by one,
+%% and tells tame_hosts each time which it has.
+-spec set_libraries(pid(), [tame_host_libraries:library()]) -> ok.
+set_libraries(Host, Libraries) ->
+    gen_statem:cast(Host, {libraries, Libraries}).
+
+%% Ends its OS process, and starts another.
+-spec give_up(pid(), term()) -> ok.
+give_up(Host, Why) ->
+    gen_statem:cast(Host, {give_up, Why}).
 
 %% Ends the OS process behind this ring, if it is still the one, and starts another: it wrote what
 %% no host may write.
@@ -217,6 +226,16 @@ handle_event(cast, {condemn, Ring, Why}, State, #host{ring = Ring} = Host) when
     kill({bad_reply, Why}, State, Host);
 handle_event(cast, {condemn, _Before, _Why}, _State, _Host) ->
     keep_state_and_data;
+handle_event(cast, {give_up, Why}, up, Host) ->
+    kill(Why, up, Host);
+handle_event(cast, {give_up, _Why}, _State, _Host) ->
+    keep_state_and_data;
+handle_event(cast, {libraries, Libraries}, State, #host{spec = Spec} = Host0) ->
+    Host = Host0#host{spec = Spec#{libraries := Libraries}},
+    case State of
+        up -> flushed(up, element(2, advanced(Host)));
+        _ -> {keep_state, Host}
+    end;
 %% ---- killing --------------------------------------------------------------------------------
 
 handle_event(enter, _From, killing, #host{port = Port} = Host) ->
@@ -282,6 +301,7 @@ handle_event({call, From}, info, State, #host{os_pid = OsPid, ring = Ring} = Hos
         os_pid => OsPid,
         crashes_in_row => tame_backoff:in_row(Host#host.backoff),
         starts => Host#host.starts,
+        libraries => map_size(tame_host_libraries:loaded_all(Host#host.libraries)),
         up_ms => if State =:= up -> now_ms() - Host#host.up_since; true -> 0 end,
         rss_bytes => tame_os_process:rss_bytes(OsPid),
         ring => if Ring =:= none -> #{}; true -> tame_ring:info(Ring) end
@@ -310,7 +330,8 @@ handle_event(info, Message, State, #host{port = Port} = Host) ->
         not_ours -> keep_state_and_data
     end.
 
-status(up, #host{ring = Ring, loaded = Loaded}) -> {up, Ring, Loaded};
+status(up, #host{ring = Ring, libraries = Libraries}) ->
+    {up, Ring, tame_host_libraries:loaded_all(Libraries)};
 status(failed, _Host) -> failed;
 status(_State, _Host) -> down.
 
@@ -324,7 +345,10 @@ look() ->
     {{timeout, look}, tame_heartbeat:look_ms(), ring}.
 
 look(#host{ring = Ring, beat = Beat, spec = #{options := #{grace_ms := GraceMs}}} = Host) ->
+    IsLate = tame_host_libraries:is_late(now_ms(), Host#host.libraries),
     case tame_ring:abandoned(Ring, GraceMs) of
+        {0, _Untouched} when IsLate ->
+            kill(late_load, up, Host);
         {0, Untouched} ->
             {Answered, InUse, OldestMs} = tame_ring:pulse(Ring),
             {Actions, Later} = tame_heartbeat:look({Answered, InUse, OldestMs, Untouched}, Beat),
@@ -368,9 +392,9 @@ kill(Why, State, Host) when
 kill(_Why, _State, _Host) ->
     keep_state_and_data.
 
-has_not_ended(GuardPid, #host{spec = #{module := Module}}) ->
+has_not_ended(GuardPid, #host{spec = #{group := Group}}) ->
     Format = "tame: OS process ~b, which ran a host of ~tp, has not ended within ~b ms",
-    logger:error(Format, [GuardPid, Module, ?GONE_MS]).
+    logger:error(Format, [GuardPid, Group, ?GONE_MS]).
 
 reached(Why, #host{ended = Ended, spec = #{options := #{limits := Limits}}}) ->
     tame_host_limits:reached(Why, Ended, Limits).
@@ -385,7 +409,7 @@ down(State, Why, Host) when State =:= starting; State =:= up ->
 down(_State, _Why, Host) ->
     {keep_state, Host}.
 
-crashed(State, Why, #host{spec = #{module := Module, options := Options}} = Host0) ->
+crashed(State, Why, #host{spec = #{group := Group, options := Options}} = Host0) ->
     Now = now_ms(),
     {When, UpMs} =
         case State of
@@ -394,7 +418,7 @@ crashed(State, Why, #host{spec = #{module := Module, options := Options}} = Host
         end,
     telemetry(down, #{up_ms => UpMs}, #{why => Why, os_pid => Host0#host.os_pid}, Host0),
     Report = (Host0#host.ended)#{
-        library => Module,
+        library => Group,
         os_pid => Host0#host.os_pid,
         why => Why,
         state => State,
@@ -420,7 +444,7 @@ ended(Why, #host{ring = Ring, requests = Requests} = Host) ->
     Host#host{
         port = tame_host_port:none(),
         ring = none,
-        loaded = none,
+        libraries = tame_host_libraries:new(),
         beat = none,
         os_pid = 0,
         requests = tame_host_requests:closed(Requests),
@@ -461,18 +485,38 @@ frame({hello, OsPid}, starting, #host{os_pid = 0, spec = #{options := Options}} 
     end;
 frame({ring, Fd}, starting, #host{os_pid = OsPid, ring = none} = Host) when OsPid > 0 ->
     case tame_host_start:ring(OsPid, Fd, Host#host.spec) of
-        {ok, Ring, Frames} -> {ok, lists:foldl(fun send/2, Host#host{ring = Ring}, Frames)};
+        {ok, Ring, Leases} -> answered(starting, send(Leases, Host#host{ring = Ring}));
         {refused, Reason, Text} -> {refused, Reason, Text}
     end;
 frame({ring_refused, Text}, starting, _Host) ->
     {refused, no_ring, tame_control:printable(Text, 1000)};
-frame({loaded, Functions, Loaded}, starting, #host{ring = Ring} = Host) when Ring =/= none ->
-    case tame_host_start:loaded(Functions, Host#host.spec) of
-        ok -> {up, Host#host{loaded = Loaded, port = tame_host_port:loaded(Host#host.port)}};
-        {refused, Reason, Text} -> {refused, Reason, Text}
+frame({loaded, Functions, Info}, State, #host{libraries = Libraries} = Host) when
+    State =:= starting; State =:= up; State =:= draining
+->
+    case tame_host_libraries:loaded(Functions, Info, Libraries) of
+        {ok, Later} -> answered(State, Host#host{libraries = Later});
+        {changed, Library} -> changed(State, Library, Host);
+        unasked -> {bad, "loaded, for a library that it was not to load"}
     end;
 frame({refused, Reason, Text}, starting, _Host) ->
     {refused, Reason, tame_control:printable(Text, 4000)};
+frame({refused, Reason, Text}, State, #host{libraries = Libraries} = Host) when
+    State =:= up; State =:= draining
+->
+    case tame_host_libraries:refused(Libraries) of
+        {ok, Library, Later} ->
+            Why = #{reason => Reason, text => tame_control:printable(Text, 4000)},
+            answered(State, without(Library, Why, Host#host{libraries = Later}));
+        unasked ->
+            {bad, "refused, for a library that it was not to load"}
+    end;
+frame({unloaded, Number}, State, #host{libraries = Libraries} = Host) when
+    State =:= up; State =:= draining
+->
+    case tame_host_libraries:unloaded(Number, Libraries) of
+        {ok, Later} -> answered(State, Host#host{libraries = Later});
+        unasked -> {bad, "unloaded, for a library that it was not to unload"}
+    end;
 frame({query, Id, Query}, State, Host0) when State =/= killing ->
     %% The library may ask before this process was told that the node has a new name.
     #host{ring = Ring, requests = Requests} = Host = named(Host0),
@@ -500,6 +544,45 @@ frame({bad, Sentence}, _State, _Host) ->
 frame(Frame, State, _Host) ->
     {bad, io_lib:format("~tp, which may not come in the state ~p", [element(1, Frame), State])}.
 
+%% ---- libraries ------------------------------------------------------------------------------
+
+%% Asks the host for the next change of its libraries. up: it has what it is to have.
+advanced(#host{spec = #{libraries := Wanted, options := Options}} = Host) ->
+    #{start_ms := Ms} = Options,
+    case tame_host_libraries:next(Wanted, now_ms(), Ms, Host#host.libraries) of
+        {send, Frame, Later} ->
+            {ok, send(tame_host_start:with_settings(Frame), Host#host{libraries = Later})};
+        waits ->
+            {ok, Host};
+        done ->
+            {up, Host}
+    end.
+
+%% The host has answered.
+answered(starting, Host) ->
+    case advanced(Host) of
+        {up, Up} -> {up, Up#host{port = tame_host_port:loaded(Up#host.port)}};
+        Next -> Next
+    end;
+answered(up, Host) ->
+    tell(status(up, Host), Host),
+    {_, Next} = advanced(Host),
+    {ok, Next};
+answered(draining, Host) ->
+    {ok, Host}.
+
+changed(starting, _Library, _Host) ->
+    tame_host_start:changed();
+changed(_State, Library, Host) ->
+    {refused, Reason, Text} = tame_host_start:changed(),
+    _ = without(Library, #{reason => Reason, text => Text}, Host),
+    {bad, "other functions of a library than it was probed with"}.
+
+%% It is not asked for again, until tame_hosts says so.
+without(#{key := Key} = Library, Why, #host{spec = #{libraries := Wanted} = Spec} = Host) ->
+    tell({not_loaded, Key, Why}, Host),
+    Host#host{spec = Spec#{libraries := Wanted -- [Library]}}.
+
 %% Tells the host the name of this node, if that is news.
 named(#host{named = Named, port = Port} = Host) ->
     {Node, Creation} = Name = {node(), erlang:system_info(creation)},
@@ -511,11 +594,11 @@ named(#host{named = Named, port = Port} = Host) ->
 %% ---- small things ---------------------------------------------------------------------------
 
 %% A tame_hosts that takes the place of another asks again (announce/1).
-tell(What, #host{spec = #{module := Module}}) ->
-    tame_hosts:tell(Module, {?MODULE, self(), What}).
+tell(What, #host{spec = #{group := Group}}) ->
+    tame_hosts:tell(Group, {?MODULE, self(), What}).
 
-telemetry(Name, Measurements, Metadata, #host{spec = #{module := Module}}) ->
-    tame_telemetry:execute([tame, host, Name], Measurements, Metadata#{library => Module}).
+telemetry(Name, Measurements, Metadata, #host{spec = #{group := Group}}) ->
+    tame_telemetry:execute([tame, host, Name], Measurements, Metadata#{library => Group}).
 
 now_ms() ->
     erlang:monotonic_time(millisecond).

@@ -17,7 +17,7 @@
 -define(LOGS_MAX, 10).
 
 -record(requests, {
-    module :: module(),
+    group :: tame_group:group(),
     max_atoms :: non_neg_integer(),
     %% Each monitor twice: by its reference, and by the number that the host gave it.
     monitors = #{} :: #{reference() => integer(), integer() => reference()},
@@ -27,8 +27,8 @@
 -opaque state() :: #requests{}.
 
 -spec new(tame_host:spec()) -> state().
-new(#{module := Module, options := #{max_atoms := Most}}) ->
-    #requests{module = Module, max_atoms = Most}.
+new(#{group := Group, options := #{max_atoms := Most}}) ->
+    #requests{group = Group, max_atoms = Most}.
 
 %% ---- queries --------------------------------------------------------------------------------
 
@@ -70,16 +70,16 @@ answer(Query, _Ring, Requests) ->
 
 answer({existing_atom, Name}, _Requests) ->
     existing_atom(Name) =/= none;
-answer({new_atoms, Names}, #requests{module = Module, max_atoms = Most}) ->
-    new_atoms(Names, Module, Most);
+answer({new_atoms, Names}, #requests{group = Group, max_atoms = Most}) ->
+    new_atoms(Names, Group, Most);
 answer({phash2, Term}, _Requests) ->
     erlang:phash2(Term);
-answer({whereis, Name}, #requests{module = Module}) ->
-    whereis_given(existing_atom(Name), Module);
+answer({whereis, Name}, #requests{group = Group}) ->
+    whereis_given(existing_atom(Name), Group);
 answer({alive, PidOrPort}, _Requests) ->
     is_alive(PidOrPort);
-answer({port_command, Port, Data}, #requests{module = Module}) ->
-    tame_given:is_given(Module, Port) andalso port_took(Port, Data);
+answer({port_command, Port, Data}, #requests{group = Group}) ->
+    tame_given:is_given(Group, Port) andalso port_took(Port, Data);
 answer(sync, _Requests) ->
     ok;
 answer(make_ref, _Requests) ->
@@ -104,11 +104,11 @@ existing_atom(Name) ->
 
 %% Atoms are never garbage-collected: a library that makes them without end must not fill the VM's
 %% table. Atoms that exist already cost nothing.
-new_atoms(Names, Module, Most) ->
+new_atoms(Names, Group, Most) ->
     New = [Name || Name <- Names, existing_atom(Name) =:= none],
-    case tame_registry:count_atoms(Module, length(New)) > Most of
+    case tame_group:count_atoms(Group, length(New)) > Most of
         true ->
-            _ = tame_registry:count_atoms(Module, -length(New)),
+            _ = tame_group:count_atoms(Group, -length(New)),
             false;
         false ->
             _ = [binary_to_atom(Name, utf8) || Name <- New],
@@ -116,15 +116,15 @@ new_atoms(Names, Module, Most) ->
     end.
 
 %% The library is given what is found, unless that is a process of the system.
-whereis_given(none, _Module) ->
+whereis_given(none, _Group) ->
     undefined;
-whereis_given(Name, Module) ->
+whereis_given(Name, Group) ->
     Found = whereis(Name),
     case is_pid(Found) andalso tame_given:is_private(Found) of
         true ->
             undefined;
         false ->
-            ok = tame_given:note(Module, Found),
+            ok = tame_given:note(Group, Found),
             Found
     end.
 
@@ -140,8 +140,8 @@ port_took(Port, Data) ->
 
 %% Only to processes that the library was given.
 -spec deliver(pid(), term(), state()) -> state().
-deliver(Pid, Message, #requests{module = Module} = Requests) ->
-    case node(Pid) =:= node() andalso tame_given:is_given(Module, Pid) of
+deliver(Pid, Message, #requests{group = Group} = Requests) ->
+    case node(Pid) =:= node() andalso tame_given:is_given(Group, Pid) of
         true ->
             Pid ! Message,
             Requests;
@@ -150,14 +150,14 @@ deliver(Pid, Message, #requests{module = Module} = Requests) ->
     end.
 
 %% At most ?LOGS_MAX lines a second.
-log(Format, Args, #requests{module = Module, logs = {Second, Count}} = Requests) ->
+log(Format, Args, #requests{group = Group, logs = {Second, Count}} = Requests) ->
     Logs =
         case erlang:monotonic_time(second) of
             Second -> {Second, Count + 1};
             Now -> {Now, 1}
         end,
     _ = element(2, Logs) =< ?LOGS_MAX andalso
-        logger:warning("tame_host of ~tp: " ++ Format, [Module | Args]),
+        logger:warning("tame_host of ~tp: " ++ Format, [Group | Args]),
     Requests#requests{logs = Logs}.
 
 %% ---- monitors -------------------------------------------------------------------------------

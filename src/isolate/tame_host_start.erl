@@ -1,4 +1,5 @@
-%% The frames of both sides from the start of a host until its library is loaded.
+%% The frames of both sides from the start of a host until its libraries are loaded, which
+%% tame_host_libraries goes on with.
 %%
 %%     VM                       host
 %%                              {hello, OsPid, ...}
@@ -11,7 +12,8 @@
 
 -export([hello/3]).
 -export([ring/3]).
--export([loaded/2]).
+-export([with_settings/1]).
+-export([changed/0]).
 -export([not_loaded_text/2]).
 
 -type refusal() :: {refused, atom(), iodata()}.
@@ -34,22 +36,25 @@ hello(OsPid, GuardPid, #{area_bytes := AreaBytes} = Options) ->
             {bad, io_lib:format(Format, [OsPid])}
     end.
 
-%% Opens the ring that the host has made; the frames that it is sent then.
+%% Opens the ring that the host has made; the frame that it is sent then.
 -spec ring(pos_integer(), non_neg_integer(), tame_host:spec()) ->
-    {ok, tame_ring:ring(), [term()]} | refusal().
-ring(OsPid, Fd, #{path := Path, module := Module, load_info := LoadInfo, options := Options}) ->
+    {ok, tame_ring:ring(), term()} | refusal().
+ring(OsPid, Fd, #{options := Options}) ->
     #{area_bytes := AreaBytes} = Options,
     RingOptions = maps:with([max_waiting, spin_us, max_reply_bytes], Options),
     case tame_ring:open(OsPid, Fd, RingOptions#{max_bytes => 2 * AreaBytes + ?SLOTS_BYTES}) of
         {ok, Ring} ->
-            Load = {load, path_binary(Path), Module, LoadInfo, settings()},
-            {ok, Ring, [tame_host_requests:leases(Ring), Load]};
+            {ok, Ring, tame_host_requests:leases(Ring)};
         {error, Why} ->
             {refused, no_ring, io_lib:format("its memory: ~p", [Why])}
     end.
 
-path_binary(Path) ->
-    unicode:characters_to_binary(Path, unicode, file:native_name_encoding()).
+%% A frame that has a library loaded (tame_host_libraries), with what the VM says of itself.
+-spec with_settings(term()) -> term().
+with_settings({load, Path, Module, LoadInfo, Settings}) ->
+    {load, Path, Module, LoadInfo, maps:merge(settings(), Settings)};
+with_settings(Frame) ->
+    Frame.
 
 settings() ->
     #{
@@ -69,17 +74,12 @@ monotonic_offset_ns(Looks) ->
     System = os:perf_counter(nanosecond),
     min(erlang:monotonic_time(nanosecond) - System, monotonic_offset_ns(Looks - 1)).
 
-%% Whether the library has the functions that the module was bound to, in that order.
--spec loaded([{binary(), arity()}], tame_host:spec()) -> ok | refusal().
-loaded(Loaded, #{functions := Functions}) ->
-    case Loaded =:= [{atom_to_binary(Name), Arity} || {Name, Arity} <- Functions] of
-        true ->
-            ok;
-        false ->
-            {refused, changed,
-                "its functions are not those that it had when the module was isolated: "
-                "restore it and isolate it again"}
-    end.
+%% A library whose functions are not those that its module was bound to.
+-spec changed() -> refusal().
+changed() ->
+    {refused, changed,
+        "its functions are not those that it had when the module was isolated: "
+        "restore it and isolate it again"}.
 
 %% Why it ended before that.
 -spec not_loaded_text(tame_host:why(), tame_isolate_options:options()) -> iodata().

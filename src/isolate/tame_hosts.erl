@@ -1,18 +1,26 @@
-%% How many hosts an isolated library has, and the callers who wait for one.
+%% How many hosts a group of isolated libraries has, what they have loaded, and the callers who wait
+%% for one.
 %%
 %% A call does not come here: it takes a ring from its library's entry (tame_library), which this
 %% process writes, and goes. It is asked only while no host is up:
 %%
-%%              load        a host is up              the last host is down
+%%              load        each library is in a host that is up
 %%   unbound ─────────▶ empty ───────────▶ serving ───────────────────────▶ empty
 %%      ▲                 │ ▲                │
 %%      └─ first load     │ └────────────────┘        all hosts failed: failed ──restart──▶ empty
 %%         refused        ▼
-%%                      failed
+%%                      failed                   (back to empty when one is in none any more)
 %%
-%% A process that takes the place of one that died begins in `empty' when its library was loaded
+%% The first library of a group is loaded by the hosts that are started for it. One that comes later
+%% is loaded by the oldest host that is up, the candidate; if that refuses it, or ends, the group
+%% stays as it was. If not, the library is of the group, and each other host is told to load it, now
+%% or when it starts next. One that loads late, or wrongly, is replaced. Libraries are loaded one
+%% after the other. A library whose code has been purged (tame_versions), or whose module was
+%% restored, leaves the group, and hosts unload it.
+%%
+%% A process that takes the place of one that died begins in `empty' when a library was loaded
 %% before (tame_registry): it asks the hosts that there are how they are, and until they have
-%% answered calls go on over the rings in the entry. A library that was loaded once never becomes
+%% answered calls go on over the rings in the entry. A group that had a library once never becomes
 %% unbound.
 %%
 %% Callers wait in `empty', each with a time-out of its own (a generic time-out named by its
@@ -27,12 +35,13 @@
 -include("tame_registry.hrl").
 
 -export([start_link/1]).
--export([load/3]).
--export([ring/2]).
+-export([load/4]).
+-export([ring/3]).
 -export([tell/2]).
 -export([bad_reply/3]).
+-export([changed/1]).
 -export([restart/1]).
--export([info/1]).
+-export([info/2]).
 
 %% Internal.
 -export([callback_mode/0]).
@@ -54,16 +63,31 @@
 -define(ASK_MS, 5000).
 -define(REPLACE_MS, 1000).
 
+%% A library that is being loaded for the first time, for whom, and by which host: all that were
+%% started for it, when it is the group's first.
+-record(candidate, {
+    library :: tame_host_libraries:library(),
+    from :: gen_statem:from(),
+    host :: all | pid()
+}).
+
 -record(data, {
-    module :: module(),
+    group :: tame_group:group(),
     options :: tame_isolate_options:options(),
-    spec = none :: none | tame_host:spec(),
-    loader = none :: none | gen_statem:from(),
-    loaded = none :: none | tame_host:loaded(),
-    %% what load/3 came to
-    load = none :: none | ok | {error, {atom(), string()}},
+    %% What each host is to have, in the order in which they were loaded first.
+    libraries = [] :: [tame_host_libraries:library()],
+    %% No host has loaded any yet: those are what one is about to load.
+    first = true :: boolean(),
+    candidate = none :: none | #candidate{},
+    %% loads that wait for that of the candidate, and the last number that was given
+    later = [] :: [{gen_statem:from(), term()}],
+    last_number = -1 :: integer(),
+    %% what load/4 came to, for each module
+    loads = #{} :: #{module() => ok | {error, {atom(), string()}}},
     %% Oldest first; `down' also while it starts.
-    hosts = [] :: [{pid(), {up, tame_ring:ring()} | down | failed}],
+    hosts = [] :: [
+        {pid(), {up, tame_ring:ring(), tame_host_libraries:libraries()} | down | failed}
+    ],
     monitors = #{} :: #{reference() => pid()},
     %% When a host process died last, and until when none is started in its place.
     died_at = none :: none | integer(),
@@ -74,98 +98,110 @@
     restarts = 0 :: non_neg_integer()
 }).
 
--spec start_link(module()) -> gen_statem:start_ret() | ignore.
-start_link(Module) ->
-    gen_statem:start_link({local, name(Module)}, ?MODULE, Module, []).
+-spec start_link(tame_group:group()) -> gen_statem:start_ret() | ignore.
+start_link(Group) ->
+    gen_statem:start_link({local, name(Group)}, ?MODULE, Group, []).
 
-name(Module) ->
-    binary_to_atom(<<"tame_hosts_", (atom_to_binary(Module))/binary>>).
+name(Group) ->
+    binary_to_atom(<<"tame_hosts_", (atom_to_binary(Group))/binary>>).
 
-%% In place of erlang:load_nif/2: starts the hosts, and returns when the first has loaded the
-%% library.
--spec load(module(), file:filename_all(), term()) -> ok | {error, {atom(), string()}}.
-load(Module, Path, LoadInfo) ->
+%% In place of erlang:load_nif/2, for the version of a module's code that has this key: returns when
+%% a host has loaded the library, which is started if there is none.
+-spec load(tame_library:key(), module(), file:filename_all(), term()) ->
+    ok | {error, {atom(), string()}}.
+load(Key, Module, Path, LoadInfo) ->
     case tame_registry:find(Module) of
-        {ok, #entry{options = #{start_ms := StartMs}}} ->
-            gen_statem:call(name(Module), {load, Path, LoadInfo}, StartMs + ?ASK_MS);
+        {ok, #entry{group = Group, options = #{start_ms := StartMs}}} ->
+            Request = {load, Key, Module, Path, LoadInfo},
+            gen_statem:call(name(Group), Request, StartMs + ?ASK_MS);
         error ->
             exit(noproc)
     end.
 
-%% A ring of a host that is up; waits for one for this long. Exits while this process is being
-%% replaced.
--spec ring(module(), timeout()) -> {ok, tame_ring:ring()} | {error, refusal()}.
-ring(Module, infinity) ->
+%% A ring of a host that is up and has the library; waits for one for this long. Exits while this
+%% process is being replaced.
+-spec ring(tame_group:group(), tame_library:key(), timeout()) ->
+    {ok, tame_ring:ring()} | {error, refusal()}.
+ring(Group, Key, infinity) ->
     %% The answer comes after wait_ms at the latest.
-    gen_statem:call(name(Module), {ring, infinity}, infinity);
-ring(Module, Ms) ->
-    gen_statem:call(name(Module), {ring, Ms}, Ms + ?ASK_MS).
+    gen_statem:call(name(Group), {ring, Key, infinity}, infinity);
+ring(Group, Key, Ms) ->
+    gen_statem:call(name(Group), {ring, Key, Ms}, Ms + ?ASK_MS).
+
+%% A module of the group was restored, or code of it purged: what no code can call any more is
+%% unloaded. That is looked at from time to time anyway.
+-spec changed(tame_group:group()) -> ok.
+changed(Group) ->
+    try
+        gen_statem:call(name(Group), changed, ?ASK_MS)
+    catch
+        %% It is being replaced: the next begins with what there is.
+        exit:_ -> ok
+    end.
 
 %% A host's message; lost while this process is being replaced, which asks hosts when it starts.
--spec tell(module(), term()) -> ok.
-tell(Module, Message) ->
+-spec tell(tame_group:group(), term()) -> ok.
+tell(Group, Message) ->
     try
-        name(Module) ! Message,
+        name(Group) ! Message,
         ok
     catch
         error:badarg -> ok
     end.
 
 %% The host of this ring wrote what no host may write.
--spec bad_reply(module(), tame_ring:ring(), term()) -> ok.
-bad_reply(Module, Ring, What) ->
-    gen_statem:cast(name(Module), {bad_reply, Ring, What}).
+-spec bad_reply(tame_group:group(), tame_ring:ring(), term()) -> ok.
+bad_reply(Group, Ring, What) ->
+    gen_statem:cast(name(Group), {bad_reply, Ring, What}).
 
 %% Starts new hosts in place of all others, which end after their calls in flight.
--spec restart(module()) -> ok.
-restart(Module) ->
-    gen_statem:call(name(Module), restart, ?ASK_MS).
+-spec restart(tame_group:group()) -> ok.
+restart(Group) ->
+    gen_statem:call(name(Group), restart, ?ASK_MS).
 
-%% For tame:info/0: what is known here, and the host processes.
--spec info(module()) -> {map(), [pid()]}.
-info(Module) ->
-    gen_statem:call(name(Module), info, ?ASK_MS).
+%% For tame:info/0: what is known here of a module and its group, and the host processes.
+-spec info(tame_group:group(), module()) -> {map(), [pid()]}.
+info(Group, Module) ->
+    gen_statem:call(name(Group), {info, Module}, ?ASK_MS).
 
 -spec callback_mode() -> [handle_event_function | state_enter].
 callback_mode() ->
     [handle_event_function, state_enter].
 
--spec init(module()) -> gen_statem:init_result(atom()) | ignore.
-init(Module) ->
-    case tame_registry:find(Module) of
-        {ok, #entry{options = Options, load_args = none}} ->
-            {ok, unbound, #data{module = Module, options = Options}};
-        {ok, #entry{options = Options, load_args = {Path, LoadInfo}} = Entry} ->
-            Spec = (spec(Entry, Path, LoadInfo))#{first := false},
-            Data = #data{module = Module, options = Options, spec = Spec, load = ok},
-            {ok, empty, adopt(Data), {next_event, internal, settle}};
-        error ->
-            ignore
+-spec init(tame_group:group()) -> gen_statem:init_result(atom()) | ignore.
+init(Group) ->
+    case tame_group:members(Group) of
+        [] ->
+            ignore;
+        [#entry{options = Options} | _] = Members ->
+            Data = #data{group = Group, options = Options},
+            case [Module || #entry{module = Module, load_args = {_, _}} <- Members] of
+                [] ->
+                    {ok, unbound, Data};
+                Loaded ->
+                    Before = Data#data{first = false, loads = maps:from_keys(Loaded, ok)},
+                    {_, There} = still_there(Before),
+                    {ok, empty, adopt(There), {next_event, internal, settle}}
+            end
     end.
 
 -spec terminate(term(), atom(), #data{}) -> ok.
 terminate(_Reason, _State, _Data) ->
     ok.
 
-spec(#entry{module = Module, functions = Functions, options = Options}, Path, LoadInfo) ->
-    #{
-        module => Module,
-        functions => Functions,
-        path => Path,
-        load_info => LoadInfo,
-        first => true,
-        options => Options
-    }.
+spec(#data{group = Group, libraries = Libraries, first = First, options = Options}) ->
+    #{group => Group, libraries => Libraries, first => First, options => Options}.
 
 %% Takes over the hosts of the process that was here before.
-adopt(#data{module = Module} = Data) ->
+adopt(#data{group = Group, libraries = Libraries} = Data) ->
     lists:foldl(
         fun(Host, Adopting) ->
+            ok = tame_host:set_libraries(Host, Libraries),
             ok = tame_host:announce(Host),
             added(Host, Adopting)
         end,
         Data,
-        tame_isolation_sup:hosts(Module)
+        tame_isolation_sup:hosts(Group)
     ).
 
 added(Host, #data{hosts = Hosts, monitors = Monitors} = Data) ->
@@ -182,31 +218,35 @@ handle_event(enter, From, State, Data) ->
     {keep_state, if State =:= failed -> refuse_all(failed, Data); true -> Data end, look()};
 %% ---- loading --------------------------------------------------------------------------------
 
-handle_event({call, From}, {load, Path, LoadInfo}, unbound, #data{module = Module} = Data) ->
-    ok = tame_given:note(Module, LoadInfo),
-    case tame_registry:find(Module) of
-        {ok, Entry} ->
-            Loading = Data#data{spec = spec(Entry, Path, LoadInfo), loader = From},
-            settled(Loading);
-        error ->
-            Error = {error, {load, "the module is not isolated any more"}},
-            {keep_state_and_data, {reply, From, Error}}
+handle_event({call, _From}, {load, _, _, _, _}, empty, _Data) ->
+    %% Until a host can be asked: that is another state.
+    {keep_state_and_data, postpone};
+handle_event({call, From}, {load, _, _, _, _}, failed, _Data) ->
+    Text = "the hosts crashed too often; see tame:restart/1",
+    {keep_state_and_data, {reply, From, {error, {load, Text}}}};
+handle_event({call, From}, {load, _, _, _, _} = Request, serving, Data) when
+    Data#data.candidate =/= none
+->
+    {keep_state, Data#data{later = Data#data.later ++ [{From, Request}]}};
+handle_event({call, From}, {load, Key, Module, Path, LoadInfo}, State, Data) ->
+    ok = tame_given:note(Data#data.group, LoadInfo),
+    case library(Key, Module, Path, LoadInfo, Data) of
+        {ok, #{number := Number} = Library} ->
+            asked(State, Library, From, Data#data{last_number = Number});
+        {error, _} = Error ->
+            {keep_state, next_load(Data), {reply, From, Error}}
     end;
-handle_event({call, From}, {load, _, _}, _State, _Data) ->
-    Text = "The NIF library is loaded already, in a host; a library is loaded once",
-    {keep_state_and_data, {reply, From, {error, {reload, Text}}}};
 %% ---- callers --------------------------------------------------------------------------------
 
-handle_event({call, From}, {ring, _}, failed, _Data) ->
+handle_event({call, From}, {ring, _, _}, failed, _Data) ->
     {keep_state_and_data, {reply, From, {error, failed}}};
-handle_event({call, From}, {ring, _}, serving, #data{hosts = Hosts}) ->
-    Rings = list_to_tuple(rings(Hosts)),
-    {keep_state_and_data, {reply, From, {ok, element(tame_ring:choose(Rings), Rings)}}};
-handle_event({call, From}, {ring, Timeout}, _Empty, #data{waiting = Waiting} = Data) ->
+handle_event({call, From}, {ring, Key, _}, serving, Data) ->
+    {keep_state_and_data, {reply, From, chosen(Key, Data)}};
+handle_event({call, From}, {ring, Key, Timeout}, _Empty, #data{waiting = Waiting} = Data) ->
     #{max_waiting := Most, wait_ms := WaitMs} = Data#data.options,
     case tame_hosts_waiting:count(Waiting) < Most of
         true ->
-            {Monitor, More} = tame_hosts_waiting:add(From, Waiting),
+            {Monitor, More} = tame_hosts_waiting:add(From, Key, Waiting),
             {Ms, Why} = if Timeout =< WaitMs -> {Timeout, deadline}; true -> {WaitMs, no_host} end,
             {keep_state, Data#data{waiting = More}, {{timeout, Monitor}, Ms, {expired, Why}}};
         false ->
@@ -244,24 +284,30 @@ handle_event(info, {'DOWN', Monitor, process, _, _}, _State, Data) ->
 handle_event(info, let_go, _State, _Data) ->
     true = erlang:garbage_collect(),
     keep_state_and_data;
+handle_event(info, {load_next, From, Request}, _State, _Data) ->
+    {keep_state_and_data, {next_event, {call, From}, Request}};
 handle_event(internal, settle, _State, Data) ->
     settled(Data);
 handle_event(cast, {bad_reply, Ring, What}, _State, #data{hosts = Hosts}) ->
-    _ = [tame_host:condemn(Host, Ring, What) || {Host, {up, Its}} <- Hosts, Its =:= Ring],
+    _ = [tame_host:condemn(Host, Ring, What) || {Host, {up, Its, _}} <- Hosts, Its =:= Ring],
     keep_state_and_data;
 %% Before a library is loaded there are no hosts to replace.
 handle_event({call, From}, restart, unbound, _Data) ->
     {keep_state_and_data, {reply, From, ok}};
-handle_event({call, From}, restart, _State, #data{hosts = Hosts} = Data) ->
+handle_event({call, From}, restart, _State, #data{hosts = Hosts} = Data0) ->
     _ = [tame_host:stop(Host) || {Host, _} <- Hosts],
+    Data = lists:foldl(fun({Host, _}, Ending) -> ended(Host, Ending) end, Data0, Hosts),
     Fresh = Data#data{hosts = [], idle = tame_hosts_scale:new(), hold_until = none},
     settled(Fresh, {reply, From, ok});
 handle_event({timeout, look}, hosts, State, Data) ->
     looked(State, pruned(Data));
-handle_event({call, From}, info, State, #data{hosts = Hosts, waiting = Waiting} = Data) ->
+handle_event({call, From}, changed, State, Data) ->
+    {keep_state, without_gone(State, Data), {reply, From, ok}};
+handle_event({call, From}, {info, Module}, State, #data{hosts = Hosts, waiting = Waiting} = Data) ->
     Info = #{
         state => State,
-        load => Data#data.load,
+        load => maps:get(Module, Data#data.loads, none),
+        libraries => length(Data#data.libraries),
         waiting => tame_hosts_waiting:count(Waiting),
         restarts => Data#data.restarts
     },
@@ -269,19 +315,38 @@ handle_event({call, From}, info, State, #data{hosts = Hosts, waiting = Waiting} 
 handle_event(_Type, _Late, _State, _Data) ->
     keep_state_and_data.
 
-host({up, Ring, Loaded}, Host, #data{module = Module, spec = Spec} = Data0) ->
-    #{path := Path, load_info := LoadInfo} = Spec,
-    ok = tame_registry:set_load_args(Module, {Path, LoadInfo}),
-    Data = set(Host, {up, Ring}, Data0#data{loaded = Loaded, spec = Spec#{first := false}}),
-    settled(told_loader(ok, Data));
-host({refused, _Why}, Host, #data{load = ok} = Data) ->
+host({up, Ring, Have}, Host, #data{candidate = Candidate} = Data0) ->
+    Data = set(Host, {up, Ring, Have}, Data0),
+    case Candidate of
+        #candidate{library = #{number := Number, key := Key} = Library, host = Asked} when
+            Asked =:= Host; Asked =:= all
+        ->
+            case Have of
+                #{Number := {Key, _}} -> settled(accepted(Library, Data));
+                #{} -> settled(Data)
+            end;
+        _ ->
+            settled(Data)
+    end;
+host({not_loaded, Key, Why}, Host, #data{candidate = Candidate, libraries = Libraries} = Data) ->
+    case Candidate of
+        #candidate{library = #{key := Key}, host = Host} ->
+            settled(not_loaded({error, load_error(Why)}, Data));
+        _ ->
+            %% Others have loaded it.
+            ok = tame_host:set_libraries(Host, Libraries),
+            ok = tame_host:give_up(Host, not_loaded),
+            {keep_state, Data}
+    end;
+host({refused, _Why}, Host, #data{first = false} = Data) ->
     settled(remove(Host, Data));
 host({refused, Why}, Host, #data{hosts = Hosts} = Data) ->
-    %% Before any host had loaded it: as if nothing had been loaded.
+    %% Before any host had loaded one: as if nothing had been loaded.
     _ = [tame_host:stop(Other) || {Other, _} <- Hosts, Other =/= Host],
-    Refused = told_loader({error, load_error(Why)}, Data#data{hosts = [], spec = none}),
+    Refused = not_loaded({error, load_error(Why)}, Data#data{hosts = []}),
     {next_state, unbound, refuse_all(failed, Refused)};
-host(down, Host, #data{hosts = Hosts, restarts = Restarts} = Data) ->
+host(down, Host, #data{hosts = Hosts, restarts = Restarts} = Data0) ->
+    Data = ended(Host, Data0),
     case lists:keyfind(Host, 1, Hosts) of
         %% It was not up: an answer to announce/1, or it crashed while it started.
         {Host, down} -> settled(Data);
@@ -290,10 +355,11 @@ host(down, Host, #data{hosts = Hosts, restarts = Restarts} = Data) ->
             settled(set(Host, down, Data#data{restarts = Restarts + 1}))
     end;
 host(failed, Host, Data) ->
-    settled(set(Host, failed, Data)).
+    settled(set(Host, failed, ended(Host, Data))).
 
 %% A process of ours died; its OS process goes with it.
-host_died(Host, #data{hosts = Hosts, died_at = Before, restarts = Restarts} = Data) ->
+host_died(Host, Data0) ->
+    #data{hosts = Hosts, died_at = Before, restarts = Restarts} = Data = ended(Host, Data0),
     Now = now_ms(),
     case lists:keymember(Host, 1, Hosts) of
         true ->
@@ -326,20 +392,164 @@ replaced(#data{hold_until = HoldUntil} = Data) ->
 missing(#data{hosts = Hosts, options = #{hosts := {Min, _}}}) ->
     max(0, Min - length(Hosts)).
 
-state(#data{hosts = Hosts}) ->
-    case {rings(Hosts), [Host || {Host, State} <- Hosts, State =/= failed]} of
-        {[_ | _], _} -> serving;
-        {[], []} when Hosts =/= [] -> failed;
-        {[], _} -> empty
+%% A group that serves has each library in a host.
+state(#data{hosts = Hosts, libraries = Libraries}) ->
+    Up = rings(Hosts) =/= [],
+    case [Host || {Host, State} <- Hosts, State =/= failed] of
+        [] when Hosts =/= [] ->
+            failed;
+        _ ->
+            IsServed = fun(Library) -> rings(Library, Hosts) =/= [] end,
+            case Up andalso lists:all(IsServed, Libraries) of
+                true -> serving;
+                false -> empty
+            end
     end.
 
 started(0, Data) ->
     Data;
-started(Count, #data{module = Module, spec = Spec} = Data) ->
-    case tame_isolation_sup:start_host(Module, Spec) of
+started(Count, #data{group = Group} = Data) ->
+    case tame_isolation_sup:start_host(Group, spec(Data)) of
         {ok, Host} -> started(Count - 1, added(Host, Data));
         {error, _} -> Data
     end.
+
+%% ---- libraries ------------------------------------------------------------------------------
+
+%% What is to be loaded, or why not.
+library(Key, Module, Path, LoadInfo, #data{libraries = Libraries} = Data) ->
+    Number = tame_host_libraries:free_number(Data#data.last_number, numbers(Data)),
+    IsLoaded = [Known || #{key := Known} <- Libraries, Known =:= Key] =/= [],
+    case {IsLoaded, Number, tame_registry:find(Module)} of
+        {true, _, _} ->
+            Text = "The NIF library is loaded already, in a host; a library is loaded once",
+            {error, {reload, Text}};
+        {false, none, _} ->
+            {error, {load, "a host has at most 64 libraries, and this one has them"}};
+        {false, {ok, Free}, {ok, Entry}} ->
+            case tame_registry:find_version(Key, Entry) of
+                {ok, #{functions := Functions}} ->
+                    Library = #{
+                        key => Key,
+                        module => Module,
+                        number => Free,
+                        upgrades => upgraded(Key, Entry),
+                        functions => Functions,
+                        path => Path,
+                        load_info => LoadInfo,
+                        order => erlang:unique_integer([monotonic])
+                    },
+                    {ok, Library};
+                error ->
+                    {error, {load, "newer code of the module has been loaded since"}}
+            end;
+        {false, _, error} ->
+            {error, {load, "the module is not isolated any more"}}
+    end.
+
+upgraded(Key, Entry) ->
+    case tame_versions:before(Key, Entry) of
+        {ok, Before} -> Before;
+        none -> none
+    end.
+
+numbers(#data{hosts = Hosts, libraries = Libraries}) ->
+    [Number || #{number := Number} <- Libraries] ++
+        lists:append([maps:keys(Have) || {_, {up, _, Have}} <- Hosts]).
+
+asked(unbound, Library, From, Data) ->
+    Candidate = #candidate{library = Library, from = From, host = all},
+    settled(Data#data{libraries = [Library], candidate = Candidate});
+asked(serving, Library, From, #data{hosts = Hosts, libraries = Libraries} = Data) ->
+    [Host | _] = [Host || {Host, {up, _, _}} <- Hosts],
+    ok = tame_host:set_libraries(Host, Libraries ++ [Library]),
+    {keep_state, Data#data{
+        candidate = #candidate{library = Library, from = From, host = Host}
+    }}.
+
+%% A host has loaded the candidate's library.
+accepted(#{module := Module} = Library, #data{libraries = Before, candidate = Candidate} = Data0) ->
+    ok = tame_registry:add_library(Module, Library),
+    Libraries = (Before -- [Library]) ++ [Library],
+    Data = Data0#data{
+        libraries = Libraries,
+        first = false,
+        candidate = none,
+        loads = (Data0#data.loads)#{Module => ok}
+    },
+    told_hosts(Data),
+    %% The entry is there when the module goes on.
+    publish(Data),
+    gen_statem:reply(Candidate#candidate.from, ok),
+    next_load(Data).
+
+%% The candidate's library is not of the group.
+not_loaded(_Error, #data{candidate = none} = Data) ->
+    Data;
+not_loaded(Error, #data{candidate = Candidate, libraries = Before, loads = Loads} = Data) ->
+    #candidate{library = #{module := Module} = Library, from = From, host = Host} = Candidate,
+    Libraries = Before -- [Library],
+    _ = is_pid(Host) andalso tame_host:set_libraries(Host, Libraries),
+    gen_statem:reply(From, Error),
+    next_load(Data#data{
+        libraries = Libraries,
+        candidate = none,
+        loads = Loads#{Module => Error}
+    }).
+
+%% A host has ended: was it to load the candidate's library?
+ended(Host, #data{candidate = #candidate{host = Host}} = Data) ->
+    not_loaded({error, {load, "the host ended while it loaded the library; see the log"}}, Data);
+ended(_Host, Data) ->
+    Data.
+
+%% The one that waits longest is asked for again, as if it came now.
+next_load(#data{later = []} = Data) ->
+    Data;
+next_load(#data{later = [{From, Request} | Later]} = Data) ->
+    self() ! {load_next, From, Request},
+    Data#data{later = Later}.
+
+told_hosts(#data{hosts = Hosts} = Data) ->
+    Tell = fun({Host, _}) -> tame_host:set_libraries(Host, wanted(Host, Data)) end,
+    lists:foreach(Tell, Hosts).
+
+wanted(Host, #data{libraries = Libraries, candidate = #candidate{host = Host, library = Last}}) ->
+    Libraries ++ [Last];
+wanted(_Host, #data{libraries = Libraries}) ->
+    Libraries.
+
+%% Libraries whose code nobody can run any more leave the group.
+without_gone(unbound, Data) ->
+    Data;
+without_gone(_State, #data{libraries = Before} = Data) ->
+    case still_there(Data) of
+        {[], #data{libraries = Before}} ->
+            Data;
+        {Gone, #data{libraries = Libraries} = There} ->
+            lists:foreach(fun(#{key := Key}) -> tame_library:withdraw(Key) end, Gone),
+            _ = Libraries =/= Before andalso told_hosts(There),
+            There
+    end.
+
+%% What the registry says; and what of that is gone, which it is told.
+still_there(#data{group = Group, candidate = Candidate} = Data) ->
+    Entries = tame_group:members(Group),
+    Sorted = [still_there_of(Entry) || Entry <- Entries],
+    {Gone, There} = lists:unzip(Sorted),
+    First =
+        case Candidate of
+            #candidate{library = Library, host = all} -> [Library];
+            _ -> []
+        end,
+    ByOrder = fun(#{order := One}, #{order := Other}) -> One =< Other end,
+    {lists:append(Gone), Data#data{libraries = First ++ lists:sort(ByOrder, lists:append(There))}}.
+
+still_there_of(#entry{module = Module, libraries = Libraries} = Entry) ->
+    IsGone = fun(#{key := Key}) -> tame_versions:is_gone(Key, Entry) end,
+    {Gone, There} = lists:partition(IsGone, Libraries),
+    _ = Gone =/= [] andalso tame_registry:set_libraries(Module, There),
+    {Gone, There}.
 
 %% ---- the look at the hosts ------------------------------------------------------------------
 
@@ -348,12 +558,13 @@ look() ->
 
 looked(unbound, Data) ->
     {keep_state, Data, look()};
-looked(State, Data) ->
+looked(State, Data0) ->
+    Data = without_gone(State, Data0),
     Adjusted = replaced(if State =:= serving -> adjust(Data); true -> Data end),
     {next_state, state(Adjusted), Adjusted, look()}.
 
-pruned(#data{looks = Looks, module = Module} = Data) ->
-    _ = Looks rem ?PRUNE_LOOKS =:= 0 andalso tame_given:prune(Module),
+pruned(#data{looks = Looks, group = Group} = Data) ->
+    _ = Looks rem ?PRUNE_LOOKS =:= 0 andalso tame_given:prune(Group),
     Data#data{looks = Looks + 1}.
 
 %% A host more, or one less. Where their number is fixed there is nothing to look at.
@@ -375,7 +586,7 @@ adjust(#data{hosts = Hosts, options = Options, idle = Before} = Data0) ->
             Others
     end.
 
-seen({up, Ring}) -> {up, tame_ring:info(Ring)};
+seen({up, Ring, _}) -> {up, tame_ring:info(Ring)};
 seen(State) -> State.
 
 set(Host, State, #data{hosts = Hosts} = Data) ->
@@ -385,31 +596,61 @@ remove(Host, #data{hosts = Hosts} = Data) ->
     Data#data{hosts = lists:keydelete(Host, 1, Hosts)}.
 
 rings(Hosts) ->
-    [Ring || {_, {up, Ring}} <- Hosts].
+    [Ring || {_, {up, Ring, _}} <- Hosts].
 
-publish(#data{loaded = none}) ->
+%% Of the hosts that have a library.
+rings(Library, Hosts) ->
+    [Ring || {_, {up, Ring, Have}} <- Hosts, has(Library, Have)].
+
+has(#{number := Number, key := Key}, Have) ->
+    case Have of
+        #{Number := {Key, _}} -> true;
+        #{} -> false
+    end.
+
+publish(#data{first = true}) ->
     ok;
-publish(#data{module = Module, hosts = Hosts, loaded = Loaded, options = Options}) ->
-    tame_library:publish(Module, list_to_tuple(rings(Hosts)), Loaded, Options).
+publish(#data{hosts = Hosts, libraries = Libraries} = Data) ->
+    Infos = lists:append([maps:values(Have) || {_, {up, _, Have}} <- Hosts]),
+    lists:foreach(fun(Library) -> publish(Library, maps:from_list(Infos), Data) end, Libraries).
 
-told_loader(_Answer, #data{loader = none} = Data) ->
-    Data;
-told_loader(Answer, #data{loader = Loader} = Data) ->
-    %% The entry is there when the module goes on.
-    _ = Answer =:= ok andalso publish(Data),
-    gen_statem:reply(Loader, Answer),
-    Data#data{loader = none, load = Answer}.
+%% Where no host is up, what the library does is not known, and stays as it was.
+publish(#{key := Key, module := Module, number := Number} = Library, Infos, Data) ->
+    Rings = list_to_tuple(rings(Library, Data#data.hosts)),
+    case {Infos, tame_registry:find(Module)} of
+        {#{Key := Info}, {ok, #entry{options = Options}}} ->
+            Base = tame_host_libraries:function(Number, 0),
+            tame_library:publish(Key, Rings, Base, together(Info, Infos), Options);
+        _ ->
+            tame_library:set_rings(Key, Rings)
+    end.
+
+%% A library may send to what another was given, and be given what another has made.
+together(Info, Infos) ->
+    Any = fun(What) -> lists:any(fun(Of) -> maps:get(What, Of) end, maps:values(Infos)) end,
+    Info#{sends := Any(sends), resources := Any(resources)}.
+
+chosen(Key, #data{hosts = Hosts, libraries = Libraries}) ->
+    case [Library || #{key := Known} = Library <- Libraries, Known =:= Key] of
+        [Library] ->
+            Rings = list_to_tuple(rings(Library, Hosts)),
+            {ok, element(tame_ring:choose(Rings), Rings)};
+        [] ->
+            {error, no_host}
+    end.
 
 %% As erlang:load_nif/2 puts it.
 load_error(#{reason := load_returned, text := Text}) -> {load, to_string(Text)};
+load_error(#{reason := upgrade_returned, text := Text}) -> {upgrade, to_string(Text)};
+load_error(#{reason := no_upgrade, text := Text}) -> {upgrade, to_string(Text)};
 load_error(#{reason := Reason, text := Text}) -> {Reason, to_string(Text)}.
 
 to_string(Text) ->
     tame_text:text("~ts", [Text]).
 
-refused(Reason, #data{module = Module, waiting = Waiting}) ->
+refused(Reason, #data{group = Group, waiting = Waiting}) ->
     Measurements = #{waiting => tame_hosts_waiting:count(Waiting)},
-    Metadata = #{library => Module, reason => Reason},
+    Metadata = #{library => Group, reason => Reason},
     tame_telemetry:execute([tame, hosts, refused], Measurements, Metadata).
 
 now_ms() ->
@@ -419,9 +660,9 @@ now_ms() ->
 
 %% All at once: from then on they take rings from the entry as any other caller, the least busy
 %% first.
-answer_all(#data{hosts = Hosts, waiting = Waiting} = Data) ->
-    [Ring | _] = rings(Hosts),
-    Data#data{waiting = tame_hosts_waiting:reply_all({ok, Ring}, Waiting)}.
+answer_all(#data{waiting = Waiting} = Data) ->
+    Answer = fun(Key) -> chosen(Key, Data) end,
+    Data#data{waiting = tame_hosts_waiting:reply_all(Answer, Waiting)}.
 
 refuse_all(Why, #data{waiting = Waiting} = Data) ->
-    Data#data{waiting = tame_hosts_waiting:reply_all({error, Why}, Waiting)}.
+    Data#data{waiting = tame_hosts_waiting:reply_all(fun(_) -> {error, Why} end, Waiting)}.

@@ -4,6 +4,7 @@
 -module(tame_isolate_options).
 
 -export([complete/1]).
+-export([named/1]).
 -export([table/0]).
 
 -export_type([options/0]).
@@ -54,6 +55,9 @@
     %% For the configuration only: what happens when the module cannot be isolated. fail: the
     %% application tame does not start. in_vm: that is logged, and the module runs inside the VM.
     otherwise => fail | in_vm,
+    %% The group whose hosts its library runs in, with the libraries of others (tame_group). A
+    %% module without it has a group of its own name.
+    share => atom(),
     %% The NIF library, where it is not found.
     library => file:filename(),
     %% How the module is bound.
@@ -90,6 +94,7 @@ table() ->
         whole(max_atoms, 100000, 0, 1 bsl 20),
         {limits, {default, #{}}, fun tame_host_limits:check/1, tame_host_limits:expected()},
         one_of(otherwise, [fail, in_vm], "fail or in_vm"),
+        {share, none, fun is_group/1, "the name of a group: an atom of at most 200 bytes"},
         {library, none, fun is_file/1, "the name of a file"},
         one_of(bind, [auto, recompile, overlay], "auto, recompile or overlay"),
         {host, none, fun is_file/1, "the name of a file"}
@@ -127,6 +132,10 @@ is_slot_bytes(Value) -> is_within(Value, 4096, 65536) andalso Value band (Value 
 
 is_area_bytes(Value) -> is_within(Value, 4096, 1 bsl 36) andalso Value rem 4096 =:= 0.
 
+is_group(Value) ->
+    is_atom(Value) andalso not lists:member(Value, [nil, undefined]) andalso
+        byte_size(atom_to_binary(Value)) =< 200.
+
 is_file(Value) -> is_list(Value) orelse is_binary(Value).
 
 %% What was asked for, a map or a list of pairs, with defaults for the rest and hosts as {Min, Max}.
@@ -148,6 +157,11 @@ complete(Options) when is_list(Options) ->
     end;
 complete(Options) ->
     {error, {bad_option, text("~0tP: expected a map of options", [Options, 9])}}.
+
+%% The options that are named in what complete/1 takes.
+-spec named(term()) -> [atom()].
+named(Options) when is_map(Options) -> maps:keys(Options);
+named(Options) -> proplists:get_keys(Options).
 
 range(Count) when is_integer(Count) -> {Count, Count};
 range(Range) -> Range.

@@ -15,6 +15,7 @@
 
 -export([start_link/0]).
 -export([isolate/2]).
+-export([load_binary/3]).
 -export([restore/1]).
 -export([restart/1]).
 -export([info/0]).
@@ -54,19 +55,32 @@ runs() ->
 isolate(Module, Options) when is_atom(Module) ->
     %% Names of processes are made of it.
     case byte_size(atom_to_binary(Module)) =< ?NAME_BYTES_MAX of
-        true -> isolate_here(Module, tame_isolate_options:complete(Options));
+        true -> isolate_here(Module, Options, tame_isolate_options:complete(Options));
         false -> bad_module(Module)
     end;
 isolate(Module, _Options) ->
     bad_module(Module).
 
-isolate_here(Module, {ok, #{start_ms := StartMs} = All}) ->
+isolate_here(Module, Options, {ok, #{start_ms := StartMs} = All}) ->
+    Named = tame_isolate_options:named(Options),
     case tame_native:host_runs_on(os:type()) of
-        ok -> ask({isolate, Module, All}, StartMs + ?SLACK_MS);
+        ok -> ask({isolate, Module, Named, All}, StartMs + ?SLACK_MS);
         Refused -> Refused
     end;
-isolate_here(_Module, Wrong) ->
+isolate_here(_Module, _Options, Wrong) ->
     Wrong.
+
+%% In place of code:load_binary/3, for an isolated module: its new code asks hosts as well.
+-spec load_binary(module(), file:filename(), binary()) -> {module, module()} | refusal().
+load_binary(Module, File, Beam) when is_atom(Module), is_binary(Beam) ->
+    case tame_registry:find(Module) of
+        {ok, #entry{options = #{start_ms := StartMs}}} ->
+            ask({load_binary, Module, File, Beam}, StartMs + ?SLACK_MS);
+        error ->
+            not_isolated(Module)
+    end;
+load_binary(Module, _File, _Beam) ->
+    bad_module(Module).
 
 -spec restore(module()) -> ok | refusal().
 restore(Module) when is_atom(Module) -> ask({restore, Module}, ?SLACK_MS);
@@ -75,9 +89,9 @@ restore(Module) -> bad_module(Module).
 -spec restart(module()) -> ok | refusal().
 restart(Module) when is_atom(Module) ->
     case tame_registry:find(Module) of
-        {ok, _} ->
+        {ok, #entry{group = Group}} ->
             try
-                tame_hosts:restart(Module)
+                tame_hosts:restart(Group)
             catch
                 exit:_ -> interrupted()
             end;
@@ -112,21 +126,23 @@ bad_module(Module) ->
 info() ->
     maps:from_list([{Entry#entry.module, info(Entry)} || Entry <- tame_registry:all()]).
 
-info(#entry{module = Module, phase = Phase, atom_count = Atoms, options = Options}) ->
+info(#entry{module = Module, group = Group, phase = Phase, options = Options}) ->
     Common = #{
         phase => Phase,
-        atoms => Atoms,
+        share => Group,
+        atoms => tame_group:count_atoms(Group, 0),
         old_code => erlang:check_old_code(Module),
         limits => maps:get(limits, Options)
     },
-    try tame_hosts:info(Module) of
+    try tame_hosts:info(Group, Module) of
         {Library, Hosts} ->
             Asked = [tame_host:request_info(Host) || Host <- Hosts],
             Until = erlang:monotonic_time(millisecond) + ?ASK_MS,
             (maps:merge(Common, Library))#{hosts => [answer(Request, Until) || Request <- Asked]}
     catch
         exit:_ ->
-            Common#{state => not_answering, load => none, waiting => 0, restarts => 0, hosts => []}
+            Unknown = #{state => not_answering, load => none, libraries => 0, waiting => 0},
+            (maps:merge(Common, Unknown))#{restarts => 0, hosts => []}
     end.
 
 answer(Request, Until) ->
@@ -140,6 +156,7 @@ answer(Request, Until) ->
                 os_pid => 0,
                 crashes_in_row => 0,
                 starts => 0,
+                libraries => 0,
                 up_ms => 0,
                 rss_bytes => 0,
                 ring => #{}
@@ -154,17 +171,25 @@ answer(Request, Until) ->
 -spec init([]) -> {ok, state()}.
 init([]) ->
     %% The one before ended while it was at these.
-    Begun = [Entry || #entry{phase = Phase} = Entry <- tame_registry:all(), Phase =/= bound],
+    Begun = [Entry || Entry <- tame_registry:all(), is_begun(Entry)],
     lists:foreach(fun brought_to_an_end/1, Begun),
     Modules = [Module || #entry{module = Module} <- tame_registry:all()],
     {ok, again(maps:from_keys(lists:filter(fun erlang:check_old_code/1, Modules), true))}.
 
-brought_to_an_end(#entry{module = Module, phase = binding, bound_md5 = Bound}) ->
+is_begun(#entry{phase = Phase, coming = Coming}) ->
+    Phase =/= bound orelse Coming =/= none.
+
+brought_to_an_end(#entry{module = Module, phase = binding, coming = #{md5 := Bound}}) ->
     case md5(Module) of
-        Bound -> tame_registry:set_phase(Module, bound);
+        Bound -> tame_registry:arrived(Module);
         _ -> tame_restoring:forget(Module)
     end;
-brought_to_an_end(#entry{module = Module, phase = leaving, bound_md5 = Bound}) ->
+brought_to_an_end(#entry{module = Module, phase = bound, coming = #{md5 := Bound}}) ->
+    case md5(Module) of
+        Bound -> tame_registry:arrived(Module);
+        _ -> tame_registry:set_coming(Module, none)
+    end;
+brought_to_an_end(#entry{module = Module, phase = leaving, versions = [#{md5 := Bound} | _]}) ->
     case md5(Module) of
         Bound -> tame_registry:set_phase(Module, bound);
         _ -> _ = tame_restoring:has_left(Module)
@@ -187,7 +212,7 @@ again(State) ->
     State.
 
 -spec handle_call(term(), gen_server:from(), state()) -> {reply, term(), state()}.
-handle_call({isolate, Module, Options}, _From, State) ->
+handle_call({isolate, Module, Named, Asked}, _From, State) ->
     case tame_registry:find(Module) of
         {ok, #entry{phase = leaving}} ->
             {reply, tame_old_code:in_use(Module), State};
@@ -195,7 +220,22 @@ handle_call({isolate, Module, Options}, _From, State) ->
             Text = text("~p is isolated already; tame:restore/1 undoes it", [Module]),
             {reply, {error, {already_isolated, Text}}, State};
         error ->
-            purged_later(Module, tame_binding:bind(Module, Options), State)
+            Group = tame_group:of_module(Module, Asked),
+            case tame_group:agreed(Group, Named, Asked) of
+                {ok, Options} ->
+                    purged_later(Module, tame_binding:bind(Module, Group, Options), State);
+                {error, _} = Refused ->
+                    {reply, Refused, State}
+            end
+    end;
+handle_call({load_binary, Module, File, Beam}, _From, State) ->
+    case tame_registry:find(Module) of
+        {ok, #entry{phase = bound} = Entry} ->
+            {reply, tame_binding:load_binary(Entry, File, Beam), State};
+        {ok, #entry{}} ->
+            {reply, tame_old_code:in_use(Module), State};
+        error ->
+            {reply, not_isolated(Module), State}
     end;
 handle_call({restore, Module}, _From, State) ->
     case tame_registry:find(Module) of

@@ -3,21 +3,19 @@
 %%   tame_sup                       owns the tables (tame_registry, tame_library, tame_given)
 %%   ├─ tame_job_rates ...
 %%   └─ tame_isolation_sup          one_for_one
-%%      ├─ tame_libraries           one_for_one: a child for each entry of tame_registry
-%%      │  └─ tame_library_<module> one_for_one
-%%      │     ├─ tame_host_sup_<module>  simple_one_for_one: a tame_host for each OS process, which
+%%      ├─ tame_libraries           one_for_one: a child for each group of tame_registry
+%%      │  └─ tame_library_<group> one_for_one
+%%      │     ├─ tame_host_sup_<group>  simple_one_for_one: a tame_host for each OS process, which
 %%      │     │                          it never restarts
-%%      │     └─ tame_hosts_<module>     says how many hosts there are to be, and replaces those
+%%      │     └─ tame_hosts_<group>     says how many hosts there are to be, and replaces those
 %%      │                                that end
 %%      └─ tame_isolation           isolate and restore, one at a time
 %%
 %% A process that dies is started again by its supervisor, and finds in the tables what it has to
-%% do: a new tame_libraries its children, a new tame_hosts its library and the hosts that are up.
+%% do: a new tame_libraries its children, a new tame_hosts its libraries and the hosts that are up.
 %% Hosts end with their supervisor.
 -module(tame_isolation_sup).
 -behaviour(supervisor).
-
--include("tame_registry.hrl").
 
 -export([start_link/0]).
 -export([start_library/1]).
@@ -29,7 +27,7 @@
 -export([start_link/2]).
 -export([init/1]).
 
--type what() :: top | libraries | {library | host_sup, module()}.
+-type what() :: top | libraries | {library | host_sup, tame_group:group()}.
 
 %% A process of ours that dies more often than that has a defect that no restart mends.
 -define(INTENSITY, 100).
@@ -62,30 +60,30 @@ start_link_after(Orphan, Name, What) ->
         {error, {already_started, Orphan}}
     end.
 
-%% The processes of a library, whose entry is in the registry.
--spec start_library(module()) -> ok | {error, term()}.
-start_library(Module) ->
-    case ask(tame_libraries, {start_child, library(Module)}) of
+%% The processes of a group, of which an entry is in the registry.
+-spec start_library(tame_group:group()) -> ok | {error, term()}.
+start_library(Group) ->
+    case ask(tame_libraries, {start_child, library(Group)}) of
         {ok, _} -> ok;
         {error, {already_started, _}} -> ok;
         {error, Reason} -> {error, Reason}
     end.
 
 %% Ends them, the hosts after their calls in flight (tame_host). Takes some seconds at most.
--spec stop_library(module()) -> ok.
-stop_library(Module) ->
-    _ = gen_server:call(tame_libraries, {terminate_child, Module}, 60000),
-    _ = gen_server:call(tame_libraries, {delete_child, Module}, ?ASK_MS),
+-spec stop_library(tame_group:group()) -> ok.
+stop_library(Group) ->
+    _ = gen_server:call(tame_libraries, {terminate_child, Group}, 60000),
+    _ = gen_server:call(tame_libraries, {delete_child, Group}, ?ASK_MS),
     ok.
 
--spec start_host(module(), tame_host:spec()) -> {ok, pid()} | {error, term()}.
-start_host(Module, Spec) ->
-    ask(name(host_sup, Module), {start_child, [Spec]}).
+-spec start_host(tame_group:group(), tame_host:spec()) -> {ok, pid()} | {error, term()}.
+start_host(Group, Spec) ->
+    ask(name(host_sup, Group), {start_child, [Spec]}).
 
-%% All hosts of a library, in any state.
--spec hosts(module()) -> [pid()].
-hosts(Module) ->
-    case ask(name(host_sup, Module), which_children) of
+%% All hosts of a group, in any state.
+-spec hosts(tame_group:group()) -> [pid()].
+hosts(Group) ->
+    case ask(name(host_sup, Group), which_children) of
         Children when is_list(Children) -> [Pid || {_, Pid, _, _} <- Children, is_pid(Pid)];
         {error, _} -> []
     end.
@@ -105,13 +103,13 @@ init(top) ->
         #{id => tame_isolation, start => {tame_isolation, start_link, []}}
     ]}};
 init(libraries) ->
-    {ok, {flags(one_for_one), [library(Module) || #entry{module = Module} <- tame_registry:all()]}};
-init({library, Module}) ->
+    {ok, {flags(one_for_one), [library(Group) || Group <- tame_group:all()]}};
+init({library, Group}) ->
     {ok, {flags(one_for_one), [
-        supervisor(name(host_sup, Module), {host_sup, Module}),
-        #{id => hosts, start => {tame_hosts, start_link, [Module]}}
+        supervisor(name(host_sup, Group), {host_sup, Group}),
+        #{id => hosts, start => {tame_hosts, start_link, [Group]}}
     ]}};
-init({host_sup, _Module}) ->
+init({host_sup, _Group}) ->
     %% tame_hosts starts another. A host takes up to 6 s to end its calls and its OS process.
     {ok, {flags(simple_one_for_one), [
         #{id => host, start => {tame_host, start_link, []}, restart => temporary, shutdown => 10000}
@@ -120,8 +118,8 @@ init({host_sup, _Module}) ->
 flags(Strategy) ->
     #{strategy => Strategy, intensity => ?INTENSITY, period => ?PERIOD_S}.
 
-library(Module) ->
-    (supervisor(name(library, Module), {library, Module}))#{id => Module}.
+library(Group) ->
+    (supervisor(name(library, Group), {library, Group}))#{id => Group}.
 
 supervisor(Name, What) ->
     #{
@@ -131,5 +129,5 @@ supervisor(Name, What) ->
         shutdown => infinity
     }.
 
-name(What, Module) ->
-    list_to_atom(lists:concat(["tame_", What, "_", Module])).
+name(What, Group) ->
+    list_to_atom(lists:concat(["tame_", What, "_", Group])).

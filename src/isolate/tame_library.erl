@@ -5,52 +5,61 @@
 -include("tame_library.hrl").
 
 -export([new/0]).
--export([add/1]).
+-export([add/3]).
 -export([find/1]).
 -export([is_known/1]).
--export([publish/4]).
+-export([publish/5]).
+-export([set_rings/2]).
+-export([withdraw/1]).
 -export([remove/1]).
 
 -export_type([library/0]).
+-export_type([key/0]).
 
 -type library() :: #library{}.
 
+%% The first version of a module's code has the module itself.
+-type key() :: module() | pos_integer().
+
 -spec new() -> ok.
 new() ->
-    Options = [named_table, public, {keypos, #library.module}, {read_concurrency, true}],
+    Options = [named_table, public, {keypos, #library.key}, {read_concurrency, true}],
     ?MODULE = ets:new(?MODULE, Options),
     ok.
 
 %% Not loaded yet.
--spec add(module()) -> ok.
-add(Module) ->
-    true = ets:insert(?MODULE, #library{module = Module}),
+-spec add(key(), module(), tame_group:group()) -> ok.
+add(Key, Module, Group) ->
+    true = ets:insert(?MODULE, #library{key = Key, module = Module, group = Group}),
     ok.
 
 %% not_isolated: there is no entry. not_started: there is no table, because the application tame
 %% does not run.
--spec find(module()) -> library() | not_isolated | not_started.
-find(Module) ->
-    try ets:lookup(?MODULE, Module) of
+-spec find(key()) -> library() | not_isolated | not_started.
+find(Key) ->
+    try ets:lookup(?MODULE, Key) of
         [Library] -> Library;
         [] -> not_isolated
     catch
         error:badarg -> not_started
     end.
 
--spec is_known(module()) -> boolean().
-is_known(Module) ->
+-spec is_known(key()) -> boolean().
+is_known(Key) ->
     try
-        ets:member(?MODULE, Module)
+        ets:member(?MODULE, Key)
     catch
         error:badarg -> false
     end.
 
 %% What tame_hosts knows now. Nothing is written for a module that is not isolated any more.
--spec publish(module(), tuple(), tame_host:loaded(), tame_isolate_options:options()) -> ok.
-publish(Module, Rings, Loaded, #{deadline_ms := DeadlineMs, wait_ms := WaitMs}) ->
-    #{wants_caller := WantsCaller, sends := Sends, resources := Resources} = Loaded,
-    _ = ets:update_element(?MODULE, Module, [
+-spec publish(
+    key(), tuple(), non_neg_integer(), tame_host_libraries:info(), tame_isolate_options:options()
+) -> ok.
+publish(Key, Rings, Base, Info, #{deadline_ms := DeadlineMs, wait_ms := WaitMs}) ->
+    #{wants_caller := WantsCaller, sends := Sends, resources := Resources} = Info,
+    _ = ets:update_element(?MODULE, Key, [
+        {#library.base, Base},
         {#library.rings, Rings},
         {#library.loaded, true},
         {#library.wants_caller, WantsCaller},
@@ -61,7 +70,20 @@ publish(Module, Rings, Loaded, #{deadline_ms := DeadlineMs, wait_ms := WaitMs}) 
     ]),
     ok.
 
+%% Which hosts have it, where nothing else of it is known anew.
+-spec set_rings(key(), tuple()) -> ok.
+set_rings(Key, Rings) ->
+    _ = ets:update_element(?MODULE, Key, {#library.rings, Rings}),
+    ok.
+
+%% No host has it any more, nor is to have it.
+-spec withdraw(key()) -> ok.
+withdraw(Key) ->
+    _ = ets:update_element(?MODULE, Key, [{#library.rings, {}}, {#library.loaded, false}]),
+    ok.
+
+%% Every version of a module.
 -spec remove(module()) -> ok.
 remove(Module) ->
-    true = ets:delete(?MODULE, Module),
+    true = ets:match_delete(?MODULE, #library{module = Module, _ = '_'}),
     ok.

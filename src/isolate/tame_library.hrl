@@ -1,8 +1,13 @@
 %% What a call needs to know of its library, as tame_library keeps it.
 -record(library, {
-    module :: module(),
-    %% of the hosts that are up, oldest first
+    %% by which the module's code asks for it: tame_versions
+    key :: tame_library:key(),
+    %% of the hosts that are up and have loaded it, oldest first
     rings = {} :: tuple(),
+    module :: module(),
+    group :: tame_group:group(),
+    %% of its functions: the first one's number in its hosts
+    base = 0 :: non_neg_integer(),
     %% whether the library has been loaded into a host
     loaded = false :: boolean(),
     %% each call says who makes it

@@ -1,20 +1,20 @@
 %% Binds a module to a host by its machine-independent instructions, those that its beam file holds:
 %% no debug_info, no compiler. Before the body of each NIF come instructions that do
 %%
-%%     case tame_call:library(Module) of
+%%     case tame_call:library(Key) of
 %%         none -> the body as it was;
 %%         Library -> tame_call:call(Library, Index, Name, [A1, ..., An])
 %%     end
 %%
-%% and each call of erlang:load_nif(Path, Info) becomes one of tame_call:load_nif(Module, Path,
-%% Info). All else stays, byte for byte. Labels are numbers in a beam, so inserting moves nothing
-%% that is referred to.
+%% and each call of erlang:load_nif(Path, Info) becomes one of tame_call:load_nif(Key, Path,
+%% Info), each of erlang:system_info(Item) one of tame_call:system_info(Item). All else stays, byte
+%% for byte. Labels are numbers in a beam, so inserting moves nothing that is referred to.
 %%
 %% The format: "The BEAM Book" (E. Stenman), chapter on the beam file format; instructions and
 %% operands as in OTP's lib/compiler/src/genop.tab, beam_asm.erl and beam_disasm.erl, OTP 25 to 29.
 -module(tame_overlay).
 
--export([bind/3]).
+-export([bind/4]).
 -export([arities/0]).
 -export([has_on_load/1]).
 
@@ -25,13 +25,16 @@
 %% What instructions name by number, in the tables of the beam as it will be.
 -record(names, {
     atoms :: #{atom() => pos_integer()},
-    module :: pos_integer(),
+    %% an operand
+    key :: {0..7, pos_integer()},
     %% the library's functions: their place in its table
     functions :: #{{pos_integer(), arity()} => non_neg_integer()},
     erlang_load_nif :: none | non_neg_integer(),
+    erlang_system_info :: none | non_neg_integer(),
     library :: non_neg_integer(),
     call :: non_neg_integer(),
-    load_nif :: non_neg_integer()
+    load_nif :: non_neg_integer(),
+    system_info :: non_neg_integer()
 }).
 
 %% Instructions that are looked for or written: their number in genop.tab.
@@ -76,11 +79,12 @@ arities() ->
     ?ARITIES.
 
 %% The module's beam, bound to a host. Functions are those of the library's own table, in its order.
--spec bind(module(), [{atom(), arity()}], binary()) -> {ok, binary()} | {error, reason()}.
-bind(Module, Functions, Beam) ->
+-spec bind(module(), tame_library:key(), [{atom(), arity()}], binary()) ->
+    {ok, binary()} | {error, reason()}.
+bind(Module, Key, Functions, Beam) ->
     try
         {ok, Module, Chunks} = beam_lib:all_chunks(Beam),
-        {ok, _} = beam_lib:build_module(overlaid(Module, Functions, maps:from_list(Chunks)))
+        {ok, _} = beam_lib:build_module(overlaid(Key, Functions, maps:from_list(Chunks)))
     catch
         throw:Reason -> {error, Reason};
         error:Reason -> {error, {not_a_beam, Reason}}
@@ -105,17 +109,17 @@ finds_on_load(<<Op, Rest/binary>>) ->
     {_, Next} = operands(arity(Op), Rest),
     finds_on_load(Next).
 
-overlaid(Module, Functions, Chunks) ->
+overlaid(Key, Functions, Chunks) ->
     #{"AtU8" := AtomChunk, "ImpT" := ImportChunk, "Code" := CodeChunk} = Chunks,
     {Lengths, Known} = atoms(AtomChunk),
-    New = lists:usort([none, tame_call, library, call, load_nif]) -- Known,
+    New = lists:usort([none, tame_call, library, call, load_nif, system_info]) -- Known,
     Atoms = Known ++ New,
     Index = maps:from_list(lists:zip(Atoms, lists:seq(1, length(Atoms)))),
     Imports = imports(ImportChunk),
     Count = length(Imports),
     Isolated = [
         {map_get(tame_call, Index), map_get(Name, Index), Arity}
-     || {Name, Arity} <- [{library, 1}, {call, 4}, {load_nif, 3}]
+     || {Name, Arity} <- [{library, 1}, {call, 4}, {load_nif, 3}, {system_info, 1}]
     ],
     Numbered = [
         {{map_get(Name, Index), Arity}, Number}
@@ -124,12 +128,16 @@ overlaid(Module, Functions, Chunks) ->
     ],
     Names = #names{
         atoms = Index,
-        module = map_get(Module, Index),
+        key = if is_atom(Key) -> {?A, map_get(Key, Index)}; true -> {?I, Key} end,
         functions = maps:from_list(Numbered),
         erlang_load_nif = place({maps:get(erlang, Index, 0), map_get(load_nif, Index), 2}, Imports),
+        erlang_system_info = place(
+            {maps:get(erlang, Index, 0), map_get(system_info, Index), 1}, Imports
+        ),
         library = Count,
         call = Count + 1,
-        load_nif = Count + 2
+        load_nif = Count + 2,
+        system_info = Count + 3
     },
     maps:to_list(Chunks#{
         "AtU8" := atom_chunk(Lengths, Atoms),
@@ -222,7 +230,7 @@ nif_start(Body) -> {[], Body}.
 
 %% The arguments wait on the stack while the library is looked for.
 asking({Name, Arity, Number}, Own, Names) ->
-    #names{atoms = Atoms, module = Module, library = Library, call = Call} = Names,
+    #names{atoms = Atoms, key = Key, library = Library, call = Call} = Names,
     Places = lists:seq(0, Arity - 1),
     Back = [
         [move({?Y, Place}, {?X, Place}) || Place <- Places],
@@ -233,7 +241,7 @@ asking({Name, Arity, Number}, Own, Names) ->
     [
         instruction(?ALLOCATE, [{?U, Arity}, {?U, Arity}]),
         [move({?X, Place}, {?Y, Place}) || Place <- Places],
-        move({?A, Module}, {?X, 0}),
+        move(Key, {?X, 0}),
         instruction(?CALL_EXT, [{?U, 1}, {?U, Library}]),
         instruction(?IS_NE_EXACT, [{?F, Own}, {?X, 0}, {?A, map_get(none, Atoms)}]),
         move({?X, 0}, Found),
@@ -250,16 +258,20 @@ asking({Name, Arity, Number}, Own, Names) ->
         Back
     ].
 
-%% Any call of erlang:load_nif/2; every other instruction as it is.
+%% Any call of erlang:load_nif/2 or erlang:system_info/1; every other instruction as it is.
 redirected(Op, [{?U, 2}, {?U, Import} | Frame], #names{erlang_load_nif = Import} = Names, _) when
     Op =:= ?CALL_EXT; Op =:= ?CALL_EXT_LAST; Op =:= ?CALL_EXT_ONLY
 ->
     [
         move({?X, 1}, {?X, 2}),
         move({?X, 0}, {?X, 1}),
-        move({?A, Names#names.module}, {?X, 0}),
+        move(Names#names.key, {?X, 0}),
         instruction(Op, [{?U, 3}, {?U, Names#names.load_nif} | Frame])
     ];
+redirected(Op, [{?U, 1}, {?U, Import} | Frame], #names{erlang_system_info = Import} = Names, _) when
+    Op =:= ?CALL_EXT; Op =:= ?CALL_EXT_LAST; Op =:= ?CALL_EXT_ONLY
+->
+    instruction(Op, [{?U, 1}, {?U, Names#names.system_info} | Frame]);
 redirected(_Op, _Operands, _Names, Same) ->
     Same.
 

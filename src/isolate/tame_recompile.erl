@@ -1,22 +1,23 @@
 %% Turns a module whose functions are NIFs into one whose functions ask a host, without its source:
 %% the module is compiled again from the debug_info in its beam file.
 %%
-%% Three things change. Each function that the NIF library names becomes a call of tame_call; its
+%% Four things change. Each function that the NIF library names becomes a call of tame_call; its
 %% body stays, under another name, and runs while no library is loaded. Each call of
-%% erlang:load_nif/2 becomes one of tame_call:load_nif/3. The attribute -nifs goes, because nothing
-%% is bound in this VM any more.
+%% erlang:load_nif/2 becomes one of tame_call:load_nif/3, and each of erlang:system_info(taints) one
+%% of tame_call:system_info/1. The attribute -nifs goes, because nothing is bound in this VM any
+%% more; where it leaves out a function of the library, load_nif comes to the VM's error.
 -module(tame_recompile).
 
--export([bind/3]).
+-export([bind/4]).
 -export([forms/1]).
 -export([extended/4]).
 
 %% The module's beam, bound to a host. Functions are those of the library's own table, in its order.
 %% A release may be without the compiler, which is OTP's application of that name.
--spec bind(module(), [{atom(), arity()}], binary()) ->
+-spec bind(module(), tame_library:key(), [{atom(), arity()}], binary()) ->
     {ok, binary()} | {error, no_debug_info | no_compiler | {compile, term()}}.
-bind(Module, Functions, Beam) ->
-    changed(Beam, fun(Forms) -> transform(Module, Functions, Forms) end).
+bind(Module, Key, Functions, Beam) ->
+    changed(Beam, fun(Forms) -> transform(Module, Key, Functions, Forms) end).
 
 %% The module with an attribute more, behind the first form that names it, and with functions more.
 -spec extended(module(), binary(), erl_parse:abstract_form(), [erl_parse:abstract_form()]) ->
@@ -71,36 +72,46 @@ keep({d, _}) -> false;
 keep({d, _, _}) -> false;
 keep(Option) -> Option =/= deterministic andalso Option =/= report andalso Option =/= 'P'.
 
-transform(Module, Functions, Forms) ->
-    Rows = maps:from_list(lists:zip(Functions, lists:seq(0, length(Functions) - 1))),
-    lists:flatmap(fun(Form) -> form(Module, Rows, Form) end, Forms).
+transform(Module, Key, Functions, Forms) ->
+    Declared = [Nifs || {attribute, _, nifs, Nifs} <- Forms],
+    case Declared =/= [] andalso Functions -- lists:append(Declared) of
+        [{Name, Arity} | _] ->
+            Text = tame_text:text("Function not declared as nif ~tp:~tp/~b", [Module, Name, Arity]),
+            bound({refused, erl_parse:abstract({error, {bad_lib, Text}})}, [], Forms);
+        _ ->
+            bound(Key, Functions, Forms)
+    end.
 
-form(_Module, _Rows, {attribute, _, nifs, _}) ->
+bound(Key, Functions, Forms) ->
+    Rows = maps:from_list(lists:zip(Functions, lists:seq(0, length(Functions) - 1))),
+    lists:flatmap(fun(Form) -> form(Key, Rows, Form) end, Forms).
+
+form(_Key, _Rows, {attribute, _, nifs, _}) ->
     [];
-form(Module, Rows, {function, Anno, Name, Arity, Clauses}) ->
+form(Key, Rows, {function, Anno, Name, Arity, Clauses}) ->
     case Rows of
         #{{Name, Arity} := Index} ->
             Own = own_name(Name),
             [
-                asking(Module, Anno, Name, Arity, Index),
-                {function, Anno, Own, Arity, redirect(Module, Clauses)}
+                asking(Key, Anno, Name, Arity, Index),
+                {function, Anno, Own, Arity, redirect(Key, Clauses)}
             ];
         #{} ->
-            [{function, Anno, Name, Arity, redirect(Module, Clauses)}]
+            [{function, Anno, Name, Arity, redirect(Key, Clauses)}]
     end;
-form(_Module, _Rows, Form) ->
+form(_Key, _Rows, Form) ->
     [Form].
 
 %% Name(A1, ..., An) ->
-%%     case tame_call:library(Module) of
+%%     case tame_call:library(Key) of
 %%         none -> the body as it was;
 %%         Library -> tame_call:call(Library, Index, Name, [A1, ..., An])
 %%     end.
-asking(Module, Anno0, Name, Arity, Index) ->
+asking(Key, Anno0, Name, Arity, Index) ->
     Anno = erl_anno:set_generated(true, Anno0),
     Args = [{var, Anno, list_to_atom("A" ++ integer_to_list(N))} || N <- lists:seq(1, Arity)],
     Library = {var, Anno, 'Library'},
-    Find = remote(Anno, tame_call, library, [{atom, Anno, Module}]),
+    Find = remote(Anno, tame_call, library, [key(Anno, Key)]),
     Own = {call, Anno, {atom, Anno, own_name(Name)}, Args},
     List = lists:foldr(fun(Arg, Tail) -> {cons, Anno, Arg, Tail} end, {nil, Anno}, Args),
     Ask = remote(Anno, tame_call, call, [
@@ -116,20 +127,32 @@ asking(Module, Anno0, Name, Arity, Index) ->
 remote(Anno, Module, Function, Args) ->
     {call, Anno, {remote, Anno, {atom, Anno, Module}, {atom, Anno, Function}}, Args}.
 
+key(Anno, Key) when is_atom(Key) -> {atom, Anno, Key};
+key(Anno, Key) -> {integer, Anno, Key}.
+
 %% No function that somebody wrote has a space in its name.
 own_name(Name) ->
     list_to_atom("own " ++ atom_to_list(Name)).
 
-%% Every erlang:load_nif(Path, Info) in a tree of forms.
+%% Every erlang:load_nif(Path, Info) in a tree of forms, and erlang:system_info(taints).
 redirect(
-    Module, {call, Anno, {remote, _, {atom, _, erlang}, {atom, _, load_nif}}, [Path, Info]}
+    {refused, Error} = Refused,
+    {call, Anno, {remote, _, {atom, _, erlang}, {atom, _, load_nif}}, [Path, Info]}
+) ->
+    {block, Anno, [redirect(Refused, Path), redirect(Refused, Info), Error]};
+redirect(
+    _Key, {call, Anno, {remote, _, {atom, _, erlang}, {atom, _, system_info}}, [{atom, _, taints}]}
+) ->
+    remote(Anno, tame_call, system_info, [{atom, Anno, taints}]);
+redirect(
+    Key, {call, Anno, {remote, _, {atom, _, erlang}, {atom, _, load_nif}}, [Path, Info]}
 ) ->
     remote(Anno, tame_call, load_nif, [
-        {atom, Anno, Module}, redirect(Module, Path), redirect(Module, Info)
+        key(Anno, Key), redirect(Key, Path), redirect(Key, Info)
     ]);
-redirect(Module, Tree) when is_tuple(Tree) ->
-    list_to_tuple(redirect(Module, tuple_to_list(Tree)));
-redirect(Module, [Head | Tail]) ->
-    [redirect(Module, Head) | redirect(Module, Tail)];
-redirect(_Module, Leaf) ->
+redirect(Key, Tree) when is_tuple(Tree) ->
+    list_to_tuple(redirect(Key, tuple_to_list(Tree)));
+redirect(Key, [Head | Tail]) ->
+    [redirect(Key, Head) | redirect(Key, Tail)];
+redirect(_Key, Leaf) ->
     Leaf.

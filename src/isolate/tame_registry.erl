@@ -7,6 +7,7 @@
 %%        leaving  the module's own code is loaded again, and some process still runs the bound code
 %%
 %% load_args is set when a host has loaded the library: from then on its functions belong to hosts.
+%% tame_hosts of the group writes it and libraries, tame_isolation all else.
 -module(tame_registry).
 
 -include("tame_registry.hrl").
@@ -14,9 +15,14 @@
 -export([new/0]).
 -export([put/1]).
 -export([find/1]).
+-export([find_version/2]).
 -export([all/0]).
 -export([set_phase/2]).
--export([set_load_args/2]).
+-export([arrived/1]).
+-export([set_coming/2]).
+-export([set_own_code/3]).
+-export([set_libraries/2]).
+-export([add_library/2]).
 -export([count_atoms/2]).
 -export([delete/1]).
 
@@ -37,6 +43,14 @@ find(Module) ->
         [] -> error
     end.
 
+%% The version of a module's bound code that has this key.
+-spec find_version(tame_library:key(), #entry{}) -> {ok, tame_versions:version()} | error.
+find_version(Key, #entry{coming = Coming, versions = Versions}) ->
+    case [Version || #{key := Known} = Version <- [Coming | Versions], Known =:= Key] of
+        [Version | _] -> {ok, Version};
+        [] -> error
+    end.
+
 -spec all() -> [#entry{}].
 all() ->
     ets:tab2list(?MODULE).
@@ -46,12 +60,55 @@ set_phase(Module, Phase) ->
     _ = ets:update_element(?MODULE, Module, {#entry.phase, Phase}),
     ok.
 
--spec set_load_args(module(), {file:filename_all(), term()}) -> ok.
-set_load_args(Module, LoadArgs) ->
-    _ = ets:update_element(?MODULE, Module, {#entry.load_args, LoadArgs}),
+%% A version of its bound code that is about to be loaded.
+-spec set_coming(module(), none | tame_versions:version()) -> ok.
+set_coming(Module, Coming) ->
+    _ = ets:update_element(?MODULE, Module, {#entry.coming, Coming}),
     ok.
 
-%% Adds to the number of atoms that the library has made; the new number.
+%% That version is loaded.
+-spec arrived(module()) -> ok.
+arrived(Module) ->
+    case find(Module) of
+        {ok, #entry{coming = none}} ->
+            set_phase(Module, bound);
+        {ok, #entry{coming = Coming, versions = Before}} ->
+            _ = ets:update_element(?MODULE, Module, [
+                {#entry.versions, [Coming | lists:sublist(Before, 1)]},
+                {#entry.coming, none},
+                {#entry.phase, bound}
+            ]),
+            ok;
+        error ->
+            ok
+    end.
+
+%% What the module is restored to.
+-spec set_own_code(module(), binary(), file:filename()) -> ok.
+set_own_code(Module, Beam, File) ->
+    _ = ets:update_element(?MODULE, Module, [{#entry.own_beam, Beam}, {#entry.beam_file, File}]),
+    ok.
+
+-spec set_libraries(module(), [tame_host_libraries:library()]) -> ok.
+set_libraries(Module, Libraries) ->
+    _ = ets:update_element(?MODULE, Module, {#entry.libraries, Libraries}),
+    ok.
+
+%% A host has loaded it.
+-spec add_library(module(), tame_host_libraries:library()) -> ok.
+add_library(Module, #{path := Path, load_info := LoadInfo} = Library) ->
+    case find(Module) of
+        {ok, #entry{libraries = Before}} ->
+            _ = ets:update_element(?MODULE, Module, [
+                {#entry.libraries, Before ++ [Library]},
+                {#entry.load_args, {Path, LoadInfo}}
+            ]),
+            ok;
+        error ->
+            ok
+    end.
+
+%% Adds to the number of atoms that the libraries of a module's group have made; the new number.
 -spec count_atoms(module(), non_neg_integer()) -> non_neg_integer().
 count_atoms(Module, More) ->
     try

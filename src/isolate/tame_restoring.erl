@@ -1,5 +1,5 @@
-%% What tame:restore/1 does with one module: loads its own code again, and ends its hosts when no
-%% process runs the bound code any more.
+%% What tame:restore/1 does with one module: loads its own code again, and takes it out of its group
+%% when no process runs the bound code any more.
 -module(tame_restoring).
 
 -include("tame_registry.hrl").
@@ -93,10 +93,19 @@ has_left(Module) ->
             false
     end.
 
-%% Ends the hosts of a module and deletes all that is known of it.
+%% Deletes all that is known of a module. The hosts of its group end with the last of it; for others
+%% they go on, and unload its library.
 -spec forget(module()) -> ok.
 forget(Module) ->
-    ok = tame_isolation_sup:stop_library(Module),
-    ok = tame_library:remove(Module),
-    ok = tame_given:forget(Module),
-    tame_registry:delete(Module).
+    {ok, #entry{group = Group}} = tame_registry:find(Module),
+    case tame_group:members(Group) of
+        [#entry{module = Module}] ->
+            ok = tame_isolation_sup:stop_library(Group),
+            ok = tame_library:remove(Module),
+            ok = tame_given:forget(Group),
+            tame_registry:delete(Module);
+        _ ->
+            ok = tame_library:remove(Module),
+            ok = tame_registry:delete(Module),
+            tame_hosts:changed(Group)
+    end.

@@ -9,7 +9,7 @@ defmodule Tame.ControlTest do
   defp read(data), do: :tame_control.feed(data, :tame_control.new())
 
   test "each right frame is read, whole and in two pieces cut anywhere" do
-    for term <- ControlFrames.right(2) do
+    for term <- ControlFrames.right(3) do
       bytes = ControlFrames.framed(term)
       assert {:ok, [frame], _} = read(bytes)
 
@@ -23,7 +23,7 @@ defmodule Tame.ControlTest do
   end
 
   test "a stream of many, one byte at a time" do
-    terms = ControlFrames.right(2)
+    terms = ControlFrames.right(3)
     bytes = terms |> Enum.map(&ControlFrames.framed/1) |> IO.iodata_to_binary()
 
     {frames, _} =
@@ -37,7 +37,7 @@ defmodule Tame.ControlTest do
   end
 
   test "wrong shapes, sizes and counts are refused in a sentence of one line" do
-    wrong = ControlFrames.wrong(2)
+    wrong = ControlFrames.wrong(3)
 
     {accepted, refused} =
       Enum.split_with(wrong, fn term ->

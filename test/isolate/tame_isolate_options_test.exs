@@ -47,7 +47,7 @@ defmodule Tame.IsolateOptionsTest do
       assert {:error, {:bad_option, text}} = :tame_isolate_options.complete(%{name => value})
       assert to_string(text) =~ "#{name} => "
       assert to_string(text) =~ ": expected #{expected}"
-      assert match?({:default, _}, default) or name in [:library, :host]
+      assert match?({:default, _}, default) or name in [:share, :library, :host]
     end
   end
 

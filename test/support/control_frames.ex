@@ -9,7 +9,7 @@ defmodule Tame.Test.ControlFrames do
   def functions, do: for(name <- @names, do: {name, 1, 0})
 
   def loaded_info(1), do: %{wants_caller: false}
-  def loaded_info(_), do: %{wants_caller: false, sends: false, resources: false}
+  def loaded_info(_), do: %{library: 0, wants_caller: false, sends: false, resources: false}
 
   def framed(term), do: term |> :erlang.term_to_binary() |> framed_bytes()
   def framed_bytes(bytes), do: <<byte_size(bytes)::32, bytes::binary>>
@@ -21,6 +21,7 @@ defmodule Tame.Test.ControlFrames do
       {:ring, 5},
       {:ring_refused, "no memory"},
       {:loaded, functions(), loaded_info(protocol)},
+      {:unloaded, 3},
       {:refused, :no_such_file, %{}, "there is no such file"},
       {:refused, :missing_functions, %{functions: ["enif_none"]}, "it needs what there is not"},
       {:refused, :load_returned, %{value: -3}, "load returned -3"},
@@ -106,6 +107,15 @@ defmodule Tame.Test.ControlFrames do
       end ++
       [
         {:loaded, functions(), %{wants_caller: :maybe, sends: 1, resources: []}},
+        {:loaded, functions(), Map.delete(info, :library)},
+        {:loaded, functions(), %{info | library: 64}},
+        {:loaded, functions(), %{info | library: -1}},
+        {:loaded, functions(), %{info | library: :first}},
+        {:unloaded, 64},
+        {:unloaded, -1},
+        {:unloaded, self()},
+        {:unloaded, 0, 1},
+        {:unloaded},
         {:loaded, functions(), []},
         {:loaded, functions(), %{}},
         {:loaded, functions()},

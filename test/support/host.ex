@@ -27,7 +27,7 @@ defmodule Tame.Test.Host do
         env: env
       ])
 
-    {:hello, 2, os_pid, info} = receive_frame(port)
+    {:hello, 3, os_pid, info} = receive_frame(port)
     host = %Host{port: port, info: info, hello: os_pid}
     tell(host, {:node, node(), :erlang.system_info(:creation)})
     host
@@ -43,7 +43,7 @@ defmodule Tame.Test.Host do
 
   # {:ok, host} or {:refused, reason, details, text}.
   def load(%Host{} = host, library, module, load_info \\ 0, more \\ %{}) do
-    settings = Map.merge(settings(), more)
+    settings = settings() |> Map.put(:library, 0) |> Map.merge(more)
     tell(host, {:load, IO.iodata_to_binary(library), module, load_info, settings})
 
     case wait(host, &match?({kind, _, _} when kind in [:loaded], &1), &refused?/1) do

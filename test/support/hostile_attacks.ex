@@ -48,6 +48,7 @@ defmodule Tame.Test.HostileAttacks do
         &{:parts, for(bytes <- ControlFrames.no_terms(), do: [up(&1.protocol), etf(bytes), bad()])},
       again_while_up:
         &{:parts, for(frame <- right_frames(&1), do: [up(&1.protocol), frame, frame, bad()])},
+      other_libraries: &{:parts, other_libraries(&1.protocol)},
       out_of_order: &{:parts, out_of_order(&1.protocol)},
       cut: &{:parts, cut(&1.protocol)},
       after_refused: &{:parts, for(frame <- right_frames(&1), do: after_refused(&1, frame))},
@@ -128,6 +129,23 @@ defmodule Tame.Test.HostileAttacks do
       [up(protocol), ring(), bad()],
       [up(protocol), hello(protocol), wait_for("ring"), ring(), bad()],
       [hello(protocol), hello(protocol), wait_for("ring"), ring(), bad()]
+    ]
+  end
+
+  # Of a library that it was not to load, or has loaded already.
+  defp other_libraries(protocol) do
+    info = ControlFrames.loaded_info(protocol)
+    other = frame({:loaded, ControlFrames.functions(), %{info | library: 5}})
+    refused = frame({:refused, :load_returned, %{value: 1}, "no"})
+
+    [
+      [until_load(protocol), other, bad()],
+      [until_load(protocol), frame({:unloaded, 0}), bad()],
+      [until_load(protocol), serve(), loaded(protocol), loaded(protocol), bad()]
+      | for(
+          wrong <- [other, loaded(protocol), refused, frame({:unloaded, 0})],
+          do: [up(protocol), wrong, bad()]
+        )
     ]
   end
 

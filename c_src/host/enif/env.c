@@ -28,8 +28,7 @@ void enif_clear_env(ErlNifEnv *env)
 
 void *enif_priv_data(ErlNifEnv *env)
 {
-    (void)env;
-    return library.priv_data;
+    return env->library == NULL ? NULL : env->library->priv_data;
 }
 
 ERL_NIF_TERM enif_make_copy(ErlNifEnv *env, ERL_NIF_TERM source)

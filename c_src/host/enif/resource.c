@@ -1,8 +1,8 @@
 /* The functions of the API on resources. */
 #include <string.h>
 
-#include "life/library.h"
 #include "life/object.h"
+#include "memory/env.h"
 #include "term/atom.h"
 
 /* ---- types ---------------------------------------------------------------------------- */
@@ -13,25 +13,23 @@ ErlNifResourceType *enif_open_resource_type(ErlNifEnv *env, const char *module, 
 {
     ErlNifResourceTypeInit init = {.dtor = dtor};
 
-    (void)env;
     (void)module; /* must be NULL, says the manual; the VM asserts it in debug builds only */
-    return (ErlNifResourceType *)resource_type_open(name, &init, 1, flags, tried);
+    return (ErlNifResourceType *)resource_type_open(env->library, name, &init, 1, flags, tried);
 }
 
 ErlNifResourceType *enif_open_resource_type_x(ErlNifEnv *env, const char *name,
                                               const ErlNifResourceTypeInit *init,
                                               ErlNifResourceFlags flags, ErlNifResourceFlags *tried)
 {
-    (void)env;
-    return (ErlNifResourceType *)resource_type_open(name, init, 3, flags, tried);
+    return (ErlNifResourceType *)resource_type_open(env->library, name, init, 3, flags, tried);
 }
 
 ErlNifResourceType *enif_init_resource_type(ErlNifEnv *env, const char *name,
                                             const ErlNifResourceTypeInit *init,
                                             ErlNifResourceFlags flags, ErlNifResourceFlags *tried)
 {
-    (void)env;
-    return (ErlNifResourceType *)resource_type_open(name, init, init->members, flags, tried);
+    return (ErlNifResourceType *)resource_type_open(env->library, name, init, init->members, flags,
+                                                    tried);
 }
 
 /* ---- objects -------------------------------------------------------------------------- */
@@ -79,18 +77,20 @@ int enif_get_resource(ErlNifEnv *env, ERL_NIF_TERM t, ErlNifResourceType *type, 
     return 1;
 }
 
-/* Only types of this very library can be found: the others live in other processes. */
+/* Of any library of this host: the others live in other processes. */
 int enif_dynamic_resource_call(ErlNifEnv *env, ERL_NIF_TERM module, ERL_NIF_TERM name,
                                ERL_NIF_TERM t, void *call_data)
 {
     struct resource *resource = object_named_by(t);
+    struct resource_callbacks callbacks;
 
-    if (!is_atom(module) || !is_atom(name) || resource == NULL || library.entry == NULL ||
-        strcmp((char *)atom_of(module)->name, library.entry->name) != 0)
+    if (!is_atom(module) || !is_atom(name) || resource == NULL ||
+        strcmp((char *)atom_of(module)->name, resource->type->module) != 0 ||
+        strcmp((char *)atom_of(name)->name, resource->type->name) != 0)
         return 1;
-    if (resource->type != resource_type_find((char *)atom_of(name)->name) ||
-        resource->type->init.dyncall == NULL)
-        return 1;
-    resource->type->init.dyncall(env, resource->data, call_data);
-    return 0;
+    callbacks = resource_callbacks(resource->type);
+    if (callbacks.init.dyncall != NULL)
+        callbacks.init.dyncall(env, resource->data, call_data);
+    resource_callbacks_done(&callbacks);
+    return callbacks.init.dyncall == NULL;
 }

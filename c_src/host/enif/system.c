@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "life/library.h"
-#include "memory/nif.h"
+#include "memory/env.h"
 #include "memory/otp.h"
 #include "memory/vm.h"
 
@@ -95,8 +95,7 @@ void enif_system_info(ErlNifSysInfo *info, size_t size)
 /* A variadic function, whose third argument depends on the option: nothing of it is needed. */
 int enif_set_option(ErlNifEnv *env, ErlNifOption option, ...)
 {
-    (void)env;
-    if (!library.loading)
+    if (env->library == NULL || !env->library->loading)
         return EINVAL;
     return option == ERL_NIF_OPT_DELAY_HALT || option == ERL_NIF_OPT_ON_HALT ||
                    option == ERL_NIF_OPT_ON_UNLOAD_THREAD

@@ -16,10 +16,11 @@
 /* When hops have left this much behind, what is still needed moves to a fresh arena. */
 #define HOP_GARBAGE_BYTES (8u << 20)
 
-/* The calls that run. */
+/* The calls that run, and the libraries whose functions may be called. */
 static struct {
     pthread_mutex_t lock;
     struct call *first;
+    struct library *libraries[LIBRARIES_MAX];
 } calls = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int thread_type(unsigned flags)
@@ -39,6 +40,7 @@ static void collect_garbage(ErlNifEnv *env)
 
     env_init(&fresh, env->kind);
     fresh.call = env->call;
+    fresh.library = env->library;
     fresh.call_id = env->call_id;
     fresh.call_number = env->call_number;
     term *argv = env_alloc(&fresh, (size_t)hop.argc * sizeof(term));
@@ -127,25 +129,80 @@ static void reply(struct call *call, enum reply_kind kind, term t, struct call_w
     etf_out_free(&out);
 }
 
-/* ---- the call ------------------------------------------------------------------------- */
+/* ---- libraries ------------------------------------------------------------------------ */
 
-static void enter(struct call *call)
+void host_calls_begin(unsigned number, struct library *library)
 {
     pthread_mutex_lock(&calls.lock);
-    call->next = calls.first;
-    calls.first = call;
+    calls.libraries[number] = library;
     pthread_mutex_unlock(&calls.lock);
+}
+
+struct library *host_calls_library(unsigned number)
+{
+    struct library *library = NULL;
+
+    if (number < LIBRARIES_MAX) {
+        pthread_mutex_lock(&calls.lock);
+        library = calls.libraries[number];
+        pthread_mutex_unlock(&calls.lock);
+    }
+    return library;
+}
+
+struct library *host_calls_end(unsigned number)
+{
+    struct library *library = host_calls_library(number);
+
+    if (library != NULL)
+        host_calls_begin(number, NULL);
+    return library;
+}
+
+void host_calls_ended(struct library *library)
+{
+    pthread_mutex_lock(&calls.lock);
+    int idle = library->calls == 0;
+    library->is_retired = 1;
+    pthread_mutex_unlock(&calls.lock);
+    if (idle)
+        shared_drop(&library->shared);
+}
+
+/* ---- the call ------------------------------------------------------------------------- */
+
+/* NULL: there is no such function. */
+static const ErlNifFunc *enter(struct call *call, unsigned number)
+{
+    unsigned at = number / LIBRARY_FUNCTIONS_MAX;
+    const ErlNifFunc *function = NULL;
+
+    pthread_mutex_lock(&calls.lock);
+    call->library = at < LIBRARIES_MAX ? calls.libraries[at] : NULL;
+    if (call->library != NULL)
+        function = library_function(call->library, (int)(number % LIBRARY_FUNCTIONS_MAX));
+    if (function != NULL) {
+        call->library->calls++;
+        call->next = calls.first;
+        calls.first = call;
+    }
+    pthread_mutex_unlock(&calls.lock);
+    return function;
 }
 
 static void leave(struct call *call)
 {
+    struct library *library = call->library;
     struct call **at = &calls.first;
 
     pthread_mutex_lock(&calls.lock);
     while (*at != call)
         at = &(*at)->next;
     *at = call->next;
+    int is_last = --library->calls == 0 && library->is_retired;
     pthread_mutex_unlock(&calls.lock);
+    if (is_last)
+        shared_drop(&library->shared);
 }
 
 int host_is_cancelled(struct call *call)
@@ -172,7 +229,7 @@ static term *read_args(struct call *call, unsigned arity, const unsigned char *a
 
     if (etf_read(&call->env, args, size, ETF_TRUSTED | ETF_BORROW | ETF_ASK, &list) != size)
         return NULL;
-    if (library.wants_caller) {
+    if (call->library->wants_caller) {
         if (!is_list_cell(list))
             return NULL;
         call->caller = cell_of(list)[0];
@@ -200,16 +257,12 @@ static void finish(struct call *call, term result, struct call_writer *writer)
     }
 }
 
-int host_call(int index, uint64_t id, const unsigned char *args, size_t size,
+int host_call(int number, uint64_t id, const unsigned char *args, size_t size,
               struct call_writer *writer)
 {
-    const ErlNifFunc *function = library_function(index);
     static _Atomic uint64_t last_number;
-    struct call call;
+    struct call call = {.writer = writer};
 
-    if (function == NULL)
-        return -1;
-    call = (struct call){.function = function->name, .writer = writer};
     env_init(&call.env, ENV_CALL);
     call.env.chunks = host_thread.spare_chunk;
     host_thread.spare_chunk = NULL;
@@ -218,15 +271,22 @@ int host_call(int index, uint64_t id, const unsigned char *args, size_t size,
     call.env.call_id = id;
     call.env.call_number = ++last_number;
 
+    const ErlNifFunc *function = enter(&call, (unsigned)number);
+    if (function == NULL) {
+        env_destroy(&call.env);
+        return -1;
+    }
+    call.function = function->name;
+    call.env.library = call.library;
     term *argv = read_args(&call, function->arity, args, size);
     if (argv == NULL) {
+        leave(&call);
         env_destroy(&call.env);
         return -1;
     }
     int type = host_thread.type;
     worker_begin_call();
-    enter(&call);
-    host_thread.type = thread_type(library_flags(function));
+    host_thread.type = thread_type(library_flags(call.library, function));
     host_thread.function = function;
     limits_watch();
     term result = function->fptr(&call.env, (int)function->arity, argv);
@@ -234,9 +294,9 @@ int host_call(int index, uint64_t id, const unsigned char *args, size_t size,
         result = run_hops(&call.env, result);
     host_thread.type = type;
     host_thread.function = NULL;
-    leave(&call);
     limits_watch();
     finish(&call, result, writer);
+    leave(&call);
 
     env_reset(&call.env);
     host_thread.spare_chunk = call.env.chunks;

@@ -5,6 +5,7 @@
 #ifndef TAME_HOST_CALL_H
 #define TAME_HOST_CALL_H
 
+#include "life/library.h"
 #include "term/term.h"
 
 enum reply_kind { REPLY_VALUE, REPLY_RAISE, REPLY_BADARG };
@@ -34,13 +35,29 @@ struct call {
     _Atomic int cancelled;
     struct call_writer *writer;
     term caller; /* a pid, or TERM_NONE: the library never asks */
+    struct library *library;
     const char *function;
     struct enif_environment_t env;
 };
 
-/* Calls function (its index in the entry's table), from whatever thread. args is a list in external
+/* ---- libraries that can be called ----------------------------------------------------- */
+
+/* Puts a library into the table, with the caller's share of it, by its number. */
+void host_calls_begin(unsigned number, struct library *library);
+
+/* NULL: there is none of this number, or there are no such numbers. */
+struct library *host_calls_library(unsigned number);
+
+/* Takes it out: no call of it begins any more. The caller then says host_calls_ended: the table's
+ * share goes when the last call that runs has ended. NULL: there was none. */
+struct library *host_calls_end(unsigned number);
+void host_calls_ended(struct library *library);
+
+/* ---- calls ---------------------------------------------------------------------------- */
+
+/* Calls a function, by its number (library.h), from whatever thread. args is a list in external
  * format, with or without the version byte, and stays where it is until writer->done. When
- * library.wants_caller, its first element is the caller's pid.
+ * the library wants_caller, its first element is the caller's pid.
  *
  * Returns 0; -1: there is no such function, or args is no such list, and nothing was written. */
 int host_call(int function, uint64_t id, const unsigned char *args, size_t size,

@@ -67,6 +67,15 @@ static void run_load(struct task *task)
     free(task);
 }
 
+static void run_unload(struct task *task)
+{
+    struct frame_task *frame_task = (struct frame_task *)task;
+    struct etf_cursor cursor = {frame_task->frame, frame_task->frame + frame_task->size, 0};
+
+    load_retire((unsigned)etf_integer(&cursor));
+    free(task);
+}
+
 static void run_ring(struct task *task)
 {
     struct frame_task *frame_task = (struct frame_task *)task;
@@ -85,7 +94,7 @@ static void run_ring(struct task *task)
 static void run_stop(struct task *task)
 {
     free(task);
-    load_unload();
+    load_unload_all();
     _exit(0);
 }
 
@@ -187,6 +196,8 @@ static void take_frame(const unsigned char *frame, size_t size)
         ring_door_grow();
     } else if (is_name(name, name_size, "load")) {
         take_frame_task(run_load, cursor.at, (size_t)(cursor.end - cursor.at));
+    } else if (is_name(name, name_size, "unload")) {
+        take_frame_task(run_unload, cursor.at, (size_t)(cursor.end - cursor.at));
     } else if (is_name(name, name_size, "ring")) {
         take_frame_task(run_ring, cursor.at, (size_t)(cursor.end - cursor.at));
     } else if (is_name(name, name_size, "node")) {

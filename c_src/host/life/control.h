@@ -2,7 +2,7 @@
 #ifndef TAME_HOST_CONTROL_H
 #define TAME_HOST_CONTROL_H
 
-#define CONTROL_PROTOCOL 2
+#define CONTROL_PROTOCOL 3
 
 void control_hello(void);
 

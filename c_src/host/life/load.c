@@ -7,9 +7,12 @@
 #include <string.h>
 
 #include "life/api.h"
+#include "life/call.h"
 #include "life/host.h"
 #include "life/library.h"
 #include "life/load.h"
+#include "life/resource_type.h"
+#include "life/worker.h"
 #include "memory/die.h"
 #include "memory/vm.h"
 #include "term/atom.h"
@@ -133,38 +136,72 @@ static int check_entry(const char *path, ErlNifEntry *entry, struct refusal *ref
                       path, entry->min_erts, vm.erts_text);
     if (entry->num_of_funcs < 0 || (entry->num_of_funcs > 0 && entry->funcs == NULL))
         return refuse(refusal, "bad_library", "%s has no table of functions", path);
+    if (entry->num_of_funcs > LIBRARY_FUNCTIONS_MAX)
+        return refuse(refusal, "bad_library", "%s has %d functions, and %d are the most", path,
+                      entry->num_of_funcs, LIBRARY_FUNCTIONS_MAX);
     return 0;
 }
 
-int load_open(const char *path, struct refusal *refusal)
+struct library *load_open(const char *path, struct refusal *refusal)
 {
     ErlNifEntry *(*nif_init)(void) = NULL;
+    ErlNifEntry *entry = NULL;
     void *handle = open_library(path);
 
     refusal->reason = NULL;
-    if (handle == NULL)
-        return refuse(refusal, "bad_library", "%s", dlerror());
+    if (handle == NULL) {
+        refuse(refusal, "bad_library", "%s", dlerror());
+        return NULL;
+    }
     *(void **)&nif_init = dlsym(handle, "nif_init");
     if (nif_init == NULL)
-        return refuse(refusal, "bad_library", "%s is no NIF library: it has no nif_init", path);
-    ErlNifEntry *entry = nif_init();
-    if (check_entry(path, entry, refusal) < 0)
-        return -1;
-    library.handle = handle;
-    library.entry = entry;
-    library.function_bytes = entry->minor < 7 ? offsetof(ErlNifFunc, flags) : sizeof(ErlNifFunc);
-    return 0;
+        refuse(refusal, "bad_library", "%s is no NIF library: it has no nif_init", path);
+    else
+        entry = nif_init();
+    if (nif_init == NULL || check_entry(path, entry, refusal) < 0) {
+        dlclose(handle);
+        return NULL;
+    }
+    return library_new(handle, entry);
 }
 
-void load_unload(void)
+/* Its share of the table goes; unload is called when nobody else has one. */
+static void retire(unsigned number)
+{
+    struct library *library = host_calls_end(number);
+
+    if (library == NULL)
+        return;
+    resource_types_disown(library);
+    host_calls_ended(library);
+}
+
+void load_retire(unsigned number)
 {
     ErlNifEnv env;
 
-    if (library.entry == NULL || library.entry->unload == NULL)
-        return;
-    env_init(&env, ENV_CALLBACK);
-    library.entry->unload(&env, library.priv_data);
+    worker_begin_call(); /* its unload has run when worker_end_call returns */
+    retire(number);
+    worker_end_call();
+    env_init(&env, ENV_INDEPENDENT);
+    tell(query_term(&env, "unloaded", 1, make_small((int)number)));
     env_destroy(&env);
+}
+
+/* The last first: an upgraded library may use what the one before it has made. */
+void load_unload_all(void)
+{
+    for (unsigned number = LIBRARIES_MAX; number-- > 0;) {
+        struct library *library = host_calls_end(number);
+        ErlNifEnv env;
+
+        if (library == NULL || library->entry->unload == NULL)
+            continue;
+        env_init(&env, ENV_CALLBACK);
+        env.library = library;
+        library->entry->unload(&env, library->priv_data);
+        env_destroy(&env);
+    }
 }
 
 /* ---- the request ---------------------------------------------------------------------- */
@@ -172,7 +209,20 @@ void load_unload(void)
 struct request {
     char *path; /* ended by a zero byte, in the environment */
     term module, load_info;
+    unsigned number;
+    struct library *upgraded; /* that of the module's version before; NULL: there is none */
 };
+
+/* One of the table, or max. */
+static unsigned number_setting(ErlNifEnv *env, term settings, const char *key)
+{
+    const term *value = map_find(env, settings, atom_named(key));
+
+    return value != NULL && is_small(*value) && small_value(*value) >= 0 &&
+                   small_value(*value) < LIBRARIES_MAX
+               ? (unsigned)small_value(*value)
+               : LIBRARIES_MAX;
+}
 
 static int read_request(ErlNifEnv *env, const unsigned char *rest, size_t size,
                         struct request *request)
@@ -200,23 +250,39 @@ static int read_request(ErlNifEnv *env, const unsigned char *rest, size_t size,
     request->path[path->size] = '\0';
     request->module = parts[1];
     request->load_info = parts[2];
-    return 0;
+    request->number = number_setting(env, parts[3], "library");
+    request->upgraded = host_calls_library(number_setting(env, parts[3], "upgrades"));
+    return request->number < LIBRARIES_MAX && host_calls_library(request->number) == NULL ? 0 : -1;
 }
 
-static int call_load(ErlNifEnv *env, const char *path, term load_info, struct refusal *refusal)
+/* Load, or upgrade where the module's version before has a library, as the VM does. */
+static int call_load(ErlNifEnv *env, struct library *library, const struct request *request,
+                     struct refusal *refusal)
 {
-    ErlNifEntry *entry = library.entry;
+    ErlNifEntry *entry = library->entry;
+    struct library *before = request->upgraded;
+    void *before_data = before == NULL ? NULL : before->priv_data;
     int value = 0;
 
-    if (entry->load != NULL) {
-        library.loading = 1;
-        value = entry->load(env, &library.priv_data, load_info);
-        library.loading = 0;
-    }
+    if (before != NULL && entry->upgrade == NULL)
+        return refuse(refusal, "no_upgrade", "Upgrade not supported by this NIF library.");
+    env->library = library;
+    library->loading = 1;
+    if (before != NULL)
+        value = entry->upgrade(env, &library->priv_data, &before->priv_data, request->load_info);
+    else if (entry->load != NULL)
+        value = entry->load(env, &library->priv_data, request->load_info);
+    library->loading = 0;
     if (value == 0)
         return 0;
+    resource_types_roll_back();
+    if (before != NULL)
+        before->priv_data = before_data;
     refusal->value = value;
-    return refuse(refusal, "load_returned", "%s: its load callback returned %d", path, value);
+    return before == NULL ? refuse(refusal, "load_returned", "%s: its load callback returned %d",
+                                   request->path, value)
+                          : refuse(refusal, "upgrade_returned",
+                                   "%s: its upgrade callback returned %d", request->path, value);
 }
 
 static int is_among(const char *name, const char *const *names, size_t len)
@@ -230,12 +296,14 @@ static int is_among(const char *name, const char *const *names, size_t len)
 
 /* What the library can do. One that looks up symbols while it runs may use any function, and so may
  * one that imports others' functions but none of the API: another library may use it for it. */
-static void note_imports(const struct elf_imports *imports)
+static void note_imports(struct library *library, const struct elf_imports *imports)
 {
     static const char *const lookups[] = {"dlsym", "dlvsym"};
-    static const char *const askers[] = {"enif_self", "enif_select", "enif_select_x"};
-    static const char *const senders[] = {"enif_send", "enif_port_command", "enif_monitor_process",
-                                          "enif_select", "enif_select_x"};
+    static const char *const askers[] = {"enif_self", "enif_select", "enif_select_x",
+                                         "enif_dynamic_resource_call"};
+    static const char *const senders[] = {
+        "enif_send",   "enif_port_command", "enif_monitor_process",
+        "enif_select", "enif_select_x",     "enif_dynamic_resource_call"};
     /* What the linker puts into each library. */
     static const char *const linkers[] = {"_ITM_deregisterTMCloneTable",
                                           "_ITM_registerTMCloneTable", "__cxa_finalize",
@@ -247,41 +315,48 @@ static void note_imports(const struct elf_imports *imports)
         any |= is_among(name, lookups, sizeof lookups / sizeof *lookups);
         of_api |= strncmp(name, "enif_", 5) == 0;
         others |= !is_among(name, linkers, sizeof linkers / sizeof *linkers);
-        library.wants_caller |= is_among(name, askers, sizeof askers / sizeof *askers);
-        library.sends |= is_among(name, senders, sizeof senders / sizeof *senders);
+        library->wants_caller |= is_among(name, askers, sizeof askers / sizeof *askers);
+        library->sends |= is_among(name, senders, sizeof senders / sizeof *senders);
     }
     if (any || (!of_api && others))
-        library.wants_caller = library.sends = 1;
+        library->wants_caller = library->sends = 1;
 }
 
-static int load_library(ErlNifEnv *env, const struct request *request, struct elf_imports *imports,
-                        struct refusal *refusal)
+/* NULL: refused. */
+static struct library *load_library(ErlNifEnv *env, const struct request *request,
+                                    struct elf_imports *imports, struct refusal *refusal)
 {
     const char *module = (const char *)atom_of(request->module)->name;
+    struct library *library;
 
-    if (library.entry != NULL)
-        return refuse(refusal, "already_loaded", "this host has a library already: start another");
-    if (load_check(request->path, imports, refusal) < 0)
-        return -1;
-    note_imports(imports);
-    if (load_open(request->path, refusal) < 0)
-        return -1;
-    if (strcmp(library.entry->name, module) != 0)
-        return refuse(refusal, "bad_library", "%s is the library of module %s, not of %s",
-                      request->path, library.entry->name, module);
-    return call_load(env, request->path, request->load_info, refusal);
+    if (load_check(request->path, imports, refusal) < 0 ||
+        (library = load_open(request->path, refusal)) == NULL)
+        return NULL;
+    note_imports(library, imports);
+    if (strcmp(library->entry->name, module) != 0) {
+        refuse(refusal, "bad_library", "%s is the library of module %s, not of %s", request->path,
+               library->entry->name, module);
+    } else if (call_load(env, library, request, refusal) == 0) {
+        resource_types_commit(library);
+        library->loaded = 1;
+        host_calls_begin(request->number, library); /* its share is the table's from now on */
+        return library;
+    }
+    env->library = NULL;
+    shared_drop(&library->shared);
+    return NULL;
 }
 
 /* [{Name, Arity, Flags}]; names are binaries: the module has the atoms, but we must not say which.
  */
-static term function_list(ErlNifEnv *env)
+static term function_list(ErlNifEnv *env, const struct library *library)
 {
     term list = TERM_NIL;
 
-    for (int i = library.entry->num_of_funcs; i-- > 0;) {
-        const ErlNifFunc *function = library_function(i);
+    for (int i = library->entry->num_of_funcs; i-- > 0;) {
+        const ErlNifFunc *function = library_function(library, i);
         term parts[] = {term_text(env, function->name), make_small(function->arity),
-                        make_small(library_flags(function))};
+                        make_small(library_flags(library, function))};
         list = term_cons(env, term_tuple(env, 3, parts), list);
     }
     return list;
@@ -292,15 +367,16 @@ static term truth(int value)
     return value ? ATOM(true) : ATOM(false);
 }
 
-static void answer_loaded(ErlNifEnv *env)
+static void answer_loaded(ErlNifEnv *env, const struct library *library, unsigned number)
 {
     term info = map_empty(env);
 
-    info = map_put(env, info, atom_named("wants_caller"), truth(library.wants_caller));
-    info = map_put(env, info, atom_named("sends"), truth(library.sends));
-    /* However they were opened, it was in the load callback, which has returned. */
-    info = map_put(env, info, atom_named("resources"), truth(library.types != NULL));
-    tell(query_term(env, "loaded", 2, function_list(env), info));
+    info = map_put(env, info, atom_named("library"), make_small((int)number));
+    info = map_put(env, info, atom_named("wants_caller"), truth(library->wants_caller));
+    info = map_put(env, info, atom_named("sends"), truth(library->sends));
+    /* However they were opened, it was in load or upgrade, which has returned. */
+    info = map_put(env, info, atom_named("resources"), truth(resource_types_has(library)));
+    tell(query_term(env, "loaded", 2, function_list(env, library), info));
 }
 
 static void answer_refused(ErlNifEnv *env, const struct elf_imports *imports,
@@ -315,7 +391,7 @@ static void answer_refused(ErlNifEnv *env, const struct elf_imports *imports,
             list = term_cons(env, term_text(env, names[i]), list);
         details = map_put(env, details, atom_named("functions"), list);
     }
-    if (strcmp(refusal->reason, "load_returned") == 0)
+    if (refusal->value != 0)
         details = map_put(env, details, atom_named("value"), make_small(refusal->value));
     tell(query_term(env, "refused", 3, atom_named(refusal->reason), details,
                     term_text(env, refusal->text)));
@@ -331,8 +407,11 @@ void load_request(const unsigned char *rest, size_t size)
     env_init(&env, ENV_CALLBACK);
     if (read_request(&env, rest, size, &request) < 0)
         host_die("a malformed load request");
-    if (load_library(&env, &request, &imports, &refusal) == 0)
-        answer_loaded(&env);
+    worker_begin_call(); /* what it lets go of ends before the answer */
+    const struct library *library = load_library(&env, &request, &imports, &refusal);
+    worker_end_call();
+    if (library != NULL)
+        answer_loaded(&env, library, request.number);
     else
         answer_refused(&env, &imports, &refusal);
     elf_free(&imports);

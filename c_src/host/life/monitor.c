@@ -129,13 +129,20 @@ struct down_task {
 static void run_down(struct task *task)
 {
     struct monitor *monitor = ((struct down_task *)task)->monitor;
+    struct resource_callbacks callbacks;
     ErlNifMonitor public;
     ErlNifEnv env;
 
+    callbacks = resource_callbacks(monitor->resource->type);
     set_public(&public, monitor->id, &monitor->ref);
-    env_init(&env, ENV_CALLBACK);
-    monitor->resource->type->init.down(&env, monitor->resource->data, &monitor->pid, &public);
-    env_destroy(&env);
+    /* The library that has taken the type over since may have none. */
+    if (callbacks.init.down != NULL) {
+        env_init(&env, ENV_CALLBACK);
+        env.library = callbacks.owner;
+        callbacks.init.down(&env, monitor->resource->data, &monitor->pid, &public);
+        env_destroy(&env);
+    }
+    resource_callbacks_done(&callbacks);
     shared_drop(&monitor->resource->shared);
     free(monitor);
     free(task);

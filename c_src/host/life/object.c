@@ -16,17 +16,19 @@ struct release_task {
 static void run_release(struct task *task)
 {
     struct resource *resource = ((struct release_task *)task)->resource;
+    struct resource_callbacks callbacks;
     ErlNifEnv env;
 
     monitor_forget(resource);
-    if (resource->type->init.dtor == NULL) {
-        free(resource);
-        free(task);
-        return;
+    callbacks = resource_callbacks(resource->type);
+    if (callbacks.init.dtor != NULL) {
+        env_init(&env, ENV_CALLBACK);
+        env.library = callbacks.owner;
+        callbacks.init.dtor(&env, resource->data);
+        env_destroy(&env);
     }
-    env_init(&env, ENV_CALLBACK);
-    resource->type->init.dtor(&env, resource->data);
-    env_destroy(&env);
+    resource_callbacks_done(&callbacks);
+    shared_drop(&resource->type->shared);
     free(resource);
     free(task);
 }
@@ -36,8 +38,11 @@ static void run_release(struct task *task)
 static void release(struct shared *shared)
 {
     struct resource *resource = (struct resource *)shared;
+    struct resource_callbacks callbacks = resource_callbacks(resource->type);
 
-    if (resource->type->init.dtor == NULL && resource->type->init.down == NULL) {
+    resource_callbacks_done(&callbacks);
+    if (callbacks.init.dtor == NULL && !callbacks.is_watching) {
+        shared_drop(&resource->type->shared);
         free(resource);
         return;
     }
@@ -51,8 +56,10 @@ struct resource *object_new(struct resource_type *type, size_t size)
 {
     struct resource *resource = size > PTRDIFF_MAX / 2 ? NULL : malloc(sizeof *resource + size);
 
-    if (resource != NULL)
+    if (resource != NULL) {
+        shared_keep(&type->shared);
         *resource = (struct resource){.shared = {1, release}, .type = type, .size = size};
+    }
     return resource;
 }
 

@@ -78,9 +78,12 @@ static void print_error(FILE *to, const char *reason, const char *text)
 
 /* ---- in the child --------------------------------------------------------------------- */
 
+/* The one that this child looks at. */
+static struct library *probed;
+
 static void print_entry(FILE *to)
 {
-    const ErlNifEntry *entry = library.entry;
+    const ErlNifEntry *entry = probed->entry;
 
     fputs(",\"module\":", to);
     print_string(to, entry->name);
@@ -92,10 +95,11 @@ static void print_entry(FILE *to)
         entry->load ? "true" : "false", entry->reload ? "true" : "false",
         entry->upgrade ? "true" : "false", entry->unload ? "true" : "false");
     for (int i = 0; i < entry->num_of_funcs; i++) {
-        const ErlNifFunc *function = library_function(i);
+        const ErlNifFunc *function = library_function(probed, i);
         fputs(i == 0 ? "{\"name\":" : ",{\"name\":", to);
         print_string(to, function->name);
-        fprintf(to, ",\"arity\":%u,\"flags\":%u}", function->arity, library_flags(function));
+        fprintf(to, ",\"arity\":%u,\"flags\":%u}", function->arity,
+                library_flags(probed, function));
     }
     fputc(']', to);
 }
@@ -105,17 +109,19 @@ static void print_entry(FILE *to)
  * resources then. */
 static void print_resources(FILE *to)
 {
-    ErlNifEntry *entry = library.entry;
+    ErlNifEntry *entry = probed->entry;
     const char *before = "";
     ErlNifEnv env;
 
     if (entry->load == NULL)
         return;
     env_init(&env, ENV_CALLBACK);
-    library.loading = 1;
-    (void)entry->load(&env, &library.priv_data, make_small(0));
+    env.library = probed;
+    probed->loading = 1;
+    (void)entry->load(&env, &probed->priv_data, make_small(0));
     fputs(",\"resources\":[", to);
-    for (struct resource_type *type = library.types; type != NULL; type = type->next) {
+    for (const struct resource_type *type = resource_types_first(); type != NULL;
+         type = type->next) {
         fprintf(to, "%s{\"name\":", before);
         print_string(to, type->name);
         fprintf(to, ",\"destructor\":%s}", type->init.dtor != NULL ? "true" : "false");
@@ -157,7 +163,8 @@ __attribute__((noreturn)) static void run_child(const char *path, int complete, 
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
     dup2(null, STDERR_FILENO);
-    if (load_open(path, &refusal) < 0) {
+    probed = load_open(path, &refusal);
+    if (probed == NULL) {
         FILE *to = open_memstream(&text, &size);
         print_error(to, refusal.reason, refusal.text);
         fclose(to);

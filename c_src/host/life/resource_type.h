@@ -1,23 +1,56 @@
-/* The types of resources that the library has opened. */
+/* The types of resources that libraries have opened, found by module and name.
+ *
+ * A type belongs to the library that opened it last; while it has a callback of that library, it
+ * keeps it. A library that is not used any more (resource_types_disown) leaves its types to their
+ * objects: they cannot be found any more, and end with the last object.
+ */
 #ifndef TAME_HOST_RESOURCE_TYPE_H
 #define TAME_HOST_RESOURCE_TYPE_H
 
-#include "memory/nif.h"
+#include "life/library.h"
 
 struct resource_type {
+    struct shared shared; /* the list's and each object's */
     struct resource_type *next;
+    struct library *owner; /* kept when keeps_owner; NULL: none any more */
+    int keeps_owner;       /* it has a callback, and the owner has been loaded */
+    int is_watching;       /* it has or had a callback `down`: its objects may have monitors */
     ErlNifResourceTypeInit init; /* what its type has not is NULL */
+    char *module;                /* behind name, in the same memory */
     char name[];
 };
 
-/* The type of this name, opened anew or taken over while the library loads. members: how many
- * callbacks of init are set, in their order in the struct; the rest is NULL. Returns NULL when
- * flags do not allow it; *tried is what was done, or else flags. */
-struct resource_type *resource_type_open(const char *name, const ErlNifResourceTypeInit *init,
-                                         int members, ErlNifResourceFlags flags,
-                                         ErlNifResourceFlags *tried);
+/* A type's callbacks, and their library, kept for the caller until it calls
+ * resource_callbacks_done. */
+struct resource_callbacks {
+    ErlNifResourceTypeInit init;
+    struct library *owner; /* NULL: there is no callback */
+    int is_watching;
+};
 
-/* NULL: there is none of this name. */
-struct resource_type *resource_type_find(const char *name);
+struct resource_callbacks resource_callbacks(struct resource_type *type);
+void resource_callbacks_done(const struct resource_callbacks *callbacks);
+
+/* The type of this name and the library's module, opened anew or taken over while the library
+ * loads. members: how many callbacks of init are set, in their order in the struct; the rest is
+ * NULL. Returns NULL when flags do not allow it; *tried is what was done, or else flags. */
+struct resource_type *resource_type_open(struct library *library, const char *name,
+                                         const ErlNifResourceTypeInit *init, int members,
+                                         ErlNifResourceFlags flags, ErlNifResourceFlags *tried);
+
+/* The library has loaded: what it took over is its own from now on. */
+void resource_types_commit(struct library *library);
+
+/* It has not: all is as it was. */
+void resource_types_roll_back(void);
+
+/* The library is not to be used any more, but by objects. */
+void resource_types_disown(struct library *library);
+
+/* The list, for a thread beside which none changes it. */
+const struct resource_type *resource_types_first(void);
+
+/* Whether a library owns a type. */
+int resource_types_has(const struct library *library);
 
 #endif

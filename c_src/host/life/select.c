@@ -289,6 +289,7 @@ int select_cancel(struct resource *resource, int fd, int events)
 int select_stop(struct resource *resource, int fd)
 {
     struct resource *let_go = NULL;
+    struct resource_callbacks callbacks;
     struct selected *selected;
     ErlNifEnv env;
     int cancelled = 0;
@@ -303,11 +304,14 @@ int select_stop(struct resource *resource, int fd)
     pthread_mutex_unlock(&selects.lock);
     if (selected == NULL)
         return INT_MIN | ERL_NIF_SELECT_INVALID_EVENT;
-    if (resource->type->init.stop != NULL) {
+    callbacks = resource_callbacks(resource->type);
+    if (callbacks.init.stop != NULL) {
         env_init(&env, ENV_CALLBACK);
-        resource->type->init.stop(&env, resource->data, fd, 1);
+        env.library = callbacks.owner;
+        callbacks.init.stop(&env, resource->data, fd, 1);
         env_destroy(&env);
     }
+    resource_callbacks_done(&callbacks);
     if (let_go != NULL)
         shared_drop(&let_go->shared);
     /* Nothing of errors, as in the VM. */

@@ -54,9 +54,10 @@ struct enif_environment_t {
     uint64_t id;    /* 0 until a map is made in it; never used twice, and not after a reset */
     term exception; /* its reason; TERM_NONE: none */
     struct hop hop;
-    struct call *call;    /* of a NIF; else NULL */
-    uint64_t call_id;     /* the VM's */
-    uint64_t call_number; /* ours: never used twice; 0: no call */
+    struct library *library; /* whose code it is for; NULL: none's */
+    struct call *call;       /* of a NIF; else NULL */
+    uint64_t call_id;        /* the VM's */
+    uint64_t call_number;    /* ours: never used twice; 0: no call */
 };
 
 void env_init(ErlNifEnv *env, enum env_kind kind);

@@ -1,0 +1,239 @@
+defmodule Tame.ShareScenarios do
+  @moduledoc "What a test does with libraries that share a host, in a throw-away VM."
+
+  @compile {:no_warn_undefined, [:share_one, :share_two, :share_three]}
+
+  alias Tame.Await
+  alias Tame.Test.ShareLibraries
+
+  @doc "Isolates these into group `boxes`, and loads their libraries in that order."
+  def start(folder, modules, options \\ %{}) do
+    {:ok, _} = Application.ensure_all_started(:tame)
+    true = :code.add_patha(to_charlist(folder))
+    ShareLibraries.new_log(folder)
+    for module <- modules, do: :ok = isolate(folder, module, options)
+    for module <- modules, do: :ok = bind(folder, module, 1)
+    :ok
+  end
+
+  def isolate(folder, module, options) do
+    library = ShareLibraries.library(folder, module, 1)
+    # make test-sanitized-host names one with sanitizers.
+    common = %{share: :boxes, library: library, host: Tame.Test.Host.path()}
+    :tame.isolate(module, Map.merge(common, options))
+  end
+
+  def bind(folder, module, version, refuse \\ 0) do
+    library = folder |> ShareLibraries.library(module, version) |> Path.rootname() |> to_charlist()
+    module.bind(library, {to_charlist(Path.join(folder, "log")), refuse})
+  end
+
+  @doc "What `fun` raises, or its value."
+  def outcome(fun) do
+    {:value, fun.()}
+  catch
+    kind, reason -> {kind, reason}
+  end
+
+  @doc "Both libraries, the hosts there are, and what they make of each other's boxes."
+  def two(folder) do
+    start(folder, [:share_one, :share_two])
+    box = :share_one.new_box(40)
+
+    %{
+      who: {:share_one.who(), :share_two.who()},
+      hosts: for({module, info} <- :tame.info(), do: {module, length(info.hosts), info.share}),
+      read: outcome(fn -> :share_one.read_box(box) end),
+      others_read: outcome(fn -> :share_two.read_box(box) end),
+      called: :share_two.call_box(:share_one, box),
+      called_as_own: :share_two.call_box(:share_two, box),
+      log: ShareLibraries.log(folder)
+    }
+  end
+
+  @doc "A crash of one: what it raises, that the other is new as well, and in which order they were loaded again."
+  def crash(folder) do
+    start(folder, [:share_two, :share_one, :share_three], %{backoff_ms: {0, 0}})
+    {before, :share_one, 1, 0} = :share_one.who()
+    box = :share_two.new_box(1)
+    ShareLibraries.new_log(folder)
+    raised = outcome(fn -> :share_one.crash() end)
+    {after_crash, :share_two, 1, 0} = :share_two.who()
+    {^after_crash, :share_one, 1, 0} = :share_one.who()
+
+    %{
+      raised: raised,
+      is_new: before != after_crash,
+      old_box: outcome(fn -> :share_two.read_box(box) end),
+      log: ShareLibraries.log(folder)
+    }
+  end
+
+  @doc "A library that is refused when it joins: its reason, and whether the others have noticed."
+  def refused(folder, refuse) do
+    start(folder, [:share_one], %{backoff_ms: {0, 0}})
+    {host, _, _, _} = :share_one.who()
+    :ok = isolate(folder, :share_two, %{})
+    answer = bind(folder, :share_two, 1, refuse)
+    own = :share_two.who()
+    Await.until(fn -> match?({_, :share_one, 1, 0}, :share_one.who()) end)
+    {now, _, _, _} = :share_one.who()
+    again = bind(folder, :share_two, 1)
+    {both, _, _, _} = :share_two.who()
+    {^both, _, _, _} = :share_one.who()
+    %{answer: answer, own: own, same_host: host == now, again: again}
+  end
+
+  @doc "What is refused before anything runs."
+  def disagreements(folder) do
+    start(folder, [:share_one], %{workers: 3, slots: 32})
+
+    %{
+      differs: isolate(folder, :share_two, %{workers: 4}),
+      same: isolate(folder, :share_two, %{workers: 3}),
+      own: isolate(folder, :share_three, %{deadline_ms: 5000, bind: :overlay}),
+      workers: for({_, info} <- :tame.info(), host <- info.hosts, do: host.ring.slots)
+    }
+  end
+
+  @doc "One is restored: its library is unloaded, the other goes on in the same host."
+  def restore(folder) do
+    start(folder, [:share_one, :share_two])
+    {host, _, _, _} = :share_one.who()
+    {:ok, _} = {:ok, :share_two.who()}
+    restored = :tame.restore(:share_two)
+    Await.until(fn -> "unload share_two 1" in ShareLibraries.log(folder) end)
+    {same, _, _, _} = :share_one.who()
+    {in_vm, _, _, _} = :share_two.who()
+    last = :tame.restore(:share_one)
+    Await.until(fn -> "unload share_one 1" in ShareLibraries.log(folder) end)
+
+    %{
+      restored: restored,
+      same_host: host == same,
+      in_vm: Integer.to_string(in_vm) == System.pid(),
+      last: last,
+      info: :tame.info()
+    }
+  end
+
+  @doc "The process that keeps the group dies: the next one has the same hosts and libraries, and a third joins."
+  def replaced(folder) do
+    start(folder, [:share_one, :share_two])
+    {host, _, _, _} = :share_one.who()
+    keeper = Process.whereis(:tame_hosts_boxes)
+    Process.exit(keeper, :kill)
+    Await.until(fn -> Process.whereis(:tame_hosts_boxes) not in [nil, keeper] end)
+    :ok = isolate(folder, :share_three, %{})
+    joined = bind(folder, :share_three, 1)
+
+    %{
+      joined: joined,
+      same: for(m <- [:share_one, :share_two, :share_three], do: elem(m.who(), 0) == host)
+    }
+  end
+
+  @doc "Several hosts: a library that joins is loaded by all, and boxes go where they live."
+  def hosts(folder) do
+    start(folder, [:share_one, :share_two], %{hosts: 3})
+    Await.until(fn -> length(Enum.uniq(pids(:share_two, 200))) == 3 end)
+    boxes = for n <- 1..60, do: {n, :share_one.new_box(n)}
+
+    %{
+      same:
+        Enum.sort(Enum.uniq(pids(:share_one, 200))) == Enum.sort(Enum.uniq(pids(:share_two, 200))),
+      called: Enum.all?(boxes, fn {n, box} -> :share_two.call_box(:share_one, box) == n + 1 end)
+    }
+  end
+
+  defp pids(module, count) do
+    1..count
+    |> Task.async_stream(
+      fn _ ->
+        {pid, _, _, _} = module.who()
+        pid
+      end,
+      max_concurrency: 20
+    )
+    |> Enum.map(fn {:ok, pid} -> pid end)
+  end
+
+  @doc "New code and library beside the old: each code its library, boxes taken over, the old unloaded when purged."
+  def upgrade(folder, bind) do
+    start(folder, [:share_one, :share_two], %{bind: bind})
+    old = spawn_link(:share_one, :loop, [])
+    {host, :share_one, 1, 0} = asked(old)
+    box = :share_one.new_box(10)
+    one = :share_two.call_box(:share_one, box)
+
+    {:ok, _} =
+      File.copy(
+        ShareLibraries.library(folder, :share_one, 2),
+        ShareLibraries.library(folder, :share_one, 1) <> ".new"
+      )
+
+    :ok =
+      File.rename(
+        ShareLibraries.library(folder, :share_one, 1) <> ".new",
+        ShareLibraries.library(folder, :share_one, 1)
+      )
+
+    beam = File.read!(ShareLibraries.beam(folder, :share_one, 2))
+    loaded = :tame.load_binary(:share_one, ~c"share_one.erl", beam)
+    before = {:share_one.who(), asked(old)}
+    bound = bind(folder, :share_one, 2)
+    both = {:share_one.who(), asked(old), :share_one.only_new()}
+    two = :share_two.call_box(:share_one, box)
+    kept = "unload share_one 1" in ShareLibraries.log(folder)
+    send(old, :upgrade)
+    {^host, :share_one, 2, 1} = asked(old)
+    false = :erlang.check_process_code(old, :share_one)
+    true = :code.soft_purge(:share_one)
+    Await.until(fn -> "unload share_one 1" in ShareLibraries.log(folder) end)
+    log = ShareLibraries.log(folder)
+    after_purge = asked(old)
+    ShareLibraries.new_log(folder)
+    _ = outcome(fn -> :share_two.crash() end)
+    {_, :share_one, 2, 0} = :share_one.who()
+    restarted = ShareLibraries.log(folder)
+    _ = outcome(fn -> :share_one.read_box(box) end)
+    send(old, :stop)
+
+    %{
+      loaded: loaded,
+      before: before == {{:own, 2}, {host, :share_one, 1, 0}},
+      bound: bound,
+      both: both == {{host, :share_one, 2, 1}, {host, :share_one, 1, 0}, {host, :share_one, 2, 1}},
+      called: {one, two},
+      kept: kept,
+      after_purge: after_purge == {host, :share_one, 2, 1},
+      log: log,
+      restarted: restarted
+    }
+  end
+
+  @doc "An upgrade that is refused: the old library serves on, and its boxes."
+  def upgrade_refused(folder) do
+    start(folder, [:share_one])
+    old = spawn_link(:share_one, :loop, [])
+    box = :share_one.new_box(10)
+    beam = File.read!(ShareLibraries.beam(folder, :share_one, 1))
+    {:module, :share_one} = :tame.load_binary(:share_one, ~c"share_one.erl", beam)
+    refused = bind(folder, :share_one, 1, 7)
+    mine = :share_one.who()
+    theirs = asked(old)
+    again = bind(folder, :share_one, 1)
+    reload = bind(folder, :share_one, 1)
+    read = :share_one.read_box(box)
+    send(old, :stop)
+    %{refused: refused, mine: mine, theirs: theirs, again: again, reload: reload, read: read}
+  end
+
+  defp asked(pid) do
+    send(pid, {self(), :who})
+
+    receive do
+      {^pid, who} -> who
+    end
+  end
+end
