@@ -2,7 +2,8 @@ defmodule Tame.Audit.Conform.Compare do
   @moduledoc """
   Compares what a case did in the VM, in the VM once more, and isolated. Pure.
 
-  What differs between the two VMs is not compared any further: it is random, a time, or depends on where memory lies.
+  What differs between the two VMs is random, a time, or depends on where memory lies and what is in it: there the third has
+  to have the same form, and no more.
   """
 
   @typedoc """
@@ -12,9 +13,9 @@ defmodule Tame.Audit.Conform.Compare do
   @type verdict ::
           :equal | :contained | :varies | :unseen | {:differs, kind(), String.t(), String.t()}
 
-  @type kind :: :value | :exception | :messages | :crash | :hangs | :vm
+  @type kind :: :value | :order | :exception | :messages | :crash | :hangs | :vm
 
-  @kinds [:value, :exception, :messages, :crash, :hangs, :vm]
+  @kinds [:value, :order, :exception, :messages, :crash, :hangs, :vm]
 
   @doc "What a call may differ in."
   @spec kinds() :: [kind()]
@@ -46,6 +47,8 @@ defmodule Tame.Audit.Conform.Compare do
     case one(vm, again, isolated) do
       :equal -> judge(rest, [:equal | done])
       :before when rest == [] -> Enum.reverse(done, [{:differs, :crash, text(vm), text(isolated)}])
+      # The rest may be the same all the same.
+      :varies -> judge(rest, [:varies | done])
       # Which call of several ended the VM is known by the exception of the isolated one.
       :before -> judge(rest, [:unseen | done])
       last -> Enum.reverse(done, [last | Enum.map(rest, fn _ -> :unseen end)])
@@ -61,15 +64,74 @@ defmodule Tame.Audit.Conform.Compare do
   defp one(:hangs, :hangs, :hangs), do: :equal
   defp one(same, same, same), do: :equal
   defp one({:crashed, _}, _, _), do: :varies
+
+  defp one(%{} = vm, %{} = again, %{} = isolated) when vm != again do
+    if alike?(vm, again, isolated),
+      do: :varies,
+      else: {:differs, kind(vm, isolated), "#{text(vm)}, or #{text(again)}", text(isolated)}
+  end
+
   defp one(vm, again, _isolated) when vm != again, do: :varies
   defp one(:hangs, :hangs, outcome), do: {:differs, :hangs, hangs(), text(outcome)}
   defp one(vm, _, {:crashed, _} = crashed), do: {:differs, :crash, text(vm), text(crashed)}
   defp one(vm, _, :hangs), do: {:differs, :hangs, text(vm), hangs()}
   defp one(vm, _, isolated), do: {:differs, kind(vm, isolated), text(vm), text(isolated)}
 
+  @doc """
+  Whether the third is as the first two are: equal where they are equal, and of their type where they differ.
+
+      iex> import Tame.Audit.Conform.Compare
+      iex> {alike?({:ok, 1}, {:ok, 2}, {:ok, 3}), alike?({:ok, 1}, {:ok, 2}, {:error, 3}), alike?(1, 2, :a)}
+      {true, false, false}
+  """
+  @spec alike?(term(), term(), term()) :: boolean()
+  def alike?(same, same, third), do: same === third
+
+  def alike?(a, b, c) when is_tuple(a) and is_tuple(b) and is_tuple(c) do
+    if tuple_size(a) == tuple_size(b),
+      do:
+        tuple_size(a) == tuple_size(c) and
+          alike_each?(Tuple.to_list(a), Tuple.to_list(b), Tuple.to_list(c)),
+      else: true
+  end
+
+  def alike?([_ | _] = a, [_ | _] = b, [_ | _] = c) do
+    proper? = not Enum.any?([a, b, c], &List.improper?/1)
+
+    if proper? and length(a) == length(b) and length(a) == length(c),
+      do: alike_each?(a, b, c),
+      else: true
+  end
+
+  def alike?(%{} = a, %{} = b, %{} = c) do
+    if Map.keys(a) == Map.keys(b),
+      do: Map.keys(a) == Map.keys(c) and Enum.all?(Map.keys(a), &alike?(a[&1], b[&1], c[&1])),
+      else: true
+  end
+
+  def alike?(a, b, c), do: type(c) in [type(a), type(b)]
+
+  defp alike_each?(a, b, c),
+    do: [a, b, c] |> Enum.zip() |> Enum.all?(fn {a, b, c} -> alike?(a, b, c) end)
+
+  defp type(term) when is_atom(term), do: :atom
+  defp type(term) when is_integer(term), do: :integer
+  defp type(term) when is_float(term), do: :float
+  defp type(term) when is_binary(term), do: :binary
+  defp type(term) when is_list(term), do: :list
+  defp type(term) when is_tuple(term), do: :tuple
+  defp type(term) when is_map(term), do: :map
+  defp type(_term), do: :other
+
   defp kind(%{did: did}, %{did: did}), do: :messages
-  defp kind(%{did: {:value, _}}, %{did: {:value, _}}), do: :value
+
+  defp kind(%{did: {:value, in_vm}}, %{did: {:value, isolated}}),
+    do: if(sorted(in_vm) === sorted(isolated), do: :order, else: :value)
+
   defp kind(_, _), do: :exception
+
+  defp sorted({:"$large", size, _, hash}), do: {size, hash}
+  defp sorted(term), do: :tame_conform.sorted(term)
 
   defp hangs, do: "does not return"
 
@@ -99,6 +161,10 @@ defmodule Tame.Audit.Conform.Compare do
 
   @doc "A term as Erlang writes it, cut off where it is long."
   @spec term(term()) :: String.t()
+  def term({:"$large", bytes, hash, _}) do
+    "a term of #{bytes} bytes, md5 #{hash |> Base.encode16(case: :lower) |> String.slice(0, 8)}"
+  end
+
   def term(term) do
     text = "~0tP" |> :io_lib.format([term, 40]) |> IO.chardata_to_string()
 

@@ -26,18 +26,7 @@ defmodule Tame.Audit.Conform do
   def run(targets, system, options) do
     load = OtherLoad.start()
 
-    options =
-      Map.merge(
-        %{
-          calls: @default_calls,
-          total_ms: @default_total_ms,
-          seed: :rand.uniform(0xFFFF_FFFF),
-          samples: [],
-          progress: fn _ -> :ok end,
-          done: fn _ -> :ok end
-        },
-        Map.new(options)
-      )
+    options = complete(options)
 
     with {:ok, found} <- Static.look(targets) do
       {libraries, failures} =
@@ -83,7 +72,24 @@ defmodule Tame.Audit.Conform do
         do: {text, kind}
   end
 
-  defp library(library, options) do
+  defp complete(options) do
+    Map.merge(
+      %{
+        calls: @default_calls,
+        total_ms: @default_total_ms,
+        seed: :rand.uniform(0xFFFF_FFFF),
+        samples: [],
+        progress: fn _ -> :ok end,
+        done: fn _ -> :ok end
+      },
+      Map.new(options)
+    )
+  end
+
+  @doc "One library, as the static part of the audit found it. The error is one line."
+  @spec library(Library.t(), keyword() | map()) :: {:ok, map()} | {:error, String.t()}
+  def library(library, options) do
+    options = complete(options)
     module = String.to_atom(library.module)
     began = System.monotonic_time(:millisecond)
 

@@ -31,6 +31,11 @@ defmodule Tame.Audit.Conform.Reason do
   def sentence(%{kind: :hangs}),
     do: "the call returns on one side only within 4 s; try it with tame:with/2 and a deadline"
 
+  def sentence(%{kind: :order}) do
+    "the same elements in another order, which is that of atoms or of memory, and not the same from one VM to the next " <>
+      "either: sort them where it matters"
+  end
+
   def sentence(%{kind: :messages}) do
     "other messages came: a host delivers to callers, to processes named in arguments, and to those found by name that are " <>
       "not the system's own"

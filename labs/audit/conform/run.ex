@@ -192,34 +192,45 @@ defmodule Tame.Audit.Conform.Run do
   defp difference(%{differences: known} = run, key, _steps, _verdict) when is_map_key(known, key),
     do: %{run | differences: Map.update!(known, key, &%{&1 | times: &1.times + 1})}
 
+  # To make one smaller that ended a VM or a host would take a start of all of them for each try.
+  defp difference(run, {_, kind} = key, steps, first) when kind in [:crash, :hangs, :vm],
+    do: known(run, key, steps, first, true)
+
   defp difference(run, {_, kind} = key, steps, first) do
-    again? = fn steps -> match?({:differs, ^kind, _, _}, again(run, steps)) end
+    same? = fn steps, run ->
+      {verdict, run} = again(run, steps)
+      {match?({:differs, ^kind, _, _}, verdict), run}
+    end
 
-    {run, found} =
-      if kind in [:crash, :hangs, :vm] do
-        {run, %{steps: steps, verdict: first, repeats: true}}
-      else
-        # What was called before is forgotten first.
-        run = restart(run)
+    # What was called before is forgotten first.
+    case same?.(steps, restart(run)) do
+      {true, run} ->
+        {smaller, run} = Smaller.case(steps, run, same?)
+        {verdict, run} = again(run, smaller)
+        # It may do something else the last time.
+        verdict = if match?({:differs, ^kind, _, _}, verdict), do: verdict, else: first
+        known(run, key, smaller, verdict, true)
 
-        if again?.(steps) do
-          smaller = Smaller.case(steps, again?)
-          {run, %{steps: smaller, verdict: again(run, smaller), repeats: true}}
-        else
-          {run, %{steps: steps, verdict: first, repeats: false}}
-        end
-      end
+      {false, run} ->
+        known(run, key, steps, first, false)
+    end
+  end
 
-    # It may have ended differently when it was called for the last time.
-    verdict = if match?({:differs, _, _, _}, found.verdict), do: found.verdict, else: first
-    put_in(run.differences[key], %{found | verdict: verdict} |> Map.put(:times, 1))
+  defp known(run, key, steps, {:differs, _, in_vm, isolated}, repeats?) do
+    found = %{
+      input: Text.steps(steps),
+      in_vm: in_vm,
+      isolated: isolated,
+      repeats: repeats?,
+      times: 1
+    }
+
+    put_in(run.differences[key], found)
   end
 
   defp again(run, steps) do
-    run.sides
-    |> Sides.run(:run, [steps, @limit_ms], 2 * @limit_ms)
-    |> Compare.verdicts(length(steps))
-    |> List.last()
+    answers = Sides.run(run.sides, :run, [steps, @limit_ms], 2 * @limit_ms)
+    {answers |> Compare.verdicts(length(steps)) |> List.last(), anew(run, answers)}
   end
 
   # ---- the rest --------------------------------------------------------------------------------------
@@ -248,17 +259,7 @@ defmodule Tame.Audit.Conform.Run do
         ),
       differences:
         for {{function, kind}, found} <- Enum.sort(run.differences) do
-          {:differs, _, in_vm, isolated} = found.verdict
-
-          %{
-            function: Tame.FunctionName.text(function),
-            kind: kind,
-            input: Text.steps(found.steps),
-            in_vm: in_vm,
-            isolated: isolated,
-            times: found.times,
-            repeats: found.repeats
-          }
+          Map.merge(found, %{function: Tame.FunctionName.text(function), kind: kind})
         end,
       scenarios: run.scenarios,
       notes: Enum.reverse(run.notes)

@@ -25,7 +25,7 @@ defmodule Tame.Audit.Conform.Sides do
   @spec start(t()) :: {:ok, t()} | {:error, String.t()}
   def start(sides) do
     stop(sides)
-    pids = for _ <- @names, do: start_one()
+    pids = Enum.map(@names, &start_one/1)
     sides = %{sides | pids: pids}
 
     [@names, pids]
@@ -39,10 +39,16 @@ defmodule Tame.Audit.Conform.Sides do
   end
 
   # A process of its own owns the VM, so that three of them can be called at once.
-  defp start_one do
-    {:ok, pid} = Agent.start_link(fn -> Peer.start() end, timeout: @open_ms)
+  defp start_one(name) do
+    {flags, env} = unlike(name)
+    {:ok, pid} = Agent.start_link(fn -> Peer.start([], flags, env) end, timeout: @open_ms)
     pid
   end
+
+  # The second VM takes its memory from malloc, as a host does, which fills it: what a library reads and has not written
+  # is other bytes there, and varies. By mallopt(3) new memory is the complement, here 0x5A, and freed memory 0xA5.
+  defp unlike(:vm_again), do: {["+Mea", "min"], [{~c"MALLOC_PERTURB_", ~c"165"}]}
+  defp unlike(_name), do: {[], []}
 
   defp open(name, pid, sides) do
     folder = Path.join(sides.folder, "#{name}")
@@ -50,13 +56,32 @@ defmodule Tame.Audit.Conform.Sides do
     opens = if name == :isolated, do: :isolate, else: :open
 
     case call(pid, opens, [sides.function, String.to_charlist(folder)], @open_ms) do
-      {:ok, {:ok, _}} -> :ok
-      {:ok, {:error, {:refused, sentence}}} -> {:error, sentence}
-      {:ok, {:error, {:load, why}}} -> {:error, "the module does not load: #{why}"}
-      {:ok, {:error, why}} -> {:error, "the module does not load: #{inspect(why, limit: 10)}"}
-      {:error, why} -> {:error, "loading the module #{why}"}
+      {:ok, {:ok, _}} ->
+        :ok
+
+      {:ok, {:error, {:refused, sentence}}} ->
+        {:error, sentence}
+
+      {:ok, {:error, :no_nifs}} ->
+        {:error,
+         "the module has no NIFs once it and its application are loaded: it does not use this library"}
+
+      {:ok, {:error, {:not_started, application, why}}} ->
+        {:error,
+         "the application #{application}, which may load the library, does not start: #{one_line(why)}"}
+
+      {:ok, {:error, {:load, why}}} ->
+        {:error, "the module does not load: #{why}"}
+
+      {:ok, {:error, why}} ->
+        {:error, "the module does not load: #{inspect(why, limit: 10)}"}
+
+      {:error, why} ->
+        {:error, "loading the module #{why}"}
     end
   end
+
+  defp one_line(text), do: text |> String.split() |> Enum.join(" ") |> String.slice(0, 300)
 
   @doc "What a function of tame_conform answers in each VM: `[vm, vm_again, isolated]`."
   @spec run(t(), atom(), [term()], pos_integer()) :: [{:ok, term()} | {:error, String.t()}]

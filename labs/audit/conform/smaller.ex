@@ -3,21 +3,26 @@ defmodule Tame.Audit.Conform.Smaller do
   Makes a case smaller for as long as it still shows the same.
   """
 
+  alias Tame.Audit.Conform.Cases
+
   @tries 60
 
-  @doc "The smallest case that was found for which `same?` holds; it is asked a bounded number of times."
-  @spec case(Tame.Audit.Conform.Cases.one(), (Tame.Audit.Conform.Cases.one() -> boolean())) ::
-          Tame.Audit.Conform.Cases.one()
-  def case(steps, same?), do: down(candidates(steps), steps, same?, @tries)
+  @doc """
+  The smallest case that was found of which `same?` says so; it is asked a bounded number of times, each time with the
+  state that it returned before.
+  """
+  @spec case(Cases.one(), state, (Cases.one(), state -> {boolean(), state})) :: {Cases.one(), state}
+        when state: term()
+  def case(steps, state, same?), do: down(candidates(steps), steps, state, same?, @tries)
 
-  defp down(_, steps, _same?, 0), do: steps
-  defp down([], steps, _same?, _left), do: steps
-
-  defp down([one | rest], steps, same?, left) do
-    if same?.(one),
-      do: down(candidates(one), one, same?, left - 1),
-      else: down(rest, steps, same?, left - 1)
+  defp down([one | rest], steps, state, same?, left) when left > 0 do
+    case same?.(one, state) do
+      {true, state} -> down(candidates(one), one, state, same?, left - 1)
+      {false, state} -> down(rest, steps, state, same?, left - 1)
+    end
   end
+
+  defp down(_, steps, state, _same?, _left), do: {steps, state}
 
   @doc """
   The cases that are a step smaller, the smallest first.
@@ -26,7 +31,7 @@ defmodule Tame.Audit.Conform.Smaller do
       iex> Tame.Audit.Conform.Smaller.candidates([{f, [{:term, "abcd"}]}])
       [[{f, [{:term, ""}]}], [{f, [{:term, "ab"}]}], [{f, [{:term, "cd"}]}], [{f, [{:term, "abc"}]}]]
   """
-  @spec candidates(Tame.Audit.Conform.Cases.one()) :: [Tame.Audit.Conform.Cases.one()]
+  @spec candidates(Cases.one()) :: [Cases.one()]
   def candidates(steps) do
     fewer = for at <- 0..(length(steps) - 2)//1, dropped = drop(steps, at), dropped, do: dropped
 
@@ -60,8 +65,11 @@ defmodule Tame.Audit.Conform.Smaller do
 
   defp argument({:term, term}), do: for(smaller <- term(term), do: {:term, smaller})
 
-  defp argument({:make, name, bytes}) when bytes > 1,
+  defp argument({:make, name, bytes}) when bytes > 64,
     do: [{:make, name, 1}, {:make, name, div(bytes, 2)}]
+
+  # Small enough to be shown as it is, and to go on with.
+  defp argument({:make, _, _} = made), do: [{:term, :tame_conform.made(made)}]
 
   defp argument({:random, seed, budget}) when budget > 24, do: [{:random, seed, div(budget, 2)}]
   defp argument(_other), do: []

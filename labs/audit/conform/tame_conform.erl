@@ -1,13 +1,13 @@
-%% What the comparison of a library in the VM and isolated runs in a VM of its own, once in each:
-%% cases, which are calls one after the other, in a process of their own. Tame.Audit.Conform compares
-%% what comes back, which has no identifiers of this VM: the first reference is {'$ref', 1} in each.
+%% What the comparison of a library in the VM and isolated runs in each of its VMs: cases, which are
+%% calls one after the other, in a process of their own. Tame.Audit.Conform compares what comes
+%% back, which has no identifiers of this VM: the first reference is {'$ref', 1} in each.
 %%
 %% A case has for each argument how to make it, so that it is the same in every VM:
 %%
-%%   {term, Term}           that term                {random, Seed, Budget}  Tame.SizeClasses
-%%   {make, Name, Bytes}    tame_audit_input         {class, Name}           Tame.SizeClasses
-%%   self                   the calling process      {step, N, Path}         of the value of an earlier
-%%                                                   call: elements of tuples and lists, from 1 on
+%%   {term, Term}         that term                {random, Seed, Budget}  Tame.SizeClasses
+%%   {make, Name, Bytes}  tame_audit_input         {class, Name}           Tame.SizeClasses
+%%   self                 the calling process      {step, N, Path}         of the value of an earlier
+%%                                                 call: elements of tuples and lists, from 1
 -module(tame_conform).
 
 -export([callers/4]).
@@ -17,12 +17,13 @@
 -export([isolate/2]).
 -export([open/2]).
 -export([run/2]).
+-export([sorted/1]).
 
 %% Internal.
 -export([hold/2]).
 -export([loop/1]).
 -export([made/1]).
--export([rounds/3]).
+-export([rounds/2]).
 
 -export_type([argument/0]).
 -export_type([outcome/0]).
@@ -57,25 +58,41 @@
 
 %% Loads a function's module, in a folder where what it writes is in nobody's way.
 -spec open(mfa(), file:filename()) -> term().
-open(Function, Folder) ->
+open({Module, _, _} = Function, Folder) ->
+    case prepare(Function, Folder) of
+        {ok, _} = Answer ->
+            case Module:module_info(nifs) of
+                [] -> {error, no_nifs};
+                [_ | _] -> Answer
+            end;
+        Error ->
+            Error
+    end.
+
+prepare(Function, Folder) ->
     ok = file:set_cwd(Folder),
-    tame_audit_load:prepare(Function).
+    case tame_audit_load:prepare(Function) of
+        {ok, {not_started, Application, Why}} -> {error, {not_started, Application, Why}};
+        Answer -> Answer
+    end.
 
 %% Before the module's application is started, as a configuration does.
 -spec isolate(mfa(), file:filename()) -> term().
 isolate({Module, _, _} = Function, Folder) ->
+    %% That of a host is where it was started.
+    ok = file:set_cwd(Folder),
     {ok, _} = application:ensure_all_started(tame),
     case tame:isolate(Module, #{}) of
-        ok -> open(Function, Folder);
+        ok -> prepare(Function, Folder);
         {error, {_, Sentence}} -> {error, {refused, unicode:characters_to_binary(Sentence)}}
     end.
 
 %% Of an isolated module: its host's OS process, and how many resources the VM holds for it.
--spec host(module()) -> {ok, #{os_pid := integer(), resources := integer(), rss_bytes := integer()}} | none.
+-spec host(module()) -> {ok, #{atom() => integer()}} | none.
 host(Module) ->
     case tame:info() of
-        #{Module := #{hosts := [#{os_pid := OsPid, rss_bytes := Rss, ring := #{resources := Count}}]}} ->
-            {ok, #{os_pid => OsPid, resources => Count, rss_bytes => Rss}};
+        #{Module := #{hosts := [#{os_pid := OsPid, rss_bytes := Bytes, ring := Ring}]}} ->
+            {ok, #{os_pid => OsPid, resources => maps:get(resources, Ring, 0), rss_bytes => Bytes}};
         _ ->
             none
     end.
@@ -127,11 +144,15 @@ messages() ->
 
 outcome(Did, Value, Messages) ->
     #{
-        did => plain(Did),
+        did => plain_did(Did),
         messages => [plain(Message) || Message <- Messages],
         refused => refused(Did),
         references => lists:sublist(references(Value, []), ?REFERENCES)
     }.
+
+plain_did({Class, Term}) -> {Class, plain(Term)};
+plain_did({error, Reason, Head}) -> {error, plain(Reason), Head};
+plain_did(ended) -> ended.
 
 refused({value, error}) -> true;
 refused({value, Tuple}) when is_tuple(Tuple), tuple_size(Tuple) > 1 -> element(1, Tuple) =:= error;
@@ -184,8 +205,24 @@ plain(Term) ->
     Plain = named(Term),
     case erlang:external_size(Plain) of
         Size when Size =< ?PLAIN_BYTES -> Plain;
-        Size -> {'$large', Size, erlang:md5(term_to_binary(Plain, [deterministic]))}
+        Size -> {'$large', Size, hash(Plain), hash(sorted(Plain))}
     end.
+
+hash(Term) -> erlang:md5(term_to_binary(Term, [deterministic])).
+
+%% Whatever the order of its lists is: what differs in that alone is told as such.
+-spec sorted(term()) -> term().
+sorted(Tuple) when is_tuple(Tuple) -> list_to_tuple([sorted(One) || One <- tuple_to_list(Tuple)]);
+sorted([Head | Tail]) when is_list(Tail) ->
+    case length_of(Tail) of
+        improper -> [sorted(Head) | Tail];
+        _ -> lists:sort([sorted(One) || One <- [Head | Tail]])
+    end;
+sorted(Map) when is_map(Map) -> maps:map(fun(_, Value) -> sorted(Value) end, Map);
+sorted(Term) -> Term.
+
+length_of(List) ->
+    try length(List) catch error:badarg -> improper end.
 
 named(Pid) when is_pid(Pid), Pid =:= self() -> '$self';
 named(Name) when is_reference(Name) -> name('$ref', Name);
@@ -224,7 +261,7 @@ callers_(Cases, Count, Rounds, LimitMs) ->
     Numbered = lists:enumerate(Cases),
     Until = erlang:monotonic_time(millisecond) + LimitMs,
     Started = [
-        spawn_monitor(?MODULE, rounds, [rotated(N * length(Cases) div Count, Numbered), Rounds, self()])
+        spawn_monitor(?MODULE, rounds, [rotated(N * length(Cases) div Count, Numbered), Rounds])
      || N <- lists:seq(0, Count - 1)
     ],
     case gathered(Started, #{}, Until) of
@@ -236,8 +273,8 @@ rotated(N, List) ->
     {First, Rest} = lists:split(N, List),
     Rest ++ First.
 
--spec rounds([{pos_integer(), [step()]}], pos_integer(), pid()) -> no_return().
-rounds(Numbered, Rounds, _Parent) ->
+-spec rounds([{pos_integer(), [step()]}], pos_integer()) -> no_return().
+rounds(Numbered, Rounds) ->
     exit({?MODULE, [{N, steps(Steps)} || _ <- lists:seq(1, Rounds), {N, Steps} <- Numbered]}).
 
 gathered([], Seen, _Until) ->
@@ -264,9 +301,15 @@ holders(Cases, Count) ->
             spawn_monitor(?MODULE, hold, [lists:nth(N rem length(Cases) + 1, Cases), self()])
          || N <- lists:seq(1, Count)
         ],
-        _ = [receive {?MODULE, Pid, holds} -> ok; {'DOWN', Ref, _, _, _} -> ok end || {Pid, Ref} <- Started],
+        _ = [holds(Pid, Ref) || {Pid, Ref} <- Started],
         ended(Started)
     end).
+
+holds(Pid, Ref) ->
+    receive
+        {?MODULE, Pid, holds} -> ok;
+        {'DOWN', Ref, process, Pid, _} -> self() ! {'DOWN', Ref, process, Pid, gone}
+    end.
 
 -spec hold([step()], pid()) -> no_return().
 hold(Steps, Parent) ->
@@ -306,5 +349,4 @@ spin_us(Us) ->
 
 ended(Started) ->
     _ = [exit(Pid, kill) || {Pid, _} <- Started],
-    _ = [receive {'DOWN', Ref, process, Pid, _} -> ok after 10000 -> ok end || {Pid, Ref} <- Started],
-    ok.
+    lists:foreach(fun({Pid, Ref}) -> receive {'DOWN', Ref, process, Pid, _} -> ok end end, Started).
