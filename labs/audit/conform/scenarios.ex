@@ -195,7 +195,7 @@ defmodule Tame.Audit.Conform.Scenarios do
         row(
           name,
           :ok,
-          "killed under #{@callers} callers: each got its answer, an exception that names the host's end, or badarg for what it held; then #{length(cases)} cases as before"
+          "under #{@callers} callers: each got its answer, the host's end, or badarg for what it held; then #{length(cases)} cases as before"
         )
       else
         {:ok, {:error, :hangs}} -> row(name, :differs, why({:ok, {:error, :hangs}}))

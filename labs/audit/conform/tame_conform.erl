@@ -83,7 +83,11 @@ isolate({Module, _, _} = Function, Folder) ->
     ok = file:set_cwd(Folder),
     {ok, _} = application:ensure_all_started(tame),
     case tame:isolate(Module, #{}) of
-        ok -> prepare(Function, Folder);
+        ok ->
+            case tame:info() of
+                #{Module := #{load := ok}} -> {ok, none};
+                #{} -> prepare(Function, Folder)
+            end;
         {error, {_, Sentence}} -> {error, {refused, unicode:characters_to_binary(Sentence)}}
     end.
 
