@@ -10,7 +10,7 @@ defmodule Tame.Audit.Conform.Reason do
   @spec sentence(%{kind: atom(), in_vm: String.t(), isolated: String.t(), repeats: boolean()}) ::
           String.t()
   def sentence(%{repeats: false} = difference) do
-    "seen once, and not when it was called alone: it depends on what was called before, or on the machine's load. " <>
+    "seen once, and not when it was called alone: it depends on what was called before, or on the machine's load; " <>
       sentence(%{difference | repeats: true})
   end
 

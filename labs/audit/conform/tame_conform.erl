@@ -6,8 +6,8 @@
 %%
 %%   {term, Term}         that term                {random, Seed, Budget}  Tame.SizeClasses
 %%   {make, Name, Bytes}  tame_audit_input         {class, Name}           Tame.SizeClasses
-%%   self                 the calling process      {step, N, Path}         of the value of an earlier
-%%                                                 call: elements of tuples and lists, from 1
+%%   self                 the calling process      {step, N, Path}         of an earlier value:
+%%                                                 elements of tuples and lists, from 1
 -module(tame_conform).
 
 -export([callers/4]).
