@@ -4,7 +4,7 @@
 :ok = Tame.Test.RingHost.build()
 
 # Real libraries that are isolated. Newer Elixir leaves what is no dependency out of the code path.
-for folder <- Path.wildcard("#{:code.lib_dir()}/{jiffy,p1_*}-*/ebin") do
+for folder <- Path.wildcard("#{:code.lib_dir()}/{jiffy,p1_*,bitcask,cl}-*/ebin") do
   Code.append_path(folder)
 end
 
@@ -13,9 +13,13 @@ end
 # Tests start mix beside each other, on what is compiled already. Newer Elixir says on standard output that one waits.
 System.put_env("MIX_OS_CONCURRENCY_LOCK", "false")
 
-# Debian sid is at times without it.
-missing = if :code.which(:jiffy) == :non_existing, do: [needs: :jiffy], else: []
-if missing != [], do: IO.puts("skip: jiffy is not installed")
+# Not every Debian release has all of them.
+missing =
+  for module <- [:jiffy, :fast_tls, :bitcask, :ets_cache, :cl],
+      :code.which(module) == :non_existing,
+      do: {:needs, module}
+
+for {:needs, module} <- missing, do: IO.puts("skip: #{module} is not installed")
 
 # A message that comes is waited for no longer than it takes; the machine may be busy.
 ExUnit.start(

@@ -9,44 +9,14 @@ defmodule Audited.Candidates do
   @beside [[], true, 0, 1, :"utf-8", "a", %{}]
   @fewer [[], true, 1]
 
-  # Nothing to be called without knowing what it does.
-  @left_out ~w(module_info load load_nif init on_load start start_link stop code_change handle_call handle_cast handle_info
-               terminate nif_stub_error behaviour_info)a
-
   @most_arity 3
   @bytes 1024
   @try_ms 1000
   @all_ms 8_000
 
-  @doc "Exported functions that are NIFs or call one of their module's, with how those are declared."
+  @doc "The functions of a library that take something, as `Tame.Audit.Functions` has them."
   def functions(library, beam) do
-    module = String.to_atom(library.module)
-    {:ok, {_, [exports: exports]}} = :beam_lib.chunks(String.to_charlist(beam), [:exports])
-    kinds = Map.new(library.functions, &{{String.to_atom(&1.name), &1.arity}, &1.kind})
-    calls = beam |> File.read!() |> Tame.Watch.Blame.calls(module)
-
-    for {name, arity} = function <- Enum.sort(exports),
-        name not in @left_out,
-        arity > 0,
-        reached = reach([function], module, calls, kinds, []),
-        reached != [],
-        do: {{module, name, arity}, Enum.uniq(Enum.map(reached, &kinds[&1]))}
-  end
-
-  defp reach([], _module, _calls, kinds, seen), do: Enum.filter(seen, &is_map_key(kinds, &1))
-
-  defp reach([function | rest], module, calls, kinds, seen) do
-    if function in seen do
-      reach(rest, module, calls, kinds, seen)
-    else
-      # A NIF's stub calls what raises.
-      inside =
-        if is_map_key(kinds, function),
-          do: [],
-          else: for({^module, name, arity} <- Map.get(calls, function, []), do: {name, arity})
-
-      reach(inside ++ rest, module, calls, kinds, [function | seen])
-    end
+    for {{_, _, arity}, _} = found <- Tame.Audit.Functions.of(library, beam), arity > 0, do: found
   end
 
   @doc "An input that the function takes, as `Tame.Audit.Input` has it; or why there is none."

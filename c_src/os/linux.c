@@ -302,6 +302,11 @@ const char *os_signal_name(int number)
     return sigabbrev_np(number);
 }
 
+const char *os_errno_name(int number)
+{
+    return strerrorname_np(number);
+}
+
 int os_backtrace(void **frames, int max)
 {
     return backtrace(frames, max);

@@ -111,6 +111,9 @@ int os_reopen(int fd);
 /* "SEGV" for SIGSEGV; NULL for a number that is no signal. */
 const char *os_signal_name(int number);
 
+/* "ENOENT" for ENOENT; NULL for a number that is no error. */
+const char *os_errno_name(int number);
+
 /* The return addresses of the calling thread, newest first; how many there are. A handler of a
  * signal may call it when it has been called before. */
 int os_backtrace(void **frames, int max);

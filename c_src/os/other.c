@@ -176,6 +176,12 @@ const char *os_signal_name(int number)
     return NULL;
 }
 
+const char *os_errno_name(int number)
+{
+    (void)number;
+    return NULL;
+}
+
 int os_backtrace(void **frames, int max)
 {
     (void)frames;

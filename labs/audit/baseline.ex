@@ -21,18 +21,22 @@ defmodule Tame.Audit.Baseline do
 
   @keys [:date, :reason]
 
-  @doc "Reads the file; none without a path. The error is one line that names the file and the entry."
-  @spec read(nil | Path.t()) :: {:ok, [entry()]} | {:error, String.t()}
-  def read(nil), do: {:ok, []}
+  @doc """
+  Reads the file of a switch; none without a path. The error is one line that names the file and the entry. `allowable` are
+  the findings that can be accepted.
+  """
+  @spec read(nil | Path.t(), String.t(), [atom()]) :: {:ok, [entry()]} | {:error, String.t()}
+  def read(path, switch \\ "--baseline", allowable \\ Verdict.names(:allowable))
+  def read(nil, _switch, _allowable), do: {:ok, []}
 
-  def read(path) do
-    with {:ok, entries} <- Policy.list(path, "--baseline", "accepted findings") do
-      Policy.each(entries, &entry/1, "#{path}: ")
+  def read(path, switch, allowable) do
+    with {:ok, entries} <- Policy.list(path, switch, "accepted findings") do
+      Policy.each(entries, &entry(&1, allowable), "#{path}: ")
     end
   end
 
-  defp entry({text, verdict, options}) when is_binary(text) do
-    with :ok <- verdict(text, verdict),
+  defp entry({text, verdict, options}, allowable) when is_binary(text) do
+    with :ok <- verdict(text, verdict, allowable),
          :ok <- keys(text, options),
          {:ok, date} <- date(text, options[:date]),
          {:ok, reason} <- reason(text, options[:reason]) do
@@ -40,13 +44,11 @@ defmodule Tame.Audit.Baseline do
     end
   end
 
-  defp entry(other) do
+  defp entry(other, _allowable) do
     {:error, "expected {target, verdict, date: ..., reason: ...}, got: #{inspect(other, limit: 5)}"}
   end
 
-  defp verdict(text, verdict) do
-    allowable = Verdict.names(:allowable)
-
+  defp verdict(text, verdict, allowable) do
     if verdict in allowable,
       do: :ok,
       else:

@@ -7,16 +7,17 @@ defmodule Tame.Audit.Peer do
 
   @type t :: %{peer: Peer.t(), monitor: reference(), status_file: Path.t()}
 
-  @doc "Starts a peer that finds what this VM finds, and what lies in `paths`."
-  @spec start([Path.t()]) :: {:ok, t()} | {:error, String.t()}
-  def start(paths \\ []) do
+  @doc "Starts a peer that finds what this VM finds, and what lies in `paths`; with more flags and environment."
+  @spec start([Path.t()], [String.t()], [{charlist(), charlist()}]) ::
+          {:ok, t()} | {:error, String.t()}
+  def start(paths \\ [], more \\ [], env \\ []) do
     file =
       Path.join(
         System.tmp_dir!(),
         "tame_audit_#{System.pid()}_#{System.unique_integer([:positive])}"
       )
 
-    with {:ok, peer} <- Peer.start(flags() ++ Peer.code_path(paths), file) do
+    with {:ok, peer} <- Peer.start(flags() ++ more ++ Peer.code_path(paths), file, env) do
       {:ok, %{peer: peer, monitor: Process.monitor(peer.pid), status_file: file}}
     end
   end

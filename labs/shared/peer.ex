@@ -64,16 +64,18 @@ defmodule Tame.Peer do
 
   @doc """
   Starts a peer. It ends with `stop/1` or with the process that called this. `status_file`, if given, holds its exit
-  status once it has ended, as a shell has it; its standard error is lost then.
+  status once it has ended, as a shell has it; its standard error is lost then. `env` is what its environment has besides.
   """
-  @spec start([String.t()], Path.t() | nil) :: {:ok, t()} | {:error, String.t()}
-  def start(flags, status_file \\ nil) do
+  @spec start([String.t()], Path.t() | nil, [{charlist(), charlist()}]) ::
+          {:ok, t()} | {:error, String.t()}
+  def start(flags, status_file \\ nil, env \\ []) do
     args = code_paths() ++ ["-start_epmd", "false" | flags]
 
     options = %{
       connection: :standard_io,
       exec: exec(status_file),
       args: Enum.map(args, &String.to_charlist/1),
+      env: env,
       wait_boot: @start_ms
     }
 

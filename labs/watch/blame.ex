@@ -12,7 +12,7 @@ defmodule Tame.Watch.Blame do
   the same name is taken for dirty as well.
   """
 
-  alias Tame.FunctionName
+  alias Tame.{CallGraph, FunctionName}
 
   @enforce_keys [:nifs, :fetch]
   defstruct [:nifs, :fetch, modules: MapSet.new(), dirty: MapSet.new(), calls: %{}]
@@ -140,33 +140,10 @@ defmodule Tame.Watch.Blame do
   defp fetch(blame, module) do
     calls =
       case blame.fetch.(module) do
-        code when is_binary(code) and byte_size(code) <= @most_bytes -> calls(code, module)
+        code when is_binary(code) and byte_size(code) <= @most_bytes -> CallGraph.of(code, module)
         _ -> %{}
       end
 
     %{blame | calls: Map.put(blame.calls, module, calls)}
   end
-
-  @doc false
-  # The calls of each function, from its instructions.
-  def calls(code, module) do
-    {:beam_file, ^module, _, _, _, functions} = :beam_disasm.file(code)
-
-    Map.new(functions, fn {:function, name, arity, _, instructions} ->
-      {{name, arity}, instructions |> targets(module) |> Enum.uniq()}
-    end)
-  rescue
-    _ -> %{}
-  end
-
-  defp targets({:extfunc, module, name, arity}, _own), do: [{module, name, arity}]
-
-  defp targets({own, name, arity}, own) when is_atom(name) and is_integer(arity),
-    do: [{own, name, arity}]
-
-  # The name of a function stands at its start, which is no call.
-  defp targets({:func_info, _, _, _}, _own), do: []
-  defp targets(tuple, own) when is_tuple(tuple), do: targets(Tuple.to_list(tuple), own)
-  defp targets([head | tail], own), do: targets(head, own) ++ targets(tail, own)
-  defp targets(_, _own), do: []
 end

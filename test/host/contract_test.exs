@@ -22,7 +22,7 @@ defmodule Tame.Host.ContractTest do
                  resource_binary resource_dynamic_call make_refs unique_integers threads locks
                  thread_specific_data thread_types thread_types_dirty_cpu thread_types_dirty_io
                  convert_time clock_of_other_thread system_info getenv_ memory private_data
-                 dynamic_libraries consume_timeslice scheduled_is_no_exception)a do
+                 dynamic_libraries errno_ids consume_timeslice scheduled_is_no_exception)a do
     test "#{name}", %{host: host} do
       Contract.same(host, unquote(name), [])
     end

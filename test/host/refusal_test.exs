@@ -119,6 +119,22 @@ defmodule Tame.Host.RefusalTest do
       assert %{"missing" => ["enif_of_tomorrow"]} = probe(library)
     end
 
+    test "a symbol of the emulator that no library uses, in the loader's words", %{folder: folder} do
+      library =
+        CLibrary.nif!(folder, "needs_driver", """
+        #include <erl_nif.h>
+        extern long driver_mk_atom(char *name);
+        static ERL_NIF_TERM f(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+        { (void)argc; (void)argv; return enif_make_long(env, driver_mk_atom("a")); }
+        static ErlNifFunc functions[] = {{"f", 0, f, 0}};
+        ERL_NIF_INIT(needs_driver, functions, NULL, NULL, NULL, NULL)
+        """)
+
+      text = library <> ": undefined symbol: driver_mk_atom"
+      assert {:refused, :bad_library, _, ^text} = Host.load(Host.start(), library, :needs_driver)
+      assert %{"error" => %{"reason" => "bad_library", "text" => ^text}} = probe(library)
+    end
+
     test "a load that returns an error", %{folder: folder} do
       library =
         CLibrary.nif!(folder, "load_fails", """

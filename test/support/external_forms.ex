@@ -3,25 +3,9 @@ defmodule Tame.Test.ExternalForms do
   # External format as a hostile host may write it: what term_to_binary/1 would never say, by name, and by
   # chance. None of it makes an atom in who reads it with `safe'.
 
-  alias Tame.Test.SizeClasses
+  import Tame.SizeClasses, only: [identifiers: 2]
 
-  # Pids, ports and references of a node, in the forms that have ever been written, without the version.
-  def names(node, creation) do
-    node = <<119, byte_size(node), node::binary>>
-    small = rem(creation, 4)
-
-    [
-      pid: <<103, node::binary, 1::32, 2::32, small>>,
-      new_pid: <<88, node::binary, 1::32, 2::32, creation::32>>,
-      port: <<102, node::binary, 1::32, small>>,
-      new_port: <<89, node::binary, 1::32, creation::32>>,
-      v4_port: <<120, node::binary, 0x1_0000_0001::64, creation::32>>,
-      new_reference: <<114, 3::16, node::binary, small, 3::32, 1::32, 2::32>>,
-      newer_reference: <<90, 3::16, node::binary, creation::32, 3::32, 1::32, 2::32>>,
-      longest_reference:
-        <<90, 5::16, node::binary, creation::32, 3::32, 1::32, 2::32, 4::32, 5::32>>
-    ]
-  end
+  alias Tame.SizeClasses
 
   # {name, bytes}, the version first, no larger than some megabytes.
   def hostile do
@@ -115,7 +99,7 @@ defmodule Tame.Test.ExternalForms do
       {{:export, :no_atoms}, <<131, 113, 97, 1, 97, 2, 97, 3>>},
       {{:fun, :lies}, <<131, 112, 20::32, 3, 1, 2, 3, 0::128>>}
     ] ++
-      for {kind, bytes} <- names("another@host", 3),
+      for {kind, bytes} <- identifiers("another@host", 3),
           size <- [byte_size(bytes), byte_size(bytes) - 1] do
         {{:name, kind, size}, <<131, binary_part(bytes, 0, size)::binary>>}
       end ++

@@ -57,7 +57,7 @@
 
 #define CASES_SYSTEM(F)                                                                         \
     F(system_info), F(getenv_), F(multibyte), F(memory), F(private_data), F(dynamic_libraries), \
-        F(say), F(start_children)
+        F(say), F(start_children), F(errno_ids)
 
 #define CASES_CRASHES(F)                                                                          \
     F(crash_segv), F(crash_thread), F(crash_thread_stack), F(crash_many), F(crash_without_stack), \

@@ -112,3 +112,15 @@ CASE(start_children)
     }
     return enif_make_list_from_array(env, pids, 2);
 }
+
+/* Of the emulator, and in no manual: the names of errors as Erlang has them. */
+extern char *erl_errno_id(int error);
+
+CASE(errno_ids)
+{
+    ERL_NIF_TERM ids = enif_make_list(env, 0);
+
+    for (int error = 140; error >= -1; error--)
+        ids = enif_make_list_cell(env, text(env, erl_errno_id(error)), ids);
+    return ids;
+}
