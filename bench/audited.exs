@@ -100,8 +100,7 @@ rows =
 
 took = Index.took(System.monotonic_time(:microsecond) - began)
 
-system =
-  "mix run ../bench/audited.exs" |> Tame.SystemInfo.collect() |> Tame.SystemInfo.ended(load)
+system = "mix run ../bench/audited.exs" |> Tame.SystemInfo.collect() |> Tame.SystemInfo.ended(load)
 
 about =
   "#{system[:os]}, #{Calendar.strftime(DateTime.utc_now(), "%Y-%m-%d")}, OTP #{system[:otp]} (erts #{system[:erts]}), #{system[:cpu]}, " <>

@@ -86,8 +86,7 @@ Code.require_file("bench.ex", __DIR__)
       Process.sleep(seconds * 1000)
       elapsed = :erlang.monotonic_time() - start
 
-      {100 * (vm_ns() - elem(before, 0)) / elapsed,
-       100 * (hosts_ns() - elem(before, 1)) / elapsed}
+      {100 * (vm_ns() - elem(before, 0)) / elapsed, 100 * (hosts_ns() - elem(before, 1)) / elapsed}
     end
 
     defp cpu_ns, do: vm_ns() + hosts_ns()
@@ -280,8 +279,7 @@ defmodule Bench.Limit do
         calls = max(1, div(400_000, :erlang.external_size(argument)))
         rounds = if calls == 1, do: 9, else: 41
 
-        samples =
-          rounds([:vm, :host], rounds, &there(peers[&1], :us, [function, argument, calls]))
+        samples = rounds([:vm, :host], rounds, &there(peers[&1], :us, [function, argument, calls]))
 
         median = fn who -> Bench.median(for round <- samples, do: round[who]) end
 
