@@ -8,7 +8,7 @@ defmodule Tame.Load.Cell do
   waits for longer than the clients' own time and a grace; then the VM is killed.
   """
 
-  alias Tame.{CPU, Peer}
+  alias Tame.{CPU, Duration, Peer}
   alias Tame.Load.{Client, Threads}
 
   @typedoc """
@@ -47,7 +47,7 @@ defmodule Tame.Load.Cell do
   # To start applications and to load libraries.
   @ready_ms 20_000
 
-  # Until then a server that listens has to answer, before anything is measured.
+  # Within that a server that listens has to answer, before anything is measured; `:answer_ms` of a cell is another time.
   @answer_ms 5_000
 
   # For the clients to connect before the first request is due.
@@ -123,6 +123,8 @@ defmodule Tame.Load.Cell do
   defp name(%{server: server}), do: "the server #{inspect(server)}"
 
   defp answers(%{facts: facts}, spec) do
+    answer_ms = Map.get(spec, :answer_ms, @answer_ms)
+
     client =
       Client.start(%{
         port: facts.port,
@@ -133,10 +135,10 @@ defmodule Tame.Load.Cell do
         connections: 1,
         streams: 1,
         start_ns: 0,
-        wait_ms: @answer_ms
+        wait_ms: answer_ms
       })
 
-    case Client.await(client, now_ms() + 2 * @answer_ms + @grace_ms) do
+    case Client.await(client, now_ms() + answer_ms + @grace_ms) do
       {:ok, %{requests: [%{status: :answered}]}} ->
         :ok
 
@@ -144,7 +146,7 @@ defmodule Tame.Load.Cell do
         {:error, "#{name(spec)} answers GET /hello with something else than 200"}
 
       {:ok, _} ->
-        {:error, "#{name(spec)} does not answer GET /hello within #{div(@answer_ms, 1000)} s"}
+        {:error, "#{name(spec)} does not answer GET /hello within #{Duration.text(1000 * answer_ms)}"}
 
       {:error, why} ->
         {:error, "#{name(spec)} cannot be asked: #{why}"}

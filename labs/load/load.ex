@@ -62,7 +62,7 @@ defmodule Tame.Load do
 
   # More than any server of an Erlang VM answers on a few cores, for a moment that fits in memory.
   @ceiling_rate 100_000
-  @ceiling_ms 1000
+  @ceiling_ms 500
 
   # A client that was later than this had no core for itself.
   @late_us 5_000
@@ -120,7 +120,7 @@ defmodule Tame.Load do
          {:ok, h2load} <- if("capacity" in parts, do: H2load.version(), else: {:ok, nil}),
          :ok <- hello_rate(options.hello_rate),
          :ok <- :tame_labs_native.build(),
-         :ok <- Tame.Peer.check(options.flags) do
+         :ok <- flags(options.flags) do
       {:ok,
        Map.merge(options, %{
          parts: parts,
@@ -135,6 +135,10 @@ defmodule Tame.Load do
        })}
     end
   end
+
+  # Without any the first server shows it.
+  defp flags([]), do: :ok
+  defp flags(flags), do: Tame.Peer.check(flags)
 
   defp known_parts(parts) do
     case parts -- @parts do

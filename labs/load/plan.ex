@@ -3,7 +3,7 @@ defmodule Tame.Load.Plan do
   What the load lab measures when nothing else is asked for: placements, jobs, rates, times. Pure.
   """
 
-  @typedoc "A placement as `tame_spin` has it; `nothing` answers a request for a job at once."
+  @typedoc "A placement as `tame_spin` has it; `nothing` answers a request for a job at once. A pool has a short queue, as a server's has."
   @type placement :: %{id: String.t(), function: nil | atom()}
 
   @placements [
@@ -13,7 +13,7 @@ defmodule Tame.Load.Plan do
     yielding_dirty: :spin_yielding_dirty,
     dirty_cpu: :spin_dirty,
     thread: :spin_thread,
-    pool: :spin_pool,
+    pool: :spin_bounded,
     auto: :spin
   ]
 

@@ -99,6 +99,15 @@ static int under_way(const struct run *run)
     return busy > 0;
 }
 
+/* There is no connection, and none is being made: the server refuses them, or is gone. */
+static int all_lost(const struct run *run)
+{
+    for (uint32_t i = 0; i < run->connections; i++)
+        if (run->all[i].fd >= 0)
+            return 0;
+    return 1;
+}
+
 /* Waits for a socket, until that time at most, and deals with those that are ready. */
 static void wait_until(struct run *run, int64_t until)
 {
@@ -178,6 +187,8 @@ static void all_requests(struct run *run)
         int64_t due = run->next < run->count ? planned_ns(run->next, run->rate) : end;
         /* Without a free stream an answer comes first, or a connection that may be tried again. */
         wait_until(run, at_once ? due : now_ns(run) + AGAIN_NS);
+        if (now_ns(run) > last && all_lost(run))
+            break;
     }
 }
 
