@@ -66,7 +66,7 @@ load() ->
 %% In the library's own pool of threads.
 -spec spin_pool(non_neg_integer()) -> ok.
 
-%% There too, with 16 calls that may wait; the next one raises {tame, busy}.
+%% There too, four at a time, while 16 calls may wait; the next one raises {tame, busy}.
 -spec spin_bounded(non_neg_integer()) -> ok.
 
 %% How many spins have begun and not ended, whether or not somebody still waits for them.

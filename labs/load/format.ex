@@ -26,8 +26,8 @@ defmodule Tame.Load.Format do
     {"normal after", :recovered_ms, :recovered}
   ]
 
-  # How many of them are about hello and the jobs, and not about cores.
-  @answers 13
+  # How many of them are about hello, and then about jobs; the others are about cores.
+  @answers {6, 7}
 
   @blocks ~w(▁ ▂ ▃ ▄ ▅ ▆ ▇ █)
 
@@ -101,12 +101,12 @@ defmodule Tame.Load.Format do
 
   # ---- cells -------------------------------------------------------------------------------------
 
-  @doc "Titles of `figures/1`, and which of them are about cores."
+  @doc "Titles of `figures/1`."
   @spec figure_titles() :: [String.t()]
   def figure_titles, do: for({title, _, _} <- @figures, do: String.trim(title))
 
-  @doc "How many of the figures are about hello and jobs."
-  @spec answers() :: pos_integer()
+  @doc "How many of the figures are about hello, and how many after them about jobs."
+  @spec answers() :: {pos_integer(), pos_integer()}
   def answers, do: @answers
 
   @doc "The figures of a cell as texts, nil where there is none."

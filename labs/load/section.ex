@@ -28,7 +28,8 @@ defmodule Tame.Load.Section do
       intro: intro(),
       facts: facts(result),
       words: Charts.words(),
-      figures: latencies(result, shown) ++ times(shown, result) ++ capacity(result) ++ limits(result)
+      figures: latencies(result, shown) ++ times(shown) ++ capacity(result) ++ limits(result),
+      tables: numbers(result.cells)
     }
   end
 
@@ -107,12 +108,6 @@ defmodule Tame.Load.Section do
         warnings: Section.warnings(result, :only, @of_cells),
         spec: if(shown != [], do: Charts.latencies(shown)),
         table: table(result.cells)
-      },
-      %Figure{
-        id: "cells",
-        title: "All cells in numbers",
-        caption: ["Counts, and the cores that the server and the clients used while jobs were asked for."],
-        table: numbers(result.cells)
       }
     ]
   end
@@ -146,12 +141,24 @@ defmodule Tame.Load.Section do
   defp dot(%{hello_p99_us: nil} = cell), do: cell.status
   defp dot(cell), do: {:dot, Charts.level_colour(Verdict.level(cell)), Duration.short(cell.hello_p99_us)}
 
+  # All of a cell's figures are too many for the width of a page.
+  defp numbers([]), do: []
+
   defp numbers(cells) do
-    %Table{
-      title: "Hello, jobs and cores",
-      columns: [{"cell", :code} | Enum.map(Format.figure_titles(), &{&1, :number})],
-      rows: for(cell <- cells, do: [Format.name(cell) | Format.figures(cell)])
-    }
+    titles = Format.figure_titles()
+    {hello, jobs} = Format.answers()
+
+    for {title, part} <- [
+          {"Hello, all cells in numbers", &Enum.take(&1, hello)},
+          {"Jobs, all cells in numbers", &Enum.slice(&1, hello, jobs)},
+          {"Cores, all cells in numbers", &Enum.drop(&1, hello + jobs)}
+        ] do
+      %Table{
+        title: title,
+        columns: [{"cell", :code} | titles |> part.() |> Enum.map(&{&1, :number})],
+        rows: for(cell <- cells, do: [Format.name(cell) | cell |> Format.figures() |> part.()])
+      }
+    end
   end
 
   defp of([]), do: "No cell was measured."
@@ -159,7 +166,7 @@ defmodule Tame.Load.Section do
 
   # ---- over time ---------------------------------------------------------------------------------
 
-  defp times(shown, _result) do
+  defp times(shown) do
     case Enum.filter(shown, &(&1.intervals != [])) do
       [] ->
         []

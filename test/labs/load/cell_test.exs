@@ -85,9 +85,10 @@ defmodule Tame.Load.CellTest do
   test "what a pool refuses is refused on both sides" do
     jobs = %{rate: 2000, connections: 100, streams: 1}
     work = {:tame_spin, :spin_bounded, [10_000]}
-    {_raw, figures} = figures(spec(:tame_load_bare, work: work, jobs: jobs))
-    assert figures.job_refused > 0
-    assert figures.counts_agree?
+    {raw, figures} = figures(spec(:tame_load_bare, work: work, jobs: jobs))
+    assert_counts(raw, figures)
+    # Its queue is short, so nothing is left when the client ends.
+    assert figures.job_refused > 0 and figures.job_answered > 0 and figures.job_unanswered == 0
   end
 
   test "a server that dies is a result: when, and by which signal" do

@@ -57,11 +57,14 @@ static const struct tame_job spin = {
     .cleanup = spin_cleanup,
 };
 
-/* So many may wait in the pool: as a server bounds its queue, so that who asks is told at once. */
+/* As a server bounds its queue, so that who asks is told at once. The pool takes turns with all runs
+ * that it has begun, and those wait no more: so both have to be bounded. */
+#define BOUNDED_RUNNING 4
 #define BOUNDED_WAITING 16
 
 static const struct tame_job spin_bounded = {
     .state_size = sizeof(struct spin),
+    .max_running = BOUNDED_RUNNING,
     .max_waiting = BOUNDED_WAITING,
     .init = spin_init,
     .step = spin_step,
