@@ -11,6 +11,9 @@ defmodule Tame.Load.Figures do
 
   @interval_ms 250
 
+  # A job that is asked for at the end may still be under way then, without any queue.
+  @in_time_ms 250
+
   @doc "The length of an interval."
   @spec interval_ms() :: pos_integer()
   def interval_ms, do: @interval_ms
@@ -51,7 +54,7 @@ defmodule Tame.Load.Figures do
     times = %{p50: nil, p99: nil, p999: nil, max: nil}
     counts = Map.new(Requests.counts([]), fn {key, _} -> {key, 0} end)
 
-    ~w(calm_p99_us recovered_ms client_late_p99_us client_cores server_us_per_request us_per_request cores job_answered_per_s died)a
+    ~w(calm_p99_us recovered_ms client_late_p99_us client_cores server_us_per_request us_per_request cores job_answered_per_s job_in_time died)a
     |> Map.new(&{&1, nil})
     |> Map.merge(prefixed("hello", times, counts))
     |> Map.merge(prefixed("job", times, counts))
@@ -75,7 +78,11 @@ defmodule Tame.Load.Figures do
 
     "job"
     |> prefixed(Requests.quantiles(times), Requests.counts(requests))
-    |> Map.put(:job_answered_per_s, 1000 * answered / spec.for_ms)
+    |> Map.merge(%{
+      job_answered_per_s: 1000 * answered / spec.for_ms,
+      job_in_time:
+        in_window(requests, 0, (spec.for_ms + @in_time_ms) * 1_000_000) / length(requests)
+    })
   end
 
   defp job_answers(nil, _spec), do: 0

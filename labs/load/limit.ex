@@ -15,7 +15,7 @@ defmodule Tame.Load.Limit do
 
   @step_ms 2000
 
-  # Fewer answers than this share of what was asked for mean that a queue grows.
+  # A smaller share of answers that came while jobs were asked for, or shortly after, means that a queue grows.
   @keeps_up 0.9
 
   @type run_cell :: (map(), Plan.placement(), pos_integer(), pos_integer(), pos_integer() -> map())
@@ -86,7 +86,7 @@ defmodule Tame.Load.Limit do
   end
 
   defp held?(%{status: "ok", hello_p99_us: us} = step, bound_us) when us != nil,
-    do: us <= bound_us and step.answered_per_s >= @keeps_up * step.rate
+    do: us <= bound_us and step.in_time >= @keeps_up
 
   defp held?(_step, _bound_us), do: false
 
@@ -97,6 +97,7 @@ defmodule Tame.Load.Limit do
       reason: cell.reason,
       hello_p99_us: cell.hello_p99_us,
       answered_per_s: cell.job_answered_per_s || 0.0,
+      in_time: cell.job_in_time || 0.0,
       sent: cell.job_sent,
       refused: cell.job_refused,
       failed: cell.job_failed,

@@ -148,6 +148,7 @@ defmodule Tame.LoadFixture do
       reason: nil,
       hello_p99_us: 45_000.0,
       answered_per_s: 190.0,
+      in_time: 0.97,
       sent: 800,
       refused: 300,
       failed: 12,
