@@ -4,13 +4,7 @@
 #include <stdint.h>
 #include <time.h>
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
+#include "tame/clock.h"
 
 static ERL_NIF_TERM echo(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -24,12 +18,12 @@ static ERL_NIF_TERM spin(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     /* (Ns) -> ok, as many ns later */
     ErlNifUInt64 ns;
-    const uint64_t start_ns = now_ns();
+    const uint64_t start_ns = tame_now_ns();
 
     (void)argc;
     if (!enif_get_uint64(env, argv[0], &ns) || ns > 1000000000u)
         return enif_make_badarg(env);
-    while (now_ns() - start_ns < ns)
+    while (tame_now_ns() - start_ns < ns)
         ;
     return enif_make_atom(env, "ok");
 }
@@ -46,18 +40,20 @@ struct clock {
 static void *tick(void *argument)
 {
     struct clock clock = *(struct clock *)argument;
-    uint64_t next_ns = now_ns();
+    uint64_t next_ns = tame_now_ns();
     ErlNifEnv *env = enif_alloc_env(); /* this thread's, to its end */
 
     enif_free(argument);
     for (uint32_t i = 0; i < clock.ticks; i++) {
         next_ns += clock.period_ns;
 
-        const struct timespec until = {(time_t)(next_ns / 1000000000u),
-                                       (long)(next_ns % 1000000000u)};
+        for (uint64_t now = tame_now_ns(); now < next_ns; now = tame_now_ns()) {
+            const uint64_t left_ns = next_ns - now;
+            const struct timespec left = {(time_t)(left_ns / 1000000000u),
+                                          (long)(left_ns % 1000000000u)};
 
-        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != 0)
-            ;
+            (void)nanosleep(&left, NULL);
+        }
         if (!enif_send(NULL, &clock.pid, env, enif_make_atom(env, "tick")))
             break;
         enif_clear_env(env);

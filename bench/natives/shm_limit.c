@@ -11,11 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
-#include <signal.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "tame/clock.h"
 
 enum { BYTES_MAX = 64 << 20, CALLS_MAX = 10 << 20, LINE = 64, WARM_UP = 100 };
 
@@ -26,39 +25,37 @@ struct shared {
     _Alignas(LINE) unsigned char data[];
 };
 
-static uint64_t now_ns(void)
+/* Looks whether the other process lives now and then; it ends without that one. */
+static void await(_Atomic uint32_t *word, uint32_t value, pid_t other)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    for (uint32_t i = 1; atomic_load_explicit(word, memory_order_acquire) != value; i++) {
+        tame_impl_pause();
+        if (i % (1 << 22) == 0 && getppid() != other && waitpid(other, NULL, WNOHANG) != 0)
+            _exit(1);
+    }
 }
 
-static void await(_Atomic uint32_t *word, uint32_t value)
-{
-    while (atomic_load_explicit(word, memory_order_acquire) != value)
-        __builtin_ia32_pause();
-}
-
-static void serve(struct shared *shared, size_t bytes, uint32_t calls, unsigned char *mine)
+static void serve(struct shared *shared, size_t bytes, uint32_t calls, unsigned char *mine,
+                  pid_t parent)
 {
     for (uint32_t i = 1; i <= calls; i++) {
-        await(&shared->asked, i);
+        await(&shared->asked, i, parent);
         memcpy(mine, shared->data, bytes);
         memcpy(shared->data, mine, bytes);
         atomic_store_explicit(&shared->answered, i, memory_order_release);
     }
 }
 
-static uint64_t call(struct shared *shared, size_t bytes, uint32_t number, unsigned char *mine)
+static uint64_t call(struct shared *shared, size_t bytes, uint32_t number, unsigned char *mine,
+                     pid_t child)
 {
-    const uint64_t start_ns = now_ns();
+    const uint64_t start_ns = tame_now_ns();
 
     memcpy(shared->data, mine, bytes);
     atomic_store_explicit(&shared->asked, number, memory_order_release);
-    await(&shared->answered, number);
+    await(&shared->answered, number, child);
     memcpy(mine, shared->data, bytes);
-    return now_ns() - start_ns;
+    return tame_now_ns() - start_ns;
 }
 
 static int compare(const void *a, const void *b)
@@ -106,16 +103,13 @@ int main(int argc, char **argv)
         return 1;
     }
     if (child == 0) {
-        /* It spins: it may not outlive the caller. */
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
-            _exit(1);
-        serve(shared, (size_t)bytes, (uint32_t)(WARM_UP + calls), mine);
+        serve(shared, (size_t)bytes, (uint32_t)(WARM_UP + calls), mine, parent);
         _exit(0);
     }
     for (uint32_t i = 1; i <= WARM_UP; i++)
-        (void)call(shared, (size_t)bytes, i, mine);
+        (void)call(shared, (size_t)bytes, i, mine, child);
     for (uint32_t i = 0; i < (uint32_t)calls; i++)
-        ns[i] = call(shared, (size_t)bytes, WARM_UP + 1 + i, mine);
+        ns[i] = call(shared, (size_t)bytes, WARM_UP + 1 + i, mine, child);
     (void)waitpid(child, NULL, 0);
     qsort(ns, (size_t)calls, sizeof *ns, compare);
     printf("%llu %llu\n", (unsigned long long)ns[calls / 2],

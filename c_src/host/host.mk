@@ -19,13 +19,14 @@ TARGETS += $(OUT)/tame_host
 HOST_BUILD := $(BUILD)/host/$(notdir $(abspath $(OUT)))/
 HOST_OBJECTS := $(patsubst $(HOST)%.c,$(HOST_BUILD)%.o,$(HOST_SOURCES))
 
+# Optimised across its units, as the ring is (RING_LTO).
 $(HOST_BUILD)%.o: $(HOST)%.c $(HOST_HEADERS)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(C) $(HOST_FLAGS) -c -o $@ $<
+	$(Q)$(C) $(RING_LTO) $(HOST_FLAGS) -c -o $@ $<
 
 $(OUT)/tame_host: $(HOST_OBJECTS) $(HOST_RING)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(C) $(HOST_FLAGS) -o $@.new $^ $(HOST_LIBRARIES) && mv $@.new $@
+	$(Q)$(C) $(RING_LTO) $(HOST_FLAGS) -o $@.new $^ $(HOST_LIBRARIES) && mv $@.new $@
 
 # The same under sanitizers, for the tests: TAME_NATIVE_DIR names its folder.
 HOST_SANITIZED := $(TEST_BUILD)/tame_host_sanitized

@@ -1,6 +1,6 @@
 /* nif_call.c - calls: arguments into a slot or a region, or into the line where no slot is free.
  *
- * A call encodes its arguments straight into a slot, spins while that has paid lately, and returns
+ * A call encodes its arguments straight into a slot, spins where that is to pay, and returns
  * the value itself or {wait, Token}: then wait/3 with a reference, and after {Ref, ready} take/2.
  */
 #include "etf_write.h"
@@ -8,6 +8,10 @@
 #include "nif_reading.h"
 #include "nif_slots.h"
 #include "nif_wait.h"
+
+/* A function whose last arguments were terms of many elements, and as many bytes as this, is left to
+ * term_to_binary/1 at once. */
+#define ENCODE_BYTES 8192
 
 /* A large request on its way into its region, by hops. */
 struct copy {
@@ -22,14 +26,24 @@ static ERL_NIF_TERM submit(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_
                            uint32_t index, uint64_t id, uint32_t function, size_t size,
                            struct extent region)
 {
-    ring->slots[index].region = region;
-    ring_vm_submit(&ring->vm, index, use_of(id), 0, function, id, size, region);
-
-    /* Behind the submission: to wake the host may take as long as the caller would spin. */
+    struct slot *slot = &ring->slots[index];
     const uint64_t now_ns = tame_now_ns();
+    const struct ring_request request = {.function = function,
+                                         .id = id,
+                                         .size = size,
+                                         .region = region,
+                                         .now_ns = now_ns,
+                                         .pause_ns = waiting_pause_ns(&ring->waiting, now_ns)};
 
-    __atomic_store_n(&ring->slots[index].submitted_ns, now_ns, __ATOMIC_RELAXED);
-    return await(env, ring, ring_term, index, id, function, size, now_ns);
+    slot->region = region;
+    slot->function = function;
+    slot->replied_ns = 0;
+    slot->polled_out = 0;
+    __atomic_store_n(&slot->submitted_ns, now_ns, __ATOMIC_RELAXED);
+
+    const int woke = ring_vm_submit(&ring->vm, index, use_of(id), 0, &request);
+
+    return await(env, ring, ring_term, index, id, size, woke);
 }
 
 static ERL_NIF_TERM busy(ErlNifEnv *env, struct ring *ring)
@@ -97,13 +111,26 @@ static ERL_NIF_TERM submit_region(ErlNifEnv *env, struct ring *ring, ERL_NIF_TER
 
 /* ---- the NIFs ---- */
 
+static int get_function(ErlNifEnv *env, ERL_NIF_TERM term, uint32_t *function)
+{
+    return enif_get_uint(env, term, function) && *function < RING_FUNCTIONS_MAX;
+}
+
+static ERL_NIF_TERM encode(struct ring *ring, uint32_t function)
+{
+    __atomic_store_n(&ring->encodes[function % WAITING_FUNCTIONS], 1, __ATOMIC_RELAXED);
+    return ring->library->am_encode;
+}
+
 /* The arguments did not fit into the slot; the size is what they need. */
 static ERL_NIF_TERM call_by_region(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term,
                                    uint32_t function, ERL_NIF_TERM args, size_t size)
 {
     struct extent region;
 
-    if (size == 0 || size > INLINE_REQUEST_BYTES)
+    if (size == 0)
+        return encode(ring, function);
+    if (size > INLINE_REQUEST_BYTES)
         return ring->library->am_encode;
     region = take_request_region(ring, size);
     if (region.pages == 0)
@@ -127,10 +154,12 @@ ERL_NIF_TERM nif_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     (void)argc;
     if (!get_ring(env, argv[0], &ring))
         return lost_call(env, argv[0]);
-    if (!enif_get_uint(env, argv[1], &function))
+    if (!get_function(env, argv[1], &function))
         return enif_make_badarg(env);
     if (is_closed(ring))
         return make_closed(env, ring);
+    if (__atomic_load_n(&ring->encodes[function % WAITING_FUNCTIONS], __ATOMIC_RELAXED))
+        return ring->library->am_encode;
 
     const size_t room = ring_payload_max(&ring->vm.geometry);
 
@@ -172,7 +201,7 @@ static ERL_NIF_TERM copy_slice(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
 
     if (!get_ring(env, argv[0], &ring))
         return lost_call(env, argv[0]);
-    if (!enif_get_uint(env, argv[1], &function) || !enif_inspect_binary(env, argv[2], &bytes) ||
+    if (!get_function(env, argv[1], &function) || !enif_inspect_binary(env, argv[2], &bytes) ||
         !enif_get_resource(env, argv[3], library_of(env)->copy_type, &object))
         return enif_make_badarg(env);
     copy = object;
@@ -208,11 +237,13 @@ ERL_NIF_TERM nif_call_encoded(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     (void)argc;
     if (!get_ring(env, argv[0], &ring))
         return lost_call(env, argv[0]);
-    if (!enif_get_uint(env, argv[1], &function) || !enif_inspect_binary(env, argv[2], &bytes))
+    if (!get_function(env, argv[1], &function) || !enif_inspect_binary(env, argv[2], &bytes))
         return enif_make_badarg(env);
     if (is_closed(ring))
         return make_closed(env, ring);
 
+    __atomic_store_n(&ring->encodes[function % WAITING_FUNCTIONS], bytes.size >= ENCODE_BYTES,
+                     __ATOMIC_RELAXED);
     copy = enif_alloc_resource(library_of(env)->copy_type, sizeof *copy);
     if (copy == NULL)
         return raise_enomem(env);

@@ -6,8 +6,8 @@
 #include "nif_reading.h"
 #include "nif_slots.h"
 
-/* A reply that is one binary only has to be copied. */
-#define INLINE_BINARY_BYTES (256 * 1024)
+/* A reply that is one binary only has to be copied. Its head is within. */
+#define INLINE_BINARY_BYTES (260 * 1024)
 
 /* Leases released by the caller; more are the reader's. */
 #define INLINE_LEASES LEASES_STEP
@@ -72,6 +72,16 @@ static int read_at_once(ErlNifEnv *env, struct ring *ring, const struct ring_rep
     return read;
 }
 
+/* What this call teaches about how to wait for the next. */
+static void learn(struct ring *ring, const struct slot *slot, uint64_t work_ns)
+{
+    const uint64_t now_ns = slot->replied_ns > 0 ? slot->replied_ns : tame_now_ns();
+
+    waiting_replied(&ring->waiting, slot->function, work_ns, now_ns);
+    if (slot->polled_out)
+        waiting_polled_out(&ring->waiting, work_ns, now_ns);
+}
+
 ERL_NIF_TERM take_reply(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id)
 {
     struct library *library = ring->library;
@@ -84,6 +94,7 @@ ERL_NIF_TERM take_reply(ErlNifEnv *env, struct ring *ring, uint32_t index, uint6
         finish_slot(ring, index, id, NULL);
         return result;
     }
+    learn(ring, &ring->slots[index], reply.work_ns);
     switch (reply.code) {
     case RING_VALUE:
     case RING_RAISE:

@@ -25,10 +25,9 @@
 #include <erl_nif.h>
 
 #include "ring_vm.h"
+#include "waiting.h"
 
 enum phase { FREE, BUSY, PARKED, WAITING, EXCLUSIVE, TOLD, ABANDONED };
-
-#define PREDICTIONS 64 /* functions share them by number */
 
 /* One caller that does not spin any more. */
 struct waiter {
@@ -45,7 +44,10 @@ struct slot {
     struct waiter waiter;  /* from PARKED on */
     uint64_t abandoned_ns; /* since when, in phase ABANDONED */
     uint64_t submitted_ns; /* 0: not submitted */
-    uint64_t answered;     /* replies, ever; written by the slot's owner */
+    uint64_t replied_ns;   /* when its caller saw the reply; 0: it has not noted that */
+    uint32_t function;
+    int polled_out;    /* its caller has polled in vain */
+    uint64_t answered; /* replies, ever; written by the slot's owner */
 };
 
 /* A call that waits for a slot. */
@@ -124,9 +126,8 @@ struct ring {
     uint32_t closed;
     uint32_t removed; /* the pages went back to the system: what is read there is zeros */
     uint32_t stop;    /* the reader is to end, the ring goes on */
-    uint32_t predicted_ns[PREDICTIONS]; /* from submit to reply */
-    uint8_t poll_failures[PREDICTIONS]; /* calls in a row that took longer than polling lasts */
-    uint32_t retries;
+    RING_LINE struct waiting_vm waiting;
+    uint8_t encodes[WAITING_FUNCTIONS]; /* the function's last arguments were long terms */
 
     /* Guards what follows. */
     RING_LINE ErlNifMutex *lock;

@@ -156,6 +156,7 @@ void pump(struct ring *ring)
         struct line_entry *entry = ring->line.first;
         const int index = take_slot(ring, entry->id);
         const int armed = entry->waiter.env != NULL;
+        const uint64_t now_ns = tame_now_ns();
         struct slot *slot;
 
         if (index < 0)
@@ -164,12 +165,19 @@ void pump(struct ring *ring)
         slot = &ring->slots[index];
         slot->waiter = entry->waiter; /* its environment too */
         slot->region = entry->region;
-        __atomic_store_n(&slot->submitted_ns, tame_now_ns(), __ATOMIC_RELAXED);
+        slot->function = entry->function;
+        slot->replied_ns = 0;
+        slot->polled_out = 0;
+        __atomic_store_n(&slot->submitted_ns, now_ns, __ATOMIC_RELAXED);
         if (entry->region.pages == 0)
             memcpy(ring_vm_slot(&ring->vm, (uint32_t)index)->payload, entry->data, entry->size);
         set_phase(slot, entry->id, armed ? WAITING : PARKED);
-        ring_vm_submit(&ring->vm, (uint32_t)index, use_of(entry->id), armed ? RING_WAIT : 0,
-                       entry->function, entry->id, entry->size, entry->region);
+        (void)ring_vm_submit(&ring->vm, (uint32_t)index, use_of(entry->id), armed ? RING_WAIT : 0,
+                             &(struct ring_request){.function = entry->function,
+                                                    .id = entry->id,
+                                                    .size = entry->size,
+                                                    .region = entry->region,
+                                                    .now_ns = now_ns});
         free(entry);
     }
     enif_mutex_unlock(ring->lock);

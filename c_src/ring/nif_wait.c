@@ -6,56 +6,31 @@
 #include "nif_slots.h"
 #include "spin.h"
 
-/* Where spinning has not paid lately, RETRY_CALLS calls in a row out of RETRY_PERIOD spin all the
- * same, to find out whether it pays again: the first may have to wake the host, the second finds it
- * about to sleep, the third tells. */
-#define RETRY_CALLS 4
-#define RETRY_PERIOD 64
-
-/* Spinning failed: three times in a row, and it is left. One success brings it back. */
-static void predict_late(uint32_t limit_ns, uint32_t *predicted_ns)
-{
-    const uint32_t old = __atomic_load_n(predicted_ns, __ATOMIC_RELAXED);
-
-    if (old <= limit_ns)
-        __atomic_store_n(predicted_ns, old + limit_ns * 2 / 5, __ATOMIC_RELAXED);
-}
-
-/* Arguments that pass from one core's cache to the other's take 0.1 to 0.2 ns a byte, and what the
- * NIF makes of them as long again; a caller spins longer by that. */
-#define SPIN_BYTES_PER_NS 3
-
 /* Spins until the reply is there, for a bounded time. Returns 1 when it is there. */
-static int spin(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id, uint32_t function,
-                size_t size, uint64_t start_ns)
+static int spin(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id, uint32_t limit_ns,
+                uint64_t start_ns)
 {
-    const size_t copied = size < INLINE_REQUEST_BYTES ? size : INLINE_REQUEST_BYTES;
-    const uint32_t limit_ns = ring->spin_ns + (uint32_t)(copied / SPIN_BYTES_PER_NS);
-    uint32_t *const predicted_ns = &ring->predicted_ns[function % PREDICTIONS];
     const uint32_t use = use_of(id);
     uint64_t last_ns = start_ns, now_ns;
 
-    if (__atomic_load_n(predicted_ns, __ATOMIC_RELAXED) > limit_ns &&
-        __atomic_add_fetch(&ring->retries, 1, __ATOMIC_RELAXED) % RETRY_PERIOD >= RETRY_CALLS)
-        return ring_vm_replied(&ring->vm, index, use);
-    if (ring->spin_ns == 0)
-        return 0;
     counted(&ring->spins);
     for (;;) {
         for (int i = 0; i < RING_SPIN_ROUNDS; i++) {
             if (ring_vm_replied(&ring->vm, index, use)) {
                 now_ns = tame_now_ns();
-                __atomic_store_n(predicted_ns, (uint32_t)(now_ns - start_ns) / 2, __ATOMIC_RELAXED);
+                ring->slots[index].replied_ns = now_ns;
                 charge(env, now_ns - start_ns);
+                waiting_uncrowded(&ring->waiting.crowd);
                 counted(&ring->spins_paid);
                 return 1;
             }
             tame_impl_pause();
         }
         now_ns = tame_now_ns();
+        if (now_ns - last_ns > RING_DESCHEDULED_NS)
+            waiting_crowded(&ring->waiting.crowd, now_ns);
         if (now_ns - start_ns > limit_ns || now_ns - last_ns > RING_DESCHEDULED_NS ||
             __atomic_load_n(&ring->closed, __ATOMIC_RELAXED)) {
-            predict_late(limit_ns, predicted_ns);
             charge(env, now_ns - start_ns);
             return 0;
         }
@@ -111,38 +86,30 @@ static ERL_NIF_TERM take_or_fail(ErlNifEnv *env, struct ring *ring, uint32_t ind
     return result;
 }
 
-/* A caller that has stopped spinning polls, for this long in all, each time that its scheduler has
- * nobody else to run: to be woken from receive costs two threads a wake-up, 20 to 60 us, which
- * is more than most calls take. */
-#define POLL_NS 200000
-
-/* After this number of calls of a function in a row that took longer, its callers do not poll any
- * more; one in RETRY_PERIOD tries. */
-#define POLL_FAILURES 3
-
+/* A caller that has stopped spinning polls each time that its scheduler has nobody else to run: to
+ * be woken from receive costs two threads a wake-up, 20 to 60 us, which is more than most calls
+ * take. */
 static ERL_NIF_TERM poll_reply(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    /* (Ring, Index, Id, Function, StartNs) -> Reply | {wait, Token} */
+    /* (Ring, Index, Id, StartNs) -> Reply | {wait, Token} */
     struct ring *ring;
-    uint32_t index, function;
+    uint32_t index;
     ErlNifUInt64 id, start_ns;
 
     if (!get_ring(env, argv[0], &ring))
         return lost(env, argv[0]);
     if (!enif_get_uint(env, argv[1], &index) || !enif_get_uint64(env, argv[2], &id) ||
-        !enif_get_uint(env, argv[3], &function) || !enif_get_uint64(env, argv[4], &start_ns))
+        !enif_get_uint64(env, argv[3], &start_ns))
         return enif_make_badarg(env);
-
-    uint8_t *const failures = &ring->poll_failures[function % PREDICTIONS];
-
     if (ring_vm_replied(&ring->vm, index, use_of(id)) && come_back(env, ring, index, id, PARKED)) {
-        __atomic_store_n(failures, 0, __ATOMIC_RELAXED);
+        waiting_uncrowded(&ring->waiting.crowd);
         counted(&ring->polls_paid);
         return take_reply(env, ring, index, id);
     }
-    if (tame_now_ns() - start_ns > POLL_NS || is_closed(ring)) {
-        if (__atomic_load_n(failures, __ATOMIC_RELAXED) < POLL_FAILURES)
-            __atomic_fetch_add(failures, 1, __ATOMIC_RELAXED);
+    if (is_closed(ring))
+        return make_wait(env, ring, id, index);
+    if (tame_now_ns() - start_ns > WAITING_POLL_NS) {
+        ring->slots[index].polled_out = 1;
         return make_wait(env, ring, id, index);
     }
     /* All of its timeslice, so that others really come first. */
@@ -150,33 +117,36 @@ static ERL_NIF_TERM poll_reply(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     return enif_schedule_nif(env, "poll", 0, poll_reply, argc, argv);
 }
 
-static int is_worth_polling(struct ring *ring, uint32_t function)
-{
-    return ring->spin_ns > 0 &&
-           (__atomic_load_n(&ring->poll_failures[function % PREDICTIONS], __ATOMIC_RELAXED) <
-                POLL_FAILURES ||
-            __atomic_add_fetch(&ring->retries, 1, __ATOMIC_RELAXED) % RETRY_PERIOD == 0);
-}
-
 ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term, uint32_t index,
-                   uint64_t id, uint32_t function, size_t size, uint64_t start_ns)
+                   uint64_t id, size_t size, int woke)
 {
     struct slot *slot = &ring->slots[index];
+    /* Not the submission's: to wake the host may take as long as the caller would spin. */
+    const uint64_t now_ns = woke ? tame_now_ns() : slot->submitted_ns;
+    const uint32_t limit_ns =
+        waiting_spin_ns(ring->spin_ns, size < INLINE_REQUEST_BYTES ? size : INLINE_REQUEST_BYTES);
+    enum waiting_how how =
+        ring->spin_ns == 0 ? WAITING_RECEIVE
+                           : waiting_begin(&ring->waiting, slot->function, limit_ns, woke, now_ns);
 
     counted(&ring->calls);
-    if (spin(env, ring, index, id, function, size, start_ns))
-        return take_reply(env, ring, index, id);
+    if (how == WAITING_SPIN) {
+        if (spin(env, ring, index, id, limit_ns, now_ns))
+            return take_reply(env, ring, index, id);
+        how = waiting_is_crowded(&ring->waiting.crowd, tame_now_ns()) ? WAITING_RECEIVE
+                                                                      : WAITING_POLL;
+    }
     waiter_park(env, ring, &slot->waiter);
     set_phase(slot, id, PARKED);
-    if (is_worth_polling(ring, function)) {
-        const ERL_NIF_TERM next[] = {ring_term, enif_make_uint(env, index),
-                                     enif_make_uint64(env, id), enif_make_uint(env, function),
-                                     enif_make_uint64(env, tame_now_ns())};
+    if (how == WAITING_RECEIVE)
+        return make_wait(env, ring, id, index);
+    ring_vm_nudge(&ring->vm, index);
 
-        (void)enif_consume_timeslice(env, 100);
-        return enif_schedule_nif(env, "poll", 0, poll_reply, 5, next);
-    }
-    return make_wait(env, ring, id, index);
+    const ERL_NIF_TERM next[] = {ring_term, enif_make_uint(env, index), enif_make_uint64(env, id),
+                                 enif_make_uint64(env, tame_now_ns())};
+
+    (void)enif_consume_timeslice(env, 100);
+    return enif_schedule_nif(env, "poll", 0, poll_reply, 4, next);
 }
 
 /* ---- in receive ---- */
@@ -246,6 +216,7 @@ ERL_NIF_TERM nif_wait(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if ((ring_vm_wait(&ring->vm, (uint32_t)index, use_of(id)) || is_closed(ring)) &&
         come_back(env, ring, (uint32_t)index, id, WAITING))
         return take_or_fail(env, ring, (uint32_t)index, id);
+    ring_vm_nudge(&ring->vm, (uint32_t)index);
     counted(&ring->waits);
     return ring->library->am_wait;
 }

@@ -9,8 +9,9 @@
 
 #include "nif_ring.h"
 
-/* Encoded or copied in one go at most; longer arguments take hops. 10 to 80 us. */
-#define INLINE_REQUEST_BYTES (256 * 1024)
+/* Encoded or copied in one go at most; longer arguments take hops. 10 to 80 us. A binary of 256 KiB
+ * and a few arguments beside it are within. */
+#define INLINE_REQUEST_BYTES (260 * 1024)
 
 /* A call as Erlang knows it: its id, and the slot where it is, or TOKEN_LINE when it was in line
  * and may be anywhere. */
@@ -22,8 +23,9 @@ ERL_NIF_TERM make_wait(ErlNifEnv *env, struct ring *ring, uint64_t id, uint32_t 
  * searched there first. */
 int find_slot(struct ring *ring, uint64_t token);
 
-/* A call that has been submitted at start_ns: its reply, or {wait, Token}. */
+/* A call that has been submitted, for which a worker had to be woken or not: its reply, or {wait,
+ * Token}. */
 ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term, uint32_t index,
-                   uint64_t id, uint32_t function, size_t size, uint64_t start_ns);
+                   uint64_t id, size_t size, int woke);
 
 #endif

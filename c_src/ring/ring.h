@@ -15,7 +15,7 @@
  * this slot, which the host repeats):
  *
  *     VM    claims a slot, writes code, id, size, region, payload     state = REQUEST
- *           puts the slot's number into the queue, rings the host if it sleeps
+ *           puts the slot's number into the queue, rings the host if nobody attends to it
  *     host  takes the number                                          state |= TAKEN
  *           calls, writes code, size, region, leases, payload         state = REPLY, by exchange
  *           rings the VM if the old state had WAIT
@@ -44,7 +44,7 @@
 #include <string.h>
 
 #define RING_MAGIC UINT64_C(0x31676e6972656d74) /* "tmering1" */
-#define RING_VERSION 3
+#define RING_VERSION 4
 #define RING_PAGE 4096 /* the unit of regions, not the system's page */
 
 /* Bounds of a geometry. The VM refuses a file that claims more. */
@@ -97,38 +97,47 @@ struct ring_geometry {
 #define RING_GEOMETRY_DEFAULT \
     ((struct ring_geometry){64, 16384, UINT64_C(1) << 30, UINT64_C(1) << 30})
 
-/* memcpy for payloads. The C library's leaves 8 KiB and more to `rep movsb`, which is slow on some
- * machines (Zen): an echo of 64 KiB took 19 us with it and takes 11 us with this. */
+/* memcpy for payloads, of which nothing may come from nowhere. A loop of our own with prefetches was
+ * faster on one machine once; it takes 1.5 times as long where this was measured last
+ * (bench/limit.exs). */
 static inline void ring_copy(void *to, const void *from, size_t size)
 {
-    uint8_t *out = (uint8_t *)to;
-    const uint8_t *in = (const uint8_t *)from;
-
-    for (; size >= 64; size -= 64, in += 64, out += 64) {
-        uint64_t line[8];
-
-        /* The other core has these lines; a prefetch beyond the end does nothing. */
-        __builtin_prefetch(in + 1024, 0);
-        __builtin_prefetch(out + 1024, 1);
-        __builtin_memcpy(line, in, sizeof line);
-        __builtin_memcpy(out, line, sizeof line);
-        __asm__ volatile("" ::: "memory"); /* else the loop is made a memcpy again */
-    }
-    if (size > 0) /* nothing may come from nowhere */
-        memcpy(out, in, size);
+    if (size > 0)
+        memcpy(to, from, size);
 }
 
 /* 32 bytes, so that a call with a small payload is one cache line in each direction. The payload
  * follows, in a reply with its lease ids behind it, 8 bytes each, not aligned. */
 struct ring_slot {
     uint32_t state;
-    uint32_t code;   /* request: which function; reply: enum ring_code */
+    uint32_t code;   /* request: function and pause; reply: enum ring_code and work (below) */
     uint64_t id;     /* of the call; written by the VM only */
     uint64_t size;   /* of the payload, without lease ids */
     uint32_t region; /* 0: the payload follows; else its place in the file in RING_PAGE units */
-    uint32_t leases; /* reply: how many ids are behind the payload */
+    uint32_t
+        leases; /* reply: how many ids are behind the payload; request: when, in ns, mod 2^32 */
     uint8_t payload[];
 };
+
+/* What each side tells the other of its time, in the upper bits of a slot's code: hints
+ * (waiting.h). A request has the function in the lower 16 bits, and above them the pause before it
+ * in us; a reply has enum ring_code in the lower 8, and above them its work in units of 64 ns. */
+#define RING_FUNCTIONS_MAX 65536
+#define RING_WORK_UNIT_NS 64
+
+static inline uint32_t ring_request_code(uint32_t function, uint64_t pause_ns)
+{
+    const uint64_t us = pause_ns / 1000;
+
+    return function | (uint32_t)(us > UINT16_MAX ? UINT16_MAX : us) << 16;
+}
+
+static inline uint32_t ring_reply_code(enum ring_code code, uint64_t work_ns)
+{
+    const uint64_t units = work_ns / RING_WORK_UNIT_NS;
+
+    return (uint32_t)code | (uint32_t)(units > 0xffffff ? 0xffffff : units) << 8;
+}
 
 #define RING_LINE _Alignas(64)
 
@@ -137,11 +146,11 @@ struct ring_header {
     uint32_t version;
     struct ring_geometry geometry;
 
-    /* The host writes sleepers and spinning, the VM reads them. */
+    /* The host writes sleepers and attending, the VM reads them. */
     RING_LINE uint32_t host_bell;
     uint32_t host_sleepers; /* workers that sleep */
-    /* A worker spins for requests. */
-    RING_LINE uint32_t host_spinning;
+    /* The number of the worker who attends to the queue (waiting.h), or 0. */
+    RING_LINE uint32_t host_attending;
 
     RING_LINE uint32_t vm_bell;
     uint32_t vm_sleeps; /* the VM's reader thread does */

@@ -50,3 +50,10 @@ $(TEST_BUILD)/ring_test: $(RING_TEST) $(HERE)../test/c/check.h $(RING_H)
 $(TEST_BUILD)/ring_test_threads: $(RING_TEST) $(HERE)../test/c/check.h $(RING_H)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) -fsanitize=thread $(RING_TEST_FLAGS) -o $@ $(RING_TEST)
+
+# The model of waiting, under a clock of the test's own.
+TESTS += $(TEST_BUILD)/waiting_test
+
+$(TEST_BUILD)/waiting_test: $(HERE)../test/c/waiting_test.c $(HERE)../test/c/check.h $(RING)waiting.h
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) $(SANITIZE) -I$(RING) -o $@ $<

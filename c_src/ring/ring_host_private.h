@@ -7,6 +7,7 @@
 
 #include "extents.h"
 #include "ring_host.h"
+#include "waiting.h"
 
 struct ring_host {
     int fd;
@@ -14,6 +15,9 @@ struct ring_host {
     struct ring_header *header;
     struct ring_geometry geometry;
     int stopping;
+
+    struct waiting_host waiting;
+    uint32_t workers; /* that there have been, to number them */
 
     /* The next request; moved by the worker that takes it. */
     RING_LINE uint64_t head;

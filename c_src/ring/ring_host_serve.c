@@ -1,23 +1,13 @@
 /* ring_host_serve.c - the workers of a host: they take requests in order, and run them.
  *
- * Which worker sleeps. After a request a worker spins for the next one for a while before it
- * sleeps; one worker at a time (host_spinning), because to wake a thread costs more than most
- * calls. It does so only when the last request came soon enough after the one before that spinning
- * would have found it, and not while other processes want its core: that shows by the clock, which
- * jumps when the worker was not running. */
+ * Which worker spins, which one sleeps, and who is woken: waiting.h. That a worker is not running
+ * while it spins shows by the clock, which jumps. */
 #include "ring_host_private.h"
 
 #include <stdlib.h>
 
 #include "bell.h"
 #include "spin.h"
-
-#define SPIN_NS 50000
-
-/* After it lost its core a worker sleeps at once for BACKOFF_MIN requests, and for twice as many
- * each time that it happens again. */
-#define BACKOFF_MIN 4
-#define BACKOFF_MAX 256
 
 /* ---- the queue ---- */
 
@@ -85,25 +75,91 @@ static void take_gone(struct ring_host *ring, const struct ring_host_ops *ops, v
 
 /* ---- one request ---- */
 
-/* Publishes the reply; the slot is the VM's from here on. */
-static void publish(struct ring_host *ring, uint32_t index, uint32_t use)
+/* Publishes the reply; the slot is the VM's from here on. Returns whether its caller waits to be
+ * woken. */
+static int publish(struct ring_host *ring, uint32_t index, uint32_t use)
 {
     struct ring_slot *slot = ring_slot_at(ring->base, &ring->geometry, index);
     const uint32_t old = __atomic_exchange_n(&slot->state, use | RING_REPLY, __ATOMIC_ACQ_REL);
 
     if ((old & RING_WAIT) == 0)
-        return;
+        return 0;
     __atomic_fetch_or(&ring->header->done[index / 64], UINT64_C(1) << index % 64, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&ring->header->vm_sleeps, __ATOMIC_SEQ_CST))
         bell_ring(&ring->header->vm_bell);
+    return 1;
 }
 
-static void serve_slot(struct ring_host *ring, uint32_t index, const struct ring_host_ops *ops,
+/* What a worker remembers between two requests. */
+struct worker {
+    struct ring_host *ring;
+    uint32_t number; /* from 1 */
+    int slept;       /* since its last call */
+    int rang;        /* the caller of its last call waited to be woken */
+    uint64_t idle_since_ns;
+};
+
+static uint32_t attending(struct worker *worker)
+{
+    return __atomic_load_n(&worker->ring->header->host_attending, __ATOMIC_SEQ_CST);
+}
+
+static int attends(struct worker *worker)
+{
+    return attending(worker) == worker->number;
+}
+
+/* Whether nobody else attends to the queue: the worker does from here on. */
+static int attend(struct worker *worker)
+{
+    uint32_t who = 0;
+
+    return __atomic_compare_exchange_n(&worker->ring->header->host_attending, &who, worker->number,
+                                       0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ||
+           who == worker->number;
+}
+
+/* Where somebody else attends, and yet this one had to be woken, that one is at a call that takes
+ * longer than it seemed. */
+static void attend_instead(struct worker *worker)
+{
+    __atomic_store_n(&worker->ring->header->host_attending, worker->number, __ATOMIC_SEQ_CST);
+}
+
+/* Whoever submits from here on wakes somebody; what was submitted before is to be looked for. */
+static void attend_no_more(struct worker *worker)
+{
+    uint32_t who = worker->number;
+
+    (void)__atomic_compare_exchange_n(&worker->ring->header->host_attending, &who, 0, 0,
+                                      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+/* A worker that does not attend any more has found something, or goes: others sleep whom the VM did
+ * not wake because of it. */
+static void pass_on(struct ring_host *ring)
+{
+    struct ring_header *header = ring->header;
+
+    if (__atomic_load_n(&header->host_sleepers, __ATOMIC_SEQ_CST) > 0 && queue_ready(ring))
+        bell_ring(&ring->header->host_bell);
+}
+
+/* The time since a request was submitted, whose clock's lower 32 bits it has. */
+static uint64_t since_request_ns(uint32_t submitted_ns, uint64_t now_ns)
+{
+    return (uint32_t)now_ns - submitted_ns;
+}
+
+static void serve_slot(struct worker *worker, uint32_t index, const struct ring_host_ops *ops,
                        void *context)
 {
+    struct ring_host *ring = worker->ring;
     struct ring_slot *slot = ring_slot_at(ring->base, &ring->geometry, index);
     const uint32_t old = __atomic_fetch_or(&slot->state, RING_TAKEN, __ATOMIC_ACQUIRE);
     const uint32_t use = old & ~(uint32_t)(RING_USE - 1);
+    const uint32_t function = slot->code % RING_FUNCTIONS_MAX, submitted_ns = slot->leases;
+    const uint64_t taken_ns = worker->slept ? tame_now_ns() : 0;
     const size_t size = slot->size;
     const uint8_t *args = slot->region == 0
                               ? slot->payload
@@ -112,6 +168,14 @@ static void serve_slot(struct ring_host *ring, uint32_t index, const struct ring
     enum ring_code code;
     uint8_t *copy = NULL;
 
+    const uint64_t pause_ns = (uint64_t)(slot->code / RING_FUNCTIONS_MAX) * 1000;
+
+    if (!waiting_taken(&ring->waiting, function, pause_ns))
+        attend_no_more(worker);
+    else if (worker->slept)
+        attend_instead(worker);
+    if (!attends(worker))
+        pass_on(ring);
     ring_host_release_slot(ring, index);
     if (old & RING_CANCEL) {
         count(&ring->info.dropped);
@@ -119,7 +183,7 @@ static void serve_slot(struct ring_host *ring, uint32_t index, const struct ring
         slot->size = 0;
         slot->region = 0;
         slot->leases = 0;
-        publish(ring, index, use);
+        worker->rang = publish(ring, index, use);
         return;
     }
 
@@ -136,46 +200,44 @@ static void serve_slot(struct ring_host *ring, uint32_t index, const struct ring
     reply.data = slot->payload;
     reply.capacity = ring_payload_max(&ring->geometry);
     count(&ring->info.calls);
-    code =
-        args == NULL ? RING_BADARG : ops->call(context, slot->code, slot->id, args, size, &reply);
+    code = args == NULL ? RING_BADARG : ops->call(context, function, slot->id, args, size, &reply);
     if (copy != near)
         free(copy);
     ring_host_finish_reply(&reply);
-    slot->code = reply.failed ? RING_TOO_LARGE : code;
+
+    /* Time in the queue is the function's too, as far as callers are concerned; not the time until
+     * this worker was awake. */
+    const uint64_t now_ns = tame_now_ns();
+    const uint64_t work_ns =
+        worker->slept ? now_ns - taken_ns : since_request_ns(submitted_ns, now_ns);
+
+    waiting_worked(&ring->waiting, function, work_ns);
+    worker->idle_since_ns = now_ns;
+    slot->code = ring_reply_code(reply.failed ? RING_TOO_LARGE : code, work_ns);
     slot->size = reply.size;
     slot->region = reply.region.at;
     slot->leases = (uint32_t)reply.leases_len;
     free(reply.leases);
-    publish(ring, index, use);
+    worker->rang = publish(ring, index, use);
 }
 
 /* ---- workers ---- */
 
-/* What a worker knows of whether spinning pays. */
-struct patience {
-    uint64_t idle_since_ns; /* when the last reply was out */
-    int soon;               /* the last request came within SPIN_NS */
-    uint32_t skip;          /* requests for which it sleeps at once */
-    uint32_t backoff;
-};
-
-static int spin(struct ring_host *ring, struct patience *patience)
+/* Whether there is something to do, after a while of spinning. */
+static int spin(struct worker *worker)
 {
-    const uint64_t start_ns = patience->idle_since_ns;
+    struct ring_host *ring = worker->ring;
+    const uint64_t start_ns = worker->idle_since_ns;
+    const uint64_t limit_ns = waiting_attend_ns(&ring->waiting, worker->rang, start_ns);
     uint64_t last_ns = start_ns;
 
-    if (patience->skip > 0) {
-        patience->skip--;
-        return 0;
-    }
-    if (!patience->soon || __atomic_exchange_n(&ring->header->host_spinning, 1, __ATOMIC_SEQ_CST))
+    if (limit_ns == 0 || !attend(worker))
         return 0;
     count(&ring->info.spins);
     for (;;) {
         for (int i = 0; i < RING_SPIN_ROUNDS; i++) {
             if (queue_ready(ring) || __atomic_load_n(&ring->stopping, __ATOMIC_RELAXED)) {
-                if (patience->backoff > 0)
-                    patience->backoff--;
+                waiting_uncrowded(&ring->waiting.crowd);
                 count(&ring->info.spins_paid);
                 return 1;
             }
@@ -184,18 +246,13 @@ static int spin(struct ring_host *ring, struct patience *patience)
         const uint64_t now_ns = tame_now_ns();
 
         if (now_ns - last_ns > RING_DESCHEDULED_NS && last_ns != start_ns) {
-            patience->backoff = patience->backoff * 2 + BACKOFF_MIN;
-            if (patience->backoff > BACKOFF_MAX)
-                patience->backoff = BACKOFF_MAX;
-            patience->skip = patience->backoff;
-            break;
+            waiting_crowded(&ring->waiting.crowd, now_ns);
+            return 0;
         }
-        if (now_ns - start_ns > SPIN_NS)
-            break;
+        if (now_ns - start_ns > limit_ns || !attends(worker))
+            return 0;
         last_ns = now_ns;
     }
-    __atomic_store_n(&ring->header->host_spinning, 0, __ATOMIC_SEQ_CST);
-    return 0;
 }
 
 static void sleep_until_rung(struct ring_host *ring)
@@ -212,44 +269,30 @@ static void sleep_until_rung(struct ring_host *ring)
     __atomic_fetch_sub(&header->host_sleepers, 1, __ATOMIC_SEQ_CST);
 }
 
-/* A worker that stops spinning because it has found something leaves others asleep that the VM did
- * not ring for, as it saw that one was spinning. */
-static void pass_on(struct ring_host *ring)
-{
-    struct ring_header *header = ring->header;
-
-    if (__atomic_load_n(&header->host_sleepers, __ATOMIC_SEQ_CST) > 0 && queue_ready(ring))
-        bell_ring(&ring->header->host_bell);
-}
-
 void ring_host_serve(struct ring_host *ring, const struct ring_host_ops *ops, void *context)
 {
-    struct patience patience = {.idle_since_ns = tame_now_ns(), .soon = 1};
-    int spun = 0, asked = 0;
+    struct worker worker = {
+        .ring = ring,
+        .number = __atomic_add_fetch(&ring->workers, 1, __ATOMIC_RELAXED),
+        .idle_since_ns = tame_now_ns(),
+    };
 
     while (!__atomic_load_n(&ring->stopping, __ATOMIC_RELAXED)) {
         const int slot = queue_take(ring);
 
-        if (spun) {
-            __atomic_store_n(&ring->header->host_spinning, 0, __ATOMIC_SEQ_CST);
-            spun = 0;
-        }
         if (slot >= 0) {
-            if (asked) /* it slept: would spinning have paid? */
-                patience.soon = tame_now_ns() - patience.idle_since_ns < SPIN_NS;
-            asked = 0;
-            pass_on(ring);
             take_gone(ring, ops, context);
-            serve_slot(ring, (uint32_t)slot, ops, context);
-            patience.idle_since_ns = tame_now_ns();
+            serve_slot(&worker, (uint32_t)slot, ops, context);
+            worker.slept = 0;
             continue;
         }
-        spun = !asked && spin(ring, &patience);
-        if (spun)
+        if (!worker.slept && spin(&worker))
             continue;
+        attend_no_more(&worker);
         take_gone(ring, ops, context);
         ring_host_sweep(ring);
-        asked = 1;
+        worker.slept = 1;
         sleep_until_rung(ring);
     }
+    attend_no_more(&worker);
 }

@@ -109,29 +109,41 @@ static inline uint8_t *ring_vm_region(struct ring_vm *vm, struct extent region)
     return vm->base + (uint64_t)region.at * RING_PAGE + RING_REQUEST_SKEW;
 }
 
-/* Hands a request, whose payload is written, to the host. `use` is this use of the slot, a multiple
- * of RING_USE; `wait` is RING_WAIT or 0. */
-static inline void ring_vm_submit(struct ring_vm *vm, uint32_t index, uint32_t use, uint32_t wait,
-                                  uint32_t function, uint64_t id, uint64_t size,
-                                  struct extent region)
+/* A request whose payload is written. */
+struct ring_request {
+    uint32_t function; /* below RING_FUNCTIONS_MAX */
+    uint64_t id;
+    uint64_t size;
+    struct extent region;
+    uint64_t now_ns;
+    uint64_t pause_ns; /* since a reply was taken (waiting.h) */
+};
+
+/* Hands a request to the host. `use` is this use of the slot, a multiple of RING_USE; `wait` is
+ * RING_WAIT, of a caller who does not look at the slot again, or 0. Returns whether a worker had to
+ * be woken. */
+static inline int ring_vm_submit(struct ring_vm *vm, uint32_t index, uint32_t use, uint32_t wait,
+                                 const struct ring_request *request)
 {
     struct ring_slot *slot = ring_vm_slot(vm, index);
     struct ring_header *header = vm->header;
     uint64_t place;
 
-    slot->code = function;
-    slot->id = id;
-    slot->size = size;
-    slot->region = region.pages > 0 ? region.at : 0;
-    slot->leases = 0;
+    slot->code = ring_request_code(request->function, request->pause_ns);
+    slot->id = request->id;
+    slot->size = request->size;
+    slot->region = request->region.pages > 0 ? request->region.at : 0;
+    slot->leases = (uint32_t)request->now_ns;
     __atomic_store_n(&slot->state, use | RING_REQUEST | wait, __ATOMIC_RELEASE);
 
     place = __atomic_fetch_add(&vm->tail, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&header->queue[place % RING_SLOTS_MAX], (place + 1) << 16 | index,
                      __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&header->host_sleepers, __ATOMIC_SEQ_CST) > 0 &&
-        !__atomic_load_n(&header->host_spinning, __ATOMIC_SEQ_CST))
-        bell_ring(&header->host_bell);
+    if (__atomic_load_n(&header->host_sleepers, __ATOMIC_SEQ_CST) == 0 ||
+        (wait == 0 && __atomic_load_n(&header->host_attending, __ATOMIC_SEQ_CST) > 0))
+        return 0;
+    bell_ring(&header->host_bell);
+    return 1;
 }
 
 /* Whether the reply to this use of the slot is there. */
@@ -146,6 +158,15 @@ static inline int ring_vm_replied(struct ring_vm *vm, uint32_t index, uint32_t u
 static inline int ring_vm_taken(struct ring_vm *vm, uint32_t index)
 {
     return (__atomic_load_n(&ring_vm_slot(vm, index)->state, __ATOMIC_ACQUIRE) & RING_TAKEN) != 0;
+}
+
+/* The caller stops looking: if nobody has the call, a worker that sleeps is woken, because the one
+ * that attends to the queue may be at a call that takes longer than expected. */
+static inline void ring_vm_nudge(struct ring_vm *vm, uint32_t index)
+{
+    if (!ring_vm_taken(vm, index) &&
+        __atomic_load_n(&vm->header->host_sleepers, __ATOMIC_SEQ_CST) > 0)
+        bell_ring(&vm->header->host_bell);
 }
 
 /* Asks to be rung for the reply. Returns 1 when it is there already. */
@@ -168,6 +189,7 @@ struct ring_reply {
     uint64_t size;
     uint32_t leases; /* ids at data + size */
     int in_region;
+    uint64_t work_ns; /* what the host says that it took: a hint */
 };
 
 /* Reads the words of a reply. Returns NULL, or what is wrong with it. */
@@ -175,7 +197,8 @@ static inline const char *ring_vm_reply(struct ring_vm *vm, uint32_t index,
                                         struct ring_reply *reply)
 {
     struct ring_slot *slot = ring_vm_slot(vm, index);
-    const uint32_t code = __atomic_load_n(&slot->code, __ATOMIC_RELAXED);
+    const uint32_t word = __atomic_load_n(&slot->code, __ATOMIC_RELAXED);
+    const uint32_t code = word & 0xff;
     const uint64_t size = __atomic_load_n(&slot->size, __ATOMIC_RELAXED);
     const uint32_t region = __atomic_load_n(&slot->region, __ATOMIC_RELAXED);
     const uint32_t leases = __atomic_load_n(&slot->leases, __ATOMIC_RELAXED);
@@ -197,7 +220,12 @@ static inline const char *ring_vm_reply(struct ring_vm *vm, uint32_t index,
     }
     if (size > room || leases * sizeof(uint64_t) > room - size)
         return "size";
-    *reply = (struct ring_reply){(enum ring_code)code, vm->base + at, size, leases, region != 0};
+    *reply = (struct ring_reply){(enum ring_code)code,
+                                 vm->base + at,
+                                 size,
+                                 leases,
+                                 region != 0,
+                                 (uint64_t)(word >> 8) * RING_WORK_UNIT_NS};
     return NULL;
 }
 

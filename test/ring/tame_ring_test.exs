@@ -37,7 +37,7 @@ defmodule Tame.RingTest do
     end
 
     test "is encoded as term_to_binary/1 does, keys of maps in its order" do
-      for size <- [0, 1, 31, 32, 33, 100, 1000] do
+      for size <- [0, 1, 31, 32, 33, 100, 250] do
         map = Map.new(1..size//1, &{&1 * 7919, -&1})
         assert :tame_ring_nif.encode(map) == :erlang.term_to_binary(map)
       end
@@ -51,9 +51,21 @@ defmodule Tame.RingTest do
       deep = Enum.reduce(1..1000, :end, fn _, inner -> [inner] end)
       long = Enum.to_list(1..5000)
 
-      for term <- [deep, long, fn -> 1 end, <<1::3>>, Integer.pow(2, 70)] do
+      large = Map.new(1..1000, &{&1, &1})
+
+      for term <- [deep, long, large, fn -> 1 end, <<1::3>>, Integer.pow(2, 70)] do
         assert :tame_ring_nif.encode(term) == :encode
       end
+    end
+  end
+
+  # The NIF remembers that a function's arguments were long, and does not try.
+  test "arguments that are long, short and long again" do
+    host = RingHost.start_ring()
+    terms = [Enum.to_list(1..5000), :short, :binary.copy("x", 100_000), Enum.to_list(1..100), <<>>]
+
+    for term <- Enum.concat(List.duplicate(terms, 3)) ++ Enum.reverse(terms) do
+      assert RingHost.call(host, :echo, [term]) == {:value, term}
     end
   end
 
@@ -101,6 +113,25 @@ defmodule Tame.RingTest do
     assert RingHost.call(host, :slow_echo, [:late]) == {:value, :late}
     assert %{spins: 0, waits: waits} = :tame_ring.info(host.ring)
     assert waits > 0
+  end
+
+  # Nothing is known of a function that was never called, so its first call is taken to be short, and the worker that is
+  # at it to attend to the queue.
+  test "a call that was expected to be short and blocks holds up nobody else" do
+    for spin_us <- [0, 20], workers <- [2, 3] do
+      host = RingHost.start_ring(["workers=#{workers}"], %{spin_us: spin_us})
+      for number <- 1..100, do: assert(RingHost.call(host, :echo, [number]) == {:value, number})
+
+      blocked = for _ <- 2..workers, do: spawn(fn -> RingHost.call(host, :until_cancelled, []) end)
+
+      assert Await.until(fn -> :tame_ring.info(host.ring).slots_in_use == workers - 1 end)
+      start = now()
+      for number <- 1..200, do: assert(RingHost.call(host, :echo, [number]) == {:value, number})
+      # A wake-up each is 20 ms in all; not to be woken is for ever.
+      assert now() - start < 5000
+      for pid <- blocked, do: Process.exit(pid, :kill)
+      assert idle?(host)
+    end
   end
 
   test "callers of a full ring wait for a slot in their order, and beyond max_waiting get busy" do

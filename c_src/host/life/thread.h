@@ -7,7 +7,7 @@
 struct host_thread {
     int type;                      /* ERL_NIF_THR_... */
     const ErlNifFunc *function;    /* that the VM called and that runs now; NULL: none */
-    struct env_chunk *spare_chunk; /* the first chunk of the last call, for the next one */
+    struct env_chunk *spare_chunk; /* a chunk of the last call, for the next one */
     int in_call;
     struct task *after_call; /* put off until it ends: worker.h */
 };

@@ -53,8 +53,9 @@ void env_keep(ErlNifEnv *env, struct shared *shared)
 
 void env_reset(ErlNifEnv *env)
 {
+    const size_t most = env->kind == ENV_CALL ? ENV_CALL_SPARE_BYTES : ENV_CHUNK_BYTES;
     struct env_keep *keep = env->keeps;
-    struct env_chunk *first = NULL;
+    struct env_chunk *spare = NULL; /* the largest that may be kept */
 
     env->keeps = NULL;
     while (keep != NULL) {
@@ -65,18 +66,19 @@ void env_reset(ErlNifEnv *env)
     while (env->chunks != NULL) {
         struct env_chunk *chunk = env->chunks;
         env->chunks = chunk->next;
-        if (first == NULL && chunk->size == ENV_CHUNK_BYTES) {
-            first = chunk;
-        } else {
+        if (chunk->size > most || (spare != NULL && chunk->size <= spare->size)) {
             free(chunk);
+        } else {
+            free(spare);
+            spare = chunk;
         }
     }
     env->at = env->end = NULL;
-    if (first != NULL) {
-        first->next = NULL;
-        env->chunks = first;
-        env->at = first->bytes;
-        env->end = first->bytes + first->size;
+    if (spare != NULL) {
+        spare->next = NULL;
+        env->chunks = spare;
+        env->at = spare->bytes;
+        env->end = spare->bytes + spare->size;
     }
     env->used_bytes = 0;
     env->id = 0;

@@ -1,7 +1,7 @@
 /* Environments: arenas from which terms are allocated, and what their terms keep alive.
  *
- * All memory of an environment is given back at once. A call's environment keeps its first chunk
- * from one call to the next, so that small calls allocate nothing.
+ * All memory of an environment is given back at once. A call's environment keeps a chunk from one
+ * call to the next, so that most calls allocate nothing.
  */
 #ifndef TAME_HOST_ENV_H
 #define TAME_HOST_ENV_H
@@ -13,6 +13,10 @@
 #include "memory/shared.h"
 
 #define ENV_CHUNK_BYTES (16u * 1024)
+
+/* A call's environment keeps a chunk of up to this size for the next call, any other one of the
+ * usual size: there may be many of those. */
+#define ENV_CALL_SPARE_BYTES (256u * 1024)
 
 enum env_kind {
     ENV_CALL,        /* of a NIF: its terms end with the call */
@@ -57,7 +61,7 @@ struct enif_environment_t {
 
 void env_init(ErlNifEnv *env, enum env_kind kind);
 
-/* Gives back everything but one chunk of the usual size; the environment can be used again. */
+/* Gives back everything but one chunk; the environment can be used again. */
 void env_reset(ErlNifEnv *env);
 void env_destroy(ErlNifEnv *env);
 

@@ -366,7 +366,7 @@ static void hostile_scribble(struct hostile *hostile)
         case 9:
             header->vm_sleeps = (uint32_t)value;
             header->host_sleepers = (uint32_t)value;
-            header->host_spinning = (uint32_t)value;
+            header->host_attending = (uint32_t)value;
             break;
         case 10:
             header->gone_head = value;

@@ -1,0 +1,196 @@
+/* waiting.h - the model of waiting: which side of a ring spins, for how long, and whom it wakes.
+ *
+ * Plain C; the time is given, so a test can be the clock (test/c/waiting_test.c).
+ *
+ * Two facts decide, and each is learned where it can be seen:
+ *
+ *     pause   a fact of the ring: from a reply that the VM has taken to its next request. The VM
+ *             says it with each request. No wake-up is in it.
+ *     work    a fact of the function: from a request to its reply, time in the queue included, but
+ *             not the wake-up of a worker that slept. The host says it with each reply.
+ *
+ * What both sides do then:
+ *
+ *                  request                          reply
+ *     VM     ───────┬───────────────────────────────┬──────────▶
+ *                   │ work <= spin: spins           │ pause: told with the next request
+ *                   │ work <= POLL: polls           │
+ *                   │ else, or crowded: receive     │
+ *     host   ───────┴───────── work ────────────────┴──────────▶
+ *            pause <= PAUSE: spins    SHORT: attends    pause <= PAUSE: spins again
+ *            else, or crowded: sleeps  else: wakes another
+ *
+ * Attending. One worker at most attends to the queue: it spins, or is at a call that is over sooner
+ * than another worker would be awake. The VM wakes a sleeper only where nobody attends; so a stream
+ * of short calls has one worker, the one that served last. A caller that stops spinning, whose call
+ * nobody has taken, wakes a sleeper whatever is said: a call that was expected to be short may
+ * block.
+ *
+ * Crowded. A side that finds by the clock that it was not running while it spun, or that polled in
+ * vain for a call whose work was short, knows that others want the cores. It does not spin for a
+ * while then, twice as long each time in a row.
+ *
+ * Nothing here is more than a hint: every wait ends, and what a host says of itself costs its own
+ * callers at most the spinning that they were asked to do (spin_us). Estimates are read and written
+ * by several threads without a lock; one may be lost. */
+#ifndef TAME_RING_WAITING_H
+#define TAME_RING_WAITING_H
+
+#include <stdint.h>
+
+/* How long it takes until a thread that sleeps runs: 5 to 60 us here. */
+#define WAITING_WAKE_NS 50000
+
+/* The longest pause for which a worker spins. For longer ones it costs more than a wake-up does. */
+#define WAITING_PAUSE_NS 100000
+
+/* A caller polls, in turns with other processes, for this long: to be woken from receive takes two
+ * wake-ups. */
+#define WAITING_POLL_NS 200000
+
+/* A call is short when it is over before another worker would be awake. */
+#define WAITING_SHORT_NS 20000
+
+/* How long a crowded side does not spin. */
+#define WAITING_CROWDED_NS 1000000
+#define WAITING_CROWDED_MAX_NS 64000000
+
+/* Bytes that pass from one core's cache to the other's take 0.1 to 0.2 ns each, and what is made of
+ * them as long again: a caller spins longer by that. */
+#define WAITING_BYTES_PER_NS 3
+
+/* Functions share an estimate by number. */
+#define WAITING_FUNCTIONS 64
+
+/* ---- estimates ---- */
+
+/* Falls by half the difference, rises by an eighth: one call that took long, or one long pause, is
+ * not the end of spinning, and a short one soon brings it back. */
+static inline void waiting_learn(uint32_t *known, uint64_t seen, uint32_t most)
+{
+    const uint32_t old = __atomic_load_n(known, __ATOMIC_RELAXED);
+    const uint32_t now = seen > most ? most : (uint32_t)seen;
+
+    __atomic_store_n(known, now < old ? old - (old - now + 1) / 2 : old + (now - old + 7) / 8,
+                     __ATOMIC_RELAXED);
+}
+
+/* ---- others want the cores ---- */
+
+struct waiting_crowd {
+    uint64_t until_ns;
+    uint64_t backoff_ns;
+};
+
+static inline int waiting_is_crowded(const struct waiting_crowd *crowd, uint64_t now_ns)
+{
+    return now_ns < __atomic_load_n(&crowd->until_ns, __ATOMIC_RELAXED);
+}
+
+static inline void waiting_crowded(struct waiting_crowd *crowd, uint64_t now_ns)
+{
+    uint64_t backoff_ns = __atomic_load_n(&crowd->backoff_ns, __ATOMIC_RELAXED) * 2;
+
+    if (backoff_ns < WAITING_CROWDED_NS)
+        backoff_ns = WAITING_CROWDED_NS;
+    if (backoff_ns > WAITING_CROWDED_MAX_NS)
+        backoff_ns = WAITING_CROWDED_MAX_NS;
+    __atomic_store_n(&crowd->backoff_ns, backoff_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&crowd->until_ns, now_ns + backoff_ns, __ATOMIC_RELAXED);
+}
+
+/* Spinning has paid. */
+static inline void waiting_uncrowded(struct waiting_crowd *crowd)
+{
+    const uint64_t backoff_ns = __atomic_load_n(&crowd->backoff_ns, __ATOMIC_RELAXED);
+
+    if (backoff_ns > 0)
+        __atomic_store_n(&crowd->backoff_ns, backoff_ns / 2, __ATOMIC_RELAXED);
+}
+
+/* ---- the VM's side: one for a ring ---- */
+
+enum waiting_how { WAITING_SPIN, WAITING_POLL, WAITING_RECEIVE };
+
+struct waiting_vm {
+    uint32_t work_ns[WAITING_FUNCTIONS];
+    struct waiting_crowd crowd;
+    uint64_t replied_ns; /* when a reply was taken last */
+};
+
+static inline uint64_t waiting_pause_ns(const struct waiting_vm *vm, uint64_t now_ns)
+{
+    const uint64_t replied_ns = __atomic_load_n(&vm->replied_ns, __ATOMIC_RELAXED);
+
+    return now_ns > replied_ns ? now_ns - replied_ns : 0;
+}
+
+static inline uint32_t waiting_spin_ns(uint32_t spin_ns, uint64_t bytes)
+{
+    return spin_ns + (uint32_t)(bytes / WAITING_BYTES_PER_NS);
+}
+
+/* How the caller of a function begins to wait, who may spin for limit_ns; woke: a worker had to be
+ * woken for it. */
+static inline enum waiting_how waiting_begin(const struct waiting_vm *vm, uint32_t function,
+                                             uint32_t limit_ns, int woke, uint64_t now_ns)
+{
+    const uint64_t expected_ns =
+        (uint64_t)__atomic_load_n(&vm->work_ns[function % WAITING_FUNCTIONS], __ATOMIC_RELAXED) +
+        (woke ? WAITING_WAKE_NS : 0);
+
+    if (waiting_is_crowded(&vm->crowd, now_ns))
+        return WAITING_RECEIVE;
+    return expected_ns <= limit_ns          ? WAITING_SPIN
+           : expected_ns <= WAITING_POLL_NS ? WAITING_POLL
+                                            : WAITING_RECEIVE;
+}
+
+/* A reply was taken that took this long, as the host says. */
+static inline void waiting_replied(struct waiting_vm *vm, uint32_t function, uint64_t work_ns,
+                                   uint64_t now_ns)
+{
+    waiting_learn(&vm->work_ns[function % WAITING_FUNCTIONS], work_ns, 4 * WAITING_POLL_NS);
+    __atomic_store_n(&vm->replied_ns, now_ns, __ATOMIC_RELAXED);
+}
+
+/* The caller had polled to the end: was it the call that took long, or others who took the cores? */
+static inline void waiting_polled_out(struct waiting_vm *vm, uint64_t work_ns, uint64_t now_ns)
+{
+    if (work_ns < WAITING_POLL_NS / 2)
+        waiting_crowded(&vm->crowd, now_ns);
+}
+
+/* ---- the host's side: one for a ring ---- */
+
+struct waiting_host {
+    uint32_t pause_ns;
+    uint32_t work_ns[WAITING_FUNCTIONS];
+    struct waiting_crowd crowd;
+};
+
+/* A request was taken, of whose pause the VM tells. Returns whether the worker attends to the queue
+ * while it is at the call. */
+static inline int waiting_taken(struct waiting_host *host, uint32_t function, uint64_t pause_ns)
+{
+    waiting_learn(&host->pause_ns, pause_ns, 4 * WAITING_PAUSE_NS);
+    return __atomic_load_n(&host->work_ns[function % WAITING_FUNCTIONS], __ATOMIC_RELAXED) <=
+           WAITING_SHORT_NS;
+}
+
+static inline void waiting_worked(struct waiting_host *host, uint32_t function, uint64_t work_ns)
+{
+    waiting_learn(&host->work_ns[function % WAITING_FUNCTIONS], work_ns, 4 * WAITING_SHORT_NS);
+}
+
+/* For how long a worker spins for the next request; rang: the caller of the last one waited to be
+ * woken, so it comes later by that. */
+static inline uint64_t waiting_attend_ns(const struct waiting_host *host, int rang, uint64_t now_ns)
+{
+    if (__atomic_load_n(&host->pause_ns, __ATOMIC_RELAXED) > WAITING_PAUSE_NS ||
+        waiting_is_crowded(&host->crowd, now_ns))
+        return 0;
+    return WAITING_PAUSE_NS + (rang ? 2 * WAITING_WAKE_NS : 0);
+}
+
+#endif
