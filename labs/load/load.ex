@@ -315,7 +315,16 @@ defmodule Tame.Load do
   defp together(rounds, order) do
     failed = Enum.find(rounds, &(&1.status != "ok"))
     sorted = Enum.sort_by(rounds, order)
-    Stats.rounds(failed || Enum.at(sorted, div(length(rounds) - 1, 2)), rounds)
+    middle = failed || Enum.at(sorted, div(length(rounds) - 1, 2))
+    middle |> Stats.rounds(rounds) |> Map.merge(by_kind(middle, rounds))
+  end
+
+  # The figures that there are one of for each kind of thread.
+  defp by_kind(middle, rounds) do
+    for key <- [:us_per_request, :cores], kinds = middle[key], into: %{} do
+      known = for round <- rounds, values = round[key], do: values
+      {key, Map.new(kinds, fn {kind, _} -> {kind, Stats.median(Enum.map(known, & &1[kind]))} end)}
+    end
   end
 
   # ---- placements --------------------------------------------------------------------------------

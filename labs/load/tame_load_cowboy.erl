@@ -4,15 +4,10 @@
 
 -export([protocols/0]).
 -export([start/2]).
+-export([listen/3]).
 
 %% cowboy_handler.
 -export([init/2]).
-
-%% cowboy is no dependency of the labs, so Dialyzer does not find it.
--dialyzer({nowarn_function, [init/2, listen/3]}).
--ignore_xref([cowboy, cowboy_req, cowboy_router, ranch]).
-
--export([listen/3]).
 
 %% More than any run sends: cowboy would close the connection, or refuse the frames of a client that
 %% is faster than a browser.

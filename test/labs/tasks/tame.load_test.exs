@@ -5,7 +5,6 @@ defmodule Mix.Tasks.Tame.LoadTest do
   import Tame.Test.{OsProcess, Refused, Schema}
 
   alias Mix.Tasks.Tame.Load
-  alias Tame.LoadServers
 
   @no_h2load if System.find_executable("h2load") == nil, do: "there is no h2load", else: false
   if @no_h2load, do: IO.puts("skip: load, closed loops: #{@no_h2load}")
@@ -116,16 +115,6 @@ defmodule Mix.Tasks.Tame.LoadTest do
     for other <- others, do: await_gone(other)
   end
 
-  defp below(os_pid) do
-    children =
-      for path <- Path.wildcard("/proc/#{os_pid}/task/*/children"),
-          {:ok, text} <- [File.read(path)],
-          pid <- String.split(text),
-          do: pid
-
-    children ++ Enum.flat_map(children, &below/1)
-  end
-
   defp named?(os_pid, name), do: File.read("/proc/#{os_pid}/comm") == {:ok, name <> "\n"}
 
   test_refused(Load, [
@@ -151,9 +140,4 @@ defmodule Mix.Tasks.Tame.LoadTest do
      ~s(cannot write "/proc/none/x.json")},
     {~w(more), ~s(unexpected word "more")}
   ])
-
-  # Its modules are there to be named above.
-  test "the servers of these tests speak the behaviour" do
-    for module <- [LoadServers.Slow, LoadServers.Crashing], do: assert(module.protocols() == [:h1])
-  end
 end
