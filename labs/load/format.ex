@@ -170,6 +170,8 @@ defmodule Tame.Load.Format do
       {"hello/s, of #{round(most.(:hello_per_s))}", Enum.map(cell.intervals, &(&1.hello_per_s / most.(:hello_per_s)))},
       {"hello p99, 0.1 ms to 10 s", Enum.map(cell.intervals, &height(&1.hello_p99_us))},
       {"jobs/s, of #{round(most.(:jobs_per_s))}", Enum.map(cell.intervals, &(&1.jobs_per_s / most.(:jobs_per_s)))},
+      {"utilisation, regular", utilisation(cell.utilisation, :normal, times)},
+      {"utilisation, dirty CPU", utilisation(cell.utilisation, :dirty, times)},
       {"CPU of regular schedulers", shares(cell.cpu, :normal, times)},
       {"CPU of dirty schedulers", shares(cell.cpu, :dirty, times)},
       {"CPU of other threads", shares(cell.cpu, :other, times)}
@@ -184,15 +186,16 @@ defmodule Tame.Load.Format do
   end
 
   @doc """
-  Shares from 0 to 1 as blocks.
+  Shares from 0 to 1 as blocks; a gap is a reading that came late, because a scheduler was held.
 
-      iex> Tame.Load.Format.blocks([0, 0.01, 0.5, 1, nil])
-      " ▁▄█ "
+      iex> Tame.Load.Format.blocks([0, 0.01, 0.5, 1, nil, :gap])
+      " ▁▄█ ·"
   """
-  @spec blocks([nil | number()]) :: String.t()
+  @spec blocks([nil | :gap | number()]) :: String.t()
   def blocks(shares), do: Enum.map_join(shares, &block/1)
 
   defp block(nil), do: " "
+  defp block(:gap), do: "·"
   defp block(share) when share <= 0, do: " "
   defp block(share), do: Enum.at(@blocks, min(7, ceil(share * 8) - 1))
 
@@ -213,6 +216,16 @@ defmodule Tame.Load.Format do
 
     for from <- times do
       Stats.mean(for share <- cpu, share.at_ms > from, share.at_ms <= from + step, do: share[kind])
+    end
+  end
+
+  # As the VM says it. One that was asked for and came late belongs to none of the intervals that it spans.
+  defp utilisation(readings, kind, times) do
+    step = Figures.interval_ms()
+
+    for from <- times do
+      within = Enum.filter(readings, &(&1.since_ms < from + step and &1.at_ms > from))
+      if Enum.any?(within, & &1.late), do: :gap, else: Stats.mean(Enum.map(within, & &1[kind]))
     end
   end
 

@@ -93,6 +93,10 @@ defmodule Tame.LoadFixture do
       server_us_per_request: 500.0,
       us_per_request: %{regular: 490.0, dirty: 0.0, poll: 5.0, aux: 0.0, other: 5.0},
       spread: if(p99_ms, do: %{hello_p99_us: [us.(0.9), us.(1.1)]}, else: %{}),
+      utilisation: [
+        %{since_ms: -500.0, at_ms: 0.0, normal: 0.5, dirty: 0.0, queued: 0, late: false},
+        %{since_ms: 0.0, at_ms: 900.0, normal: 1.0, dirty: 0.0, queued: 9, late: true}
+      ],
       intervals: for(i <- -2..15, do: interval(i, p99_ms)),
       cpu:
         for i <- -4..30 do

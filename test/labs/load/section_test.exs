@@ -87,6 +87,7 @@ defmodule Tame.Load.SectionTest do
     assert text =~ ~r/^inline +740ms +3.7s +20 +4.1s/m
     assert text =~ "thread, 10 ms  died after 3.1 s, signal 11\n"
     assert text =~ ~r/^  hello p99, 0.1 ms to 10 s +▂▂█+$/mu
+    assert text =~ ~r/^  utilisation, regular +▄▄···· *$/mu
     assert text =~ ~r/^pool +10 ms +200 +4.0ms +400/m
     assert text =~ "warning: The client was late."
   end

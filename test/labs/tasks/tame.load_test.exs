@@ -118,7 +118,7 @@ defmodule Mix.Tasks.Tame.LoadTest do
   defp named?(os_pid, name), do: File.read("/proc/#{os_pid}/comm") == {:ok, name <> "\n"}
 
   test_refused(Load, [
-    {~w(--placements inlin), "--placements inlin: expected some of nothing, inline"},
+    {~w(--server bare --placements inlin), "--placements inlin: expected some of nothing, inline"},
     {~w(--job 10), "--job 10: expected a whole number above 0 with us, ms or s"},
     {~w(--job 1ms,-5ms), "--job -5ms: expected"},
     {~w(--protocol h3), "--protocol h3: expected h1 or h2"},
