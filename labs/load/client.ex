@@ -59,7 +59,7 @@ defmodule Tame.Load.Client do
       |> Enum.map(&to_string/1)
 
     port =
-      Port.open({:spawn_executable, :tame_labs_native.path('tame_load')}, [
+      Port.open({:spawn_executable, :tame_labs_native.path(~c"tame_load")}, [
         :binary,
         :exit_status,
         :stderr_to_stdout,

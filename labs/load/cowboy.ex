@@ -16,7 +16,7 @@ defmodule Tame.Load.Cowboy do
   @doc "The same, or a line that says where to get it."
   @spec find() :: {:ok, [Path.t()]} | {:error, String.t()}
   def find do
-    if :code.where_is_file('cowboy.beam') == :non_existing,
+    if :code.where_is_file(~c"cowboy.beam") == :non_existing,
       do: found(List.wrap(System.get_env("TAME_COWBOY")) ++ Path.wildcard(@rabbit)),
       else: {:ok, []}
   end
