@@ -16,9 +16,16 @@ defmodule Tame.Load.Cowboy do
   @doc "The same, or a line that says where to get it."
   @spec find() :: {:ok, [Path.t()]} | {:error, String.t()}
   def find do
-    if :code.where_is_file(~c"cowboy.beam") == :non_existing,
-      do: found(List.wrap(System.get_env("TAME_COWBOY")) ++ Path.wildcard(@rabbit)),
-      else: {:ok, []}
+    cond do
+      :code.where_is_file(~c"ssl.app") == :non_existing ->
+        {:error, "cowboy needs OTP's ssl, which is not here: install Debian's erlang-ssl"}
+
+      :code.where_is_file(~c"cowboy.beam") == :non_existing ->
+        found(List.wrap(System.get_env("TAME_COWBOY")) ++ Path.wildcard(@rabbit))
+
+      true ->
+        {:ok, []}
+    end
   end
 
   defp found(folders) do
