@@ -1,6 +1,6 @@
 # One door to every tool. The two commands a newcomer needs:
 #
-#   make report   install what is missing, build, run the labs, write report/index.html
+#   make report   install what is missing, build, run the labs, write report/index.html (cowboy: tools/cowboy)
 #   make test     install what is missing, build, run every test of every language
 #
 # And for those who work on tame:
@@ -25,7 +25,7 @@ MIX := mix
 
 report: deps-report build
 	@mkdir -p report
-	cd labs && $(MIX) tame.report --output ../report/index.html $(REPORT_FLAGS)
+	cd labs && TAME_COWBOY="$$(../tools/cowboy || :)" $(MIX) tame.report --output ../report/index.html $(REPORT_FLAGS)
 
 # What waits more than it computes runs beside the rest, and prints when it is done.
 BESIDE = @$(MAKE) --no-print-directory -j2 --output-sync=recurse

@@ -202,14 +202,7 @@ defmodule Tame.Contention do
   defp together(rounds) do
     failed = Enum.find(rounds, &(&1.status == "failed"))
     by_delay = Enum.sort_by(rounds, & &1.neighbour_max_us)
-    middle = failed || Enum.at(by_delay, div(length(rounds) - 1, 2))
-
-    figures = for {key, value} <- middle, is_number(value), do: key
-    values = fn key -> rounds |> Enum.map(& &1[key]) |> Enum.filter(&is_number/1) end
-
-    middle
-    |> Map.merge(Map.new(figures, &{&1, Stats.median(values.(&1))}))
-    |> Map.put(:spread, Map.new(figures, &{&1, Stats.spread(values.(&1))}))
+    Stats.rounds(failed || Enum.at(by_delay, div(length(rounds) - 1, 2)), rounds)
   end
 
   defp cells(plan) do

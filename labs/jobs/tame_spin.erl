@@ -19,6 +19,7 @@
 -export([spin_yielding_dirty/1]).
 -export([spin_thread/1]).
 -export([spin_pool/1]).
+-export([spin_bounded/1]).
 -export([running/0]).
 
 -compile({parse_transform, tame_job}).
@@ -32,7 +33,8 @@
     spin_dirty_io/1,
     spin_yielding_dirty/1,
     spin_thread/1,
-    spin_pool/1
+    spin_pool/1,
+    spin_bounded/1
 ]).
 
 -on_load(load/0).
@@ -63,6 +65,9 @@ load() ->
 
 %% In the library's own pool of threads.
 -spec spin_pool(non_neg_integer()) -> ok.
+
+%% There too, four at a time, while 16 calls may wait; the next one raises {tame, busy}.
+-spec spin_bounded(non_neg_integer()) -> ok.
 
 %% How many spins have begun and not ended, whether or not somebody still waits for them.
 -spec running() -> non_neg_integer().

@@ -23,6 +23,7 @@ defmodule Tame.Report.Finding do
     {"call", "What does a call cost?"},
     {"job", "What does one large job do to its neighbours?"},
     {"flood", "Who starves in a flood of jobs?"},
+    {"load", "What does a server answer while its handlers call native code?"},
     {"isolation", "What does isolation protect from, and what does it cost?"}
   ]
 

@@ -74,6 +74,23 @@ defmodule Tame.Stats do
   end
 
   @doc """
+  Several rounds of one row as one: `middle`, with the median of each of its numbers in their place and, as `:spread`, the least
+  and the greatest of each.
+
+      iex> Tame.Stats.rounds(%{id: "a", us: 2}, [%{us: 2}, %{us: 1}, %{us: nil}])
+      %{id: "a", us: 1, spread: %{us: [1, 2]}}
+  """
+  @spec rounds(map(), [map()]) :: map()
+  def rounds(middle, rounds) do
+    keys = for {key, value} <- middle, is_number(value), do: key
+    values = fn key -> rounds |> Enum.map(& &1[key]) |> Enum.filter(&is_number/1) end
+
+    middle
+    |> Map.merge(Map.new(keys, &{&1, median(values.(&1))}))
+    |> Map.put(:spread, Map.new(keys, &{&1, spread(values.(&1))}))
+  end
+
+  @doc """
   The mean of the values that are known; nil of none.
 
       iex> Enum.map([[1, nil, 2], [nil]], &Tame.Stats.mean/1)

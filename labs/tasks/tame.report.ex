@@ -9,6 +9,7 @@ defmodule Mix.Tasks.Tame.Report do
     Tame.Latency.Report,
     Tame.Reductions.Report,
     Tame.Contention.Report,
+    Tame.Load.Report,
     Tame.Isolation.Report,
     Tame.Audit.Report,
     Tame.Digest.Report
@@ -25,11 +26,12 @@ defmodule Mix.Tasks.Tame.Report do
       $ mix tame.report --from after.json --compare before.json
 
   Prints the tables of each lab, as `mix tame.latency`, `mix tame.reductions` and `mix tame.contention` do, and writes
-  a page that opens from disk, without a network: what was found in four sentences, then the labs. Its figures are
+  a page that opens from disk, without a network: what was found in a few sentences, then the labs. Its figures are
   written beside it as JSON, under the same name.
 
   The latency lab sends 64 KiB, the reductions lab takes two inputs of 256 MiB, the contention lab runs only its corner
-  cells (`--quick`), and the audit lists every NIF on the code path and calls three of tame's own. The digest lab is
+  cells (`--quick`), the load lab runs four placements (`--quick`) where there is a cowboy, and the audit lists every NIF on the code path and calls three of
+  tame's own. The digest lab is
   part of it where the project has `tame_sha3`, the library that it measures.
 
   ## Command line options

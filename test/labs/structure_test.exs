@@ -4,7 +4,7 @@ defmodule Tame.Labs.StructureTest do
   use ExUnit.Case, async: true
 
   @shared ~w(report jobs shared)
-  @labs ~w(latency reductions contention isolation collapse audit watch calibrate doctor digest)
+  @labs ~w(latency reductions contention isolation load collapse audit watch calibrate doctor digest)
 
   # Downward only. A lab knows no other lab; what two of them need is in one of the shared folders. Tasks are the doors:
   # each may open its lab, and tame.report collects them all.

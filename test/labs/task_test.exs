@@ -62,17 +62,6 @@ defmodule Tame.TaskTest do
       end
     end
 
-    # The OS processes below one.
-    defp below(os_pid) do
-      children =
-        for path <- Path.wildcard("/proc/#{os_pid}/task/*/children"),
-            {:ok, text} <- [File.read(path)],
-            pid <- String.split(text),
-            do: pid
-
-      children ++ Enum.flat_map(children, &below/1)
-    end
-
     # By what Tame.Peer starts it with.
     defp peer?(os_pid) do
       with {:ok, words} <- File.read("/proc/#{os_pid}/cmdline"),

@@ -42,6 +42,17 @@ defmodule Tame.Test.OsProcess do
     ppid
   end
 
+  # The OS processes below one.
+  def below(os_pid) do
+    children =
+      for path <- Path.wildcard("/proc/#{os_pid}/task/*/children"),
+          {:ok, text} <- [File.read(path)],
+          pid <- String.split(text),
+          do: pid
+
+    children ++ Enum.flat_map(children, &below/1)
+  end
+
   def signal(os_pid, name) do
     {"", 0} = System.cmd("/bin/sh", ["-c", "kill -#{name} #{os_pid}"], stderr_to_stdout: true)
     :ok

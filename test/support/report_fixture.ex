@@ -7,6 +7,7 @@ defmodule Tame.ReportFixture do
     {Tame.Latency.Report, Tame.LatencyFixture},
     {Tame.Reductions.Report, Tame.ReductionsFixture},
     {Tame.Contention.Report, Tame.ContentionFixture},
+    {Tame.Load.Report, Tame.LoadFixture},
     {Tame.Isolation.Report, Tame.IsolationFixture},
     {Tame.Audit.Report, Tame.AuditFixture},
     {Tame.Digest.Report, Tame.DigestFixture}

@@ -9,6 +9,20 @@ $(OUT)/tame_echo: $(addprefix $(PROGRAMS),echo.c frame.h stream.h watch.h)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) -pthread -o $@ $<
 
+# The load lab's generator.
+LOAD := $(addprefix $(PROGRAMS)load/,answer.h plan.h connection.h)
+TARGETS += $(OUT)/tame_load
+
+$(OUT)/tame_load: $(PROGRAMS)load/load.c $(LOAD) $(PROGRAMS)watch.h
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) -pthread -o $@ $<
+
+TESTS += $(TEST_BUILD)/answer_test
+
+$(TEST_BUILD)/answer_test: $(TAME)/test/c/answer_test.c $(TAME)/test/c/check.h $(LOAD)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) $(SANITIZE) -I$(PROGRAMS)load -o $@ $<
+
 # _REENTRANT gives each thread its own erl_errno. libei.a is found by its full name, so that
 # libei_st.a or a shared libei is never taken in its place.
 ifneq ($(wildcard $(EI_LIB)/libei.a),)

@@ -4,7 +4,7 @@ defmodule Tame.SpinTest do
   @moduletag isolation: :shared
 
   @functions ~w(spin spin_inline spin_yielding spin_dirty spin_dirty_io spin_yielding_dirty
-                spin_thread spin_pool)a
+                spin_thread spin_pool spin_bounded)a
 
   for function <- @functions do
     test "#{function} returns ok for any length" do

@@ -37,7 +37,7 @@ defmodule Tame.Report.SavedTest do
     {said, 0} = System.cmd("sh", ["-c", "node -e '#{script}' < #{path}"])
 
     assert said ==
-             "tame.report 1 200 AMD EPYC 7B13 audit contention digest isolation latency reductions\n180 3\n"
+             "tame.report 1 200 AMD EPYC 7B13 audit contention digest isolation latency load reductions\n180 3\n"
   end
 
   test "has the facts of the machine in the order in which they are shown" do
@@ -54,19 +54,19 @@ defmodule Tame.Report.SavedTest do
     assert [%{id: "too_few_wake_ups"}] = saved.labs["reductions"].warnings
   end
 
-  test "makes the page: what was measured on what, four findings, the labs in their order" do
+  test "makes the page: what was measured on what, five findings, the labs in their order" do
     page = page(Fixture.saved())
 
     assert page =~
-             "Latency, reductions, contention, isolation, audit and digest, measured on AMD EPYC 7B13, 2 cores, Debian"
+             "Latency, reductions, contention, load, isolation, audit and digest, measured on AMD EPYC 7B13, 2 cores, Debian"
 
     assert page =~ "on 1 March 2026 at 09:30 UTC, in 3 min."
 
     assert page =~
-             ~r/What does a call cost\?.*What does one large job.*Who starves.*What does isolation.*<main>/s
+             ~r/What does a call cost\?.*What does one large job.*Who starves.*What does a server answer.*What does isolation.*<main>/s
 
     assert page =~
-             ~r/<h2 id="latency">.*<h2 id="reductions">.*<h2 id="contention">.*<h2 id="audit">/s
+             ~r/<h2 id="latency">.*<h2 id="reductions">.*<h2 id="contention">.*<h2 id="load">.*<h2 id="audit">/s
 
     refute page =~ ~s(id="compare")
   end

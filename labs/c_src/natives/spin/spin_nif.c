@@ -57,6 +57,21 @@ static const struct tame_job spin = {
     .cleanup = spin_cleanup,
 };
 
+/* As a server bounds its queue, so that who asks is told at once. The pool takes turns with all runs
+ * that it has begun, and those wait no more: so both have to be bounded. */
+#define BOUNDED_RUNNING 4
+#define BOUNDED_WAITING 16
+
+static const struct tame_job spin_bounded = {
+    .state_size = sizeof(struct spin),
+    .max_running = BOUNDED_RUNNING,
+    .max_waiting = BOUNDED_WAITING,
+    .init = spin_init,
+    .step = spin_step,
+    .result = spin_result,
+    .cleanup = spin_cleanup,
+};
+
 /* () -> how many spins there are. */
 static ERL_NIF_TERM count(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -74,6 +89,7 @@ static ERL_NIF_TERM count(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     JOB(spin_yielding_dirty_nif, 1, spin, TAME_YIELDING_DIRTY) \
     JOB(spin_thread_nif, 1, spin, TAME_THREAD)                 \
     JOB(spin_pool_nif, 1, spin, TAME_POOL)                     \
+    JOB(spin_bounded_nif, 1, spin_bounded, TAME_POOL)          \
     NIF(running, 0, count, TAME_INLINE)
 
 TAME_NIF_INIT(tame_spin, FUNCTIONS)
