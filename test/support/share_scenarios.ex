@@ -136,18 +136,26 @@ defmodule Tame.ShareScenarios do
   @doc "Several hosts: a library that joins is loaded by all, and boxes go where they live."
   def hosts(folder) do
     start(folder, [:share_one, :share_two], %{hosts: 3})
-    Await.until(fn -> length(Enum.uniq(pids(:share_two, 200))) == 3 end)
+    reached = for module <- [:share_one, :share_two], do: reached(module, 3, [], 200)
     boxes = for n <- 1..60, do: {n, :share_one.new_box(n)}
 
     %{
-      same:
-        Enum.sort(Enum.uniq(pids(:share_one, 200))) == Enum.sort(Enum.uniq(pids(:share_two, 200))),
+      same: match?([[_, _, _] = hosts, hosts], reached),
       called: Enum.all?(boxes, fn {n, box} -> :share_two.call_box(:share_one, box) == n + 1 end)
     }
   end
 
-  defp pids(module, count) do
-    1..count
+  # A call goes to the host that has the fewest: which ones a hundred short calls come to is theirs.
+  defp reached(module, count, hosts, tries) do
+    hosts = Enum.uniq(Enum.sort(hosts ++ pids(module)))
+
+    if length(hosts) >= count or tries == 0,
+      do: hosts,
+      else: reached(module, count, hosts, tries - 1)
+  end
+
+  defp pids(module) do
+    1..100
     |> Task.async_stream(
       fn _ ->
         {pid, _, _, _} = module.who()
