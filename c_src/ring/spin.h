@@ -8,8 +8,8 @@
 /* Rounds between two readings of the clock: 0.2 to 1.5 us. */
 #define RING_SPIN_ROUNDS 32
 
-/* Two readings of the clock as far apart as this: we were not running, somebody else wants the
- * core. */
-#define RING_DESCHEDULED_NS 15000
+/* Two readings of the clock as far apart as this: we were not running, and somebody wants the core
+ * for longer than a thread that wakes, does a little and sleeps again. */
+#define RING_DESCHEDULED_NS 100000
 
 #endif
