@@ -49,9 +49,9 @@ defmodule Tame.Labs.MixProject do
     ]
   end
 
-  # mix: the tasks raise through it. crypto: the digest lab's other side.
+  # mix: the tasks raise through it. crypto: the digest lab's other side. ssl: cowboy's, in the load lab.
   def application do
-    [extra_applications: [:mix, crypto: :optional]]
+    [extra_applications: [:mix, crypto: :optional, ssl: :optional]]
   end
 
   defp package do

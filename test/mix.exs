@@ -35,8 +35,8 @@ defmodule Tame.Test.MixProject do
       do: [preferred_cli_env: [run: :test], xref: [exclude: @no_dependency]]
   end
 
-  # proper: property tests, from the system's packages.
+  # proper: property tests, from the system's packages. ssl: cowboy's, in the load lab.
   def application do
-    [extra_applications: [:mix, :ex_unit, :proper, :crypto, :asn1, :xmerl]]
+    [extra_applications: [:mix, :ex_unit, :proper, :crypto, :asn1, :xmerl, ssl: :optional]]
   end
 end

@@ -79,7 +79,7 @@ defmodule Tame.LoadServers do
     case System.cmd(Path.expand("../tools/cowboy"), [], stderr_to_stdout: true) do
       {folder, 0} ->
         System.put_env("TAME_COWBOY", String.trim(folder))
-        false
+        with {:error, why} <- Tame.Load.Cowboy.find(), do: why, else: (_ -> false)
 
       {why, _} ->
         String.trim(why)
