@@ -129,7 +129,7 @@ ERL_NIF_TERM spin(ErlNifEnv *env, int, const ERL_NIF_TERM argv[])
     if (name(env, argv[0]) == "ignoring")
         signal(SIGXCPU, SIG_IGN);
     for (;;)
-        count++;
+        count = count + 1;
 }
 
 /* (Count, Exits) -> {How many could be opened, errno of the next}; they are closed again. Exits:
