@@ -85,5 +85,5 @@ withdraw(Key) ->
 %% Every version of a module.
 -spec remove(module()) -> ok.
 remove(Module) ->
-    true = ets:match_delete(?MODULE, #library{module = Module, _ = '_'}),
-    ok.
+    Keys = [Key || #library{key = Key, module = Of} <- ets:tab2list(?MODULE), Of =:= Module],
+    lists:foreach(fun(Key) -> ets:delete(?MODULE, Key) end, Keys).
