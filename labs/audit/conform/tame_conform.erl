@@ -20,6 +20,7 @@
 -export([sorted/1]).
 
 %% Internal.
+-export([ended_by/1]).
 -export([hold/2]).
 -export([loop/1]).
 -export([made/1]).
@@ -108,7 +109,7 @@ run(Steps, LimitMs) ->
     tame_audit_process:quietly(fun() -> alone(fun() -> steps(Steps) end, LimitMs) end).
 
 alone(Fun, LimitMs) ->
-    {Pid, Ref} = spawn_monitor(fun() -> exit({?MODULE, Fun()}) end),
+    {Pid, Ref} = spawn_monitor(?MODULE, ended_by, [Fun]),
     receive
         {'DOWN', Ref, process, Pid, {?MODULE, Outcomes}} -> {ok, Outcomes};
         {'DOWN', Ref, process, Pid, _} -> {ok, [outcome(ended, ended, [])]}
@@ -117,6 +118,11 @@ alone(Fun, LimitMs) ->
         true = demonitor(Ref, [flush]),
         {error, hangs}
     end.
+
+%% Its value is why the process ends.
+-spec ended_by(fun(() -> term())) -> no_return().
+ended_by(Fun) ->
+    exit({?MODULE, Fun()}).
 
 steps(Steps) ->
     _ = erase({?MODULE, names}),
