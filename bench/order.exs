@@ -9,13 +9,14 @@
 #               of one variant are compared too: they must not agree, or the spreads are too wide to tell anything
 #   latency     all methods but the Java ones under two seeds, and three of them alone
 #   contention  four cells under two seeds, and two of them alone
+#   load        what a request costs and three placements under two seeds, and two of them alone
 #   calibrate   under three seeds
 #   audit       the largest of growing inputs, after the smaller ones and alone in its VM
 
 defmodule Bench.Order do
-  alias Tame.{Calibrate, Contention, Latency, OtherLoad, Reductions, Stats}
+  alias Tame.{Calibrate, Contention, Latency, Load, OtherLoad, Reductions, Stats}
 
-  @parts ~w(reductions latency contention calibrate audit)
+  @parts ~w(reductions latency contention load calibrate audit)
 
   @bytes 64 * 1024 * 1024
 
@@ -94,6 +95,30 @@ defmodule Bench.Order do
           {title, key} <- [{"p50 ms", :neighbour_p50_us}, {"longest ms", :neighbour_max_us}],
           into: %{},
           do: {"#{cell.placement}, neighbour #{title}", scaled(cell[key], cell.spread[key], key)}
+    end
+  end
+
+  defp part("load") do
+    for {placements, seed} <- [
+          {~w(yielding dirty_cpu pool), 1},
+          {~w(yielding dirty_cpu pool), 2},
+          {~w(yielding pool), 3}
+        ] do
+      result =
+        Load.measure(placements: placements, jobs: [10_000], for_ms: 3000, rounds: 5, seed: seed)
+
+      cells =
+        for cell <- result.cells,
+            {title, key} <- [{"hello p50 ms", :hello_p50_us}, {"hello p99 ms", :hello_p99_us}],
+            do: {"#{cell.placement}, #{title}", scaled(cell[key], cell.spread[key], :us)}
+
+      capacity =
+        for row <- result.capacity do
+          {"#{row.server} #{row.protocol}, CPU µs",
+           {row.server_us_per_request, row.spread.server_us_per_request}}
+        end
+
+      Map.new(cells ++ capacity)
     end
   end
 

@@ -2,6 +2,7 @@ defmodule Tame.Load.Charts do
   @moduledoc "The lab's charts as Vega-Lite specs, data inside: plain maps that any Vega-Lite renderer draws."
 
   alias Tame.Load.{Format, Threads, Verdict}
+  alias Tame.Number
   alias Tame.Report.{Chart, Colours, Lanes, Words}
 
   @type spec :: map()
@@ -32,6 +33,9 @@ defmodule Tame.Load.Charts do
     {"late", Colours.hex(:vermillion),
      "hello's p99, from 0.1 ms to 10 s: a fifth of the height for each power of ten"},
     {"jobs", Colours.hex(:olive), "answers for jobs, as a share of the most in any interval"},
+    {"utilisation", Colours.hex(:pale_blue), "how busy the normal schedulers say they are"},
+    {"held", Colours.hex(:vermillion),
+     "the VM did not say so when it was asked, because a scheduler was held: a gap in utilisation"},
     {"regular", Colours.hex(:blue), "CPU of the normal schedulers' threads"},
     {"dirty", Colours.hex(:green), "CPU of the dirty schedulers' threads"},
     {"other", Colours.hex(:amber), "CPU of all other threads of the VM, such as a library's pool"}
@@ -72,6 +76,31 @@ defmodule Tame.Load.Charts do
       colours: for({level, colour} <- @levels, do: {to_string(level), colour}),
       limits: [{1_000_000, "1 s"}],
       tooltip: [%{field: "placement", title: "placement"}, Chart.number("p99_ms", "p99, ms")]
+    )
+  end
+
+  @doc "For the first screen, where limits were looked for: the rate of jobs that each placement holds, the highest first."
+  @spec held([map()]) :: spec()
+  def held(limits) do
+    rows =
+      for limit <- Enum.sort_by(limits, &(-(&1.held_per_s || 0))) do
+        held = limit.held_per_s || 0
+        kind = if held > 0, do: "alive", else: "dead"
+
+        %{
+          placement: limit.placement,
+          kind: kind,
+          amount: held,
+          text: if(held > 0, do: "#{Number.grouped(held)}/s", else: "none")
+        }
+      end
+
+    Chart.amounts("the rate of jobs that each placement holds", "placement", rows,
+      colours: for({level, colour} <- @levels, do: {to_string(level), colour}),
+      tooltip: [
+        %{field: "placement", title: "placement"},
+        Chart.number("amount", "jobs a second")
+      ]
     )
   end
 
@@ -153,7 +182,8 @@ defmodule Tame.Load.Charts do
   @spec time(map(), map()) :: spec()
   def time(cell, scale) do
     bars =
-      Enum.flat_map(cell.intervals, &clients(&1, scale)) ++ Enum.flat_map(cell.cpu, &threads/1)
+      Enum.flat_map(cell.intervals, &clients(&1, scale)) ++
+        Enum.map(cell.utilisation, &inside/1) ++ Enum.flat_map(cell.cpu, &threads/1)
 
     Lanes.chart(
       "requests, latency and threads beside #{cell.placement}",
@@ -179,6 +209,30 @@ defmodule Tame.Load.Charts do
 
   defp late(%{hello_p99_us: p99, hello_max_us: max}),
     do: "p99 #{Words.time(p99)}, at most #{if max, do: Words.time(max), else: "unknown"}"
+
+  defp inside(%{late: true} = reading) do
+    late = Words.time(1000 * (reading.at_ms - reading.since_ms))
+
+    %{
+      lane: "held",
+      from_ms: reading.since_ms,
+      to_ms: reading.at_ms,
+      share: 1,
+      text: "no reading for #{late}"
+    }
+  end
+
+  defp inside(reading) do
+    text = "#{round(100 * reading.normal)} %, #{reading.queued} processes wait"
+
+    %{
+      lane: "utilisation",
+      from_ms: reading.since_ms,
+      to_ms: reading.at_ms,
+      share: reading.normal,
+      text: text
+    }
+  end
 
   defp threads(stretch) do
     for {lane, key} <- [{"regular", :normal}, {"dirty", :dirty}, {"other", :other}] do

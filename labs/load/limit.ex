@@ -10,10 +10,7 @@ defmodule Tame.Load.Limit do
   alias Tame.Turns
 
   # From a sixteenth of what all cores can do to eight times of it.
-  @first_percent 6.25
   @most_steps 8
-
-  @step_ms 2000
 
   # A smaller share of answers that came while jobs were asked for, or shortly after, means that a queue grows.
   @keeps_up 0.9
@@ -24,6 +21,7 @@ defmodule Tame.Load.Limit do
   @spec all(map(), run_cell()) :: [map()]
   def all(plan, run_cell) do
     us = job_us(plan.jobs)
+    search = Plan.search(plan.which)
     placements = Enum.filter(plan.placements, & &1.function)
     turns = placements |> Enum.with_index() |> Turns.all(1, plan.seed)
 
@@ -31,8 +29,9 @@ defmodule Tame.Load.Limit do
     |> Enum.with_index()
     |> Enum.map(fn {{placement, place}, done} ->
       plan.progress.(%{what: "limit of #{placement.id}", done: done, total: length(turns)})
-      cell = fn rate -> run_cell.(plan, placement, us, rate, @step_ms) end
-      {place, %{placement: placement.id, job_us: us} |> Map.merge(one(cell, first(us, plan), plan.bound_us))}
+      cell = fn rate -> run_cell.(plan, placement, us, rate, search.step_ms) end
+      first = Plan.job_rate(us, search.first_percent, plan.facts.cores)
+      {place, %{placement: placement.id, job_us: us} |> Map.merge(one(cell, first, plan.bound_us))}
     end)
     |> Enum.sort()
     |> Enum.map(&elem(&1, 1))
@@ -49,8 +48,6 @@ defmodule Tame.Load.Limit do
     jobs = Enum.reject(jobs, &(&1 == 0))
     jobs |> Enum.filter(&(&1 <= 10_000)) |> Enum.max(fn -> Enum.min(jobs, fn -> 10_000 end) end)
   end
-
-  defp first(us, plan), do: max(1, round(plan.facts.cores * @first_percent * 10_000 / us))
 
   @doc "Doubles the rate from `rate` on. `cell` runs one, and returns its figures."
   @spec one((pos_integer() -> map()), pos_integer(), pos_integer()) :: map()

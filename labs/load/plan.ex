@@ -67,6 +67,11 @@ defmodule Tame.Load.Plan do
   def for_ms(:quick), do: 2500
   def for_ms(:default), do: 5000
 
+  @doc "Where the search for a limit begins, in per cent of what all cores can do, and for how long each rate is asked for."
+  @spec search(:quick | :default) :: %{first_percent: number(), step_ms: pos_integer()}
+  def search(:quick), do: %{first_percent: 25, step_ms: 1000}
+  def search(:default), do: %{first_percent: 6.25, step_ms: 2000}
+
   @doc "What hello's p99 may be."
   @spec bound_us() :: pos_integer()
   def bound_us, do: @bound_us
@@ -77,7 +82,7 @@ defmodule Tame.Load.Plan do
       iex> Tame.Load.Plan.job_rate(10_000, 200, 2)
       400
   """
-  @spec job_rate(non_neg_integer(), pos_integer(), pos_integer()) :: pos_integer()
+  @spec job_rate(non_neg_integer(), number(), pos_integer()) :: pos_integer()
   def job_rate(0, _percent, _cores), do: @nothing_rate
 
   def job_rate(job_us, percent, cores) do

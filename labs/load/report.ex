@@ -16,7 +16,8 @@ defmodule Tame.Load.Report do
   # Where there is no h2load, without the closed loop.
   @impl true
   def prepare(options) do
-    parts = if match?({:ok, _}, H2load.version()), do: ~w(capacity placements), else: ~w(placements)
+    parts = ~w(placements limits)
+    parts = if match?({:ok, _}, H2load.version()), do: ["capacity" | parts], else: parts
 
     with {:ok, plan} <- Load.prepare([which: :quick, only: parts] ++ options.run),
          do: {:ok, fn -> measure(plan) end}
@@ -111,7 +112,10 @@ defmodule Tame.Load.Report do
           jobs_per_s: :amount
         }
       ],
-      cpu: [Pictures.shape()]
+      cpu: [Pictures.shape()],
+      utilisation: [
+        %{since_ms: :number, at_ms: :number, normal: :amount, queued: :count, late: :boolean}
+      ]
     }
     |> Map.merge(Map.new(~w(job_planned job_sent job_answered job_refused job_failed hello_failed)a, &{&1, :count}))
     |> Map.merge(

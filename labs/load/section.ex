@@ -23,7 +23,9 @@ defmodule Tame.Load.Section do
       name: "Load",
       title: "Load: what a server answers while its handlers call native code",
       findings: findings,
-      conclusion: for(%{answer: answer} <- findings, do: answer) ++ Verdict.claim(result),
+      conclusion:
+        Enum.uniq(for(%{answer: answer} <- findings, do: answer) ++ beside(result, shown)) ++
+          Verdict.claim(result),
       warnings: Section.warnings(result, :but, @of_cells),
       intro: intro(),
       facts: facts(result),
@@ -62,18 +64,53 @@ defmodule Tame.Load.Section do
 
   # ---- the first screen --------------------------------------------------------------------------
 
-  defp findings(_result, []), do: []
+  # The rates where they were looked for, which is what a server is built for.
+  defp findings(%{limits: []} = result, shown) do
+    for answer <- beside(result, shown), do: Finding.new("load", answer, Charts.answer(shown))
+  end
 
-  defp findings(result, [cell | _] = shown) do
+  defp findings(%{limits: limits} = result, _shown),
+    do: [Finding.new("load", rates(limits, result.bound_us), Charts.held(limits))]
+
+  defp rates([limit | _] = limits, bound_us) do
+    by_rate =
+      limits
+      |> Enum.group_by(& &1.held_per_s, & &1.placement)
+      |> Map.delete(nil)
+      |> Enum.sort(:desc)
+
+    none = for %{held_per_s: nil, placement: placement} <- limits, do: placement
+
+    least =
+      limits
+      |> Enum.filter(&(&1.held_per_s == nil))
+      |> Enum.map(& &1.overload.rate)
+      |> Enum.min(fn -> nil end)
+
     [
-      Finding.new(
-        "load",
-        [
-          "With jobs of #{Words.time(cell.job_us)} at #{result.load_percent}\u00A0% of what the cores can do, hello "
-          | sentence(shown)
-        ],
-        Charts.answer(shown)
-      )
+      "With jobs of #{Words.time(limit.job_us)} hello stays within #{Words.time(bound_us)} (its p99) "
+    ] ++
+      Enum.intersperse(
+        for {rate, names} <- by_rate do
+          {:strong, "up to #{Number.grouped(rate)} jobs a second beside #{Words.list(names)}"}
+        end ++
+          if(none == [],
+            do: [],
+            else: [{:strong, "not even at #{Number.grouped(least)} beside #{Words.list(none)}"}]
+          ),
+        ", "
+      ) ++ ["."]
+  end
+
+  # How late hello was beside the cells that are shown, in one sentence.
+  defp beside(_result, []), do: []
+
+  defp beside(result, [cell | _] = shown) do
+    [
+      [
+        "With jobs of #{Words.time(cell.job_us)} at #{result.load_percent}\u00A0% of what the cores can do, hello "
+        | sentence(shown)
+      ]
     ]
   end
 
@@ -197,7 +234,8 @@ defmodule Tame.Load.Section do
     "#{Number.grouped(cell.job_answered)} of #{Number.grouped(cell.job_planned)} jobs answered, #{Number.grouped(cell.job_refused)} refused" <>
       case cell.recovered_ms do
         nil -> "; hello was not back to normal while it was looked at."
-        ms -> "; hello was back to normal #{Words.time(max(ms * 1000, 1))} after the last one was asked for."
+        ms when ms < 1 -> "; hello was normal as soon as the last one was asked for."
+        ms -> "; hello was back to normal #{Words.time(ms * 1000)} after the last one was asked for."
       end
   end
 

@@ -91,17 +91,51 @@ defmodule Tame.Report.Chart do
           [row_bands(%{tooltip: opts[:tooltip]})] ++
           [
             %{mark: %{type: "circle", size: 100, opacity: 1, tooltip: nil}},
-            %{
-              transform: [%{filter: "isValid(datum.text)"}],
-              mark: %{type: "text", align: "right", fontSize: 12, tooltip: nil},
-              encoding: %{
-                x: %{value: "width"},
-                text: %{field: "text", type: "nominal"},
-                color: nil
-              }
-            }
+            row_texts()
           ]
     })
+  end
+
+  @doc """
+  A small chart for a finding, as `answers/4`: a bar from 0 to `amount` in each row, its `text` at the right. Options:
+  `:colours`, `{kind, colour}` of each kind; `:tooltip`.
+  """
+  @spec amounts(String.t(), String.t(), [map()], keyword()) :: spec()
+  def amounts(description, name, rows, opts) do
+    most = rows |> Enum.map(& &1.amount) |> Enum.max()
+
+    x = %{
+      field: "amount",
+      type: "quantitative",
+      title: nil,
+      scale: %{domain: [0, max(most, 1)], nice: false, rangeMax: %{expr: "width - #{@answer_px}"}},
+      axis: %{tickCount: 4, labelOverlap: true, grid: true}
+    }
+
+    names = Enum.map(rows, & &1[String.to_existing_atom(name)])
+
+    rows(description, name, names, @small_row_px, %{
+      data: %{values: rows},
+      encoding: %{x: x, color: %{colours("kind", opts[:colours]) | legend: nil}},
+      layer: [
+        row_bands(%{tooltip: opts[:tooltip]}),
+        %{mark: %{type: "bar", height: div(@small_row_px, 2), tooltip: nil}},
+        row_texts()
+      ]
+    })
+  end
+
+  # At the right edge, where those of all rows stand under each other.
+  defp row_texts do
+    %{
+      transform: [%{filter: "isValid(datum.text)"}],
+      mark: %{type: "text", align: "right", fontSize: 12, tooltip: nil},
+      encoding: %{
+        x: %{value: "width"},
+        text: %{field: "text", type: "nominal"},
+        color: nil
+      }
+    }
   end
 
   @doc """

@@ -92,7 +92,10 @@ defmodule Tame.Report.TableView do
 
   defp inner(nil, _class), do: "–"
   defp inner({:dot, colour, text}, class), do: [dot(colour), inner(text, class)]
-  defp inner(text, "number" <> _), do: number(String.split(text, ".", parts: 2))
+
+  defp inner(text, "number" <> _),
+    do: if(unit?(text), do: escape(text), else: number(String.split(text, ".", parts: 2)))
+
   defp inner(text, _class), do: escape(text)
 
   # Thousands are set apart by style, so that a copied number is still a number.
@@ -104,15 +107,17 @@ defmodule Tame.Report.TableView do
   defp fraction([]), do: [open("span", class: "after"), "</span>"]
   defp fraction([digits]), do: tag("span", [class: "after"], ["." | escape(digits)])
 
-  # "number d2": right-aligned, with room for two decimals in every row.
+  # "number d2": right-aligned, with room for two decimals in every row. Times whose units differ have no point in common.
   defp class({_label, :number}, rows, index) do
-    case rows |> Enum.map(&decimals_len(Enum.at(&1, index))) |> Enum.max(fn -> 0 end) do
-      0 -> "number"
-      len -> "number d#{len}"
-    end
+    texts = Enum.map(rows, &Enum.at(&1, index))
+    most = texts |> Enum.map(&decimals_len/1) |> Enum.max(fn -> 0 end)
+    if most == 0 or Enum.any?(texts, &unit?/1), do: "number", else: "number d#{most}"
   end
 
   defp class({_label, kind}, _rows, _index), do: Atom.to_string(kind)
+
+  defp unit?({:dot, _, text}), do: unit?(text)
+  defp unit?(text), do: is_binary(text) and text =~ ~r/\p{L}$/u
 
   defp decimals_len({:dot, _, text}), do: decimals_len(text)
 

@@ -11,15 +11,29 @@ defmodule Tame.Load.SectionTest do
   defp figure(section, id), do: Enum.find(section.figures, &(&1.id == id))
   defp text(result \\ Fixture.result()), do: result |> Format.text() |> IO.iodata_to_binary()
 
-  test "begins with who keeps hello alive, and the talk's claim" do
+  test "begins with the rates that are held, who keeps hello alive, and the talk's claim" do
     said = Enum.map_join(section().conclusion, " ", &Words.plain/1) |> String.replace("\u00A0", " ")
+
+    assert said =~
+             "With jobs of 10 ms hello stays within 10 ms (its p99) up to 200 jobs a second beside pool, not even at 12 beside inline."
 
     assert said =~
              "With jobs of 10 ms at 200 % of what the cores can do, hello takes a second or more beside inline (3.7 s), " <>
                "is slow beside dirty_cpu (210 ms), is answered at once beside yielding (9.2 ms) and pool (2.1 ms) (its p99)."
 
     assert said =~ "the yielding form keeps hello alive where the plain NIF kills it."
-    assert [%{id: "load"}] = section().findings
+    assert [%{id: "load", answer: held, spec: %{data: %{values: rows}}}] = section().findings
+    assert Words.plain(held) =~ "up to 200"
+
+    assert for(row <- rows, do: {row.placement, row.amount, row.text}) == [
+             {"pool", 200, "200/s"},
+             {"inline", 0, "none"}
+           ]
+  end
+
+  test "without limits the first screen says how late hello was" do
+    assert [%{id: "load", answer: late}] = section(%{Fixture.result() | limits: []}).findings
+    assert Words.plain(late) =~ "hello takes a second or more beside inline"
   end
 
   test "the table has every placement and length of a job, and a server that died" do
@@ -40,7 +54,7 @@ defmodule Tame.Load.SectionTest do
     assert Enum.map(panels, & &1.title) == ~w(inline yielding dirty_cpu pool)
     assert [[-500, 4000]] = Enum.uniq(for panel <- panels, do: span(panel.spec))
     lanes = for bar <- hd(panels).spec.data.values, uniq: true, do: bar.lane
-    assert Enum.sort(lanes) == ~w(hello jobs late other regular)
+    assert Enum.sort(lanes) == ~w(held hello jobs late other regular utilisation)
     assert hd(panels).note =~ "600 of 1,000 jobs answered, 0 refused; hello was not back to normal"
   end
 
@@ -67,7 +81,7 @@ defmodule Tame.Load.SectionTest do
       | cells: Enum.filter(Fixture.result().cells, &(&1.status == "failed"))
     }
 
-    assert section(failed).findings == []
+    assert section(%{failed | limits: []}).findings == []
     assert figure(section(failed), "hello").spec == nil
     assert text(failed) =~ "auto, 10 ms  failed: the peer node does not start"
     refute Load.ok?(failed)

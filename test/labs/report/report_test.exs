@@ -263,6 +263,12 @@ defmodule Tame.ReportTest do
       assert page =~ ~s(<td class="number d3">0<span class="after">.042</span></td>)
     end
 
+    test "leaves times of several units as they are: their points are not below each other" do
+      rows = [["a", "708ms"], ["b", "9.9ms"], ["c", nil], ["d", "1.4s"]]
+      page = page([section(tables: [table([{"id", :code}, {"p99", :number}], rows)])])
+      for text <- ~w(708ms 9.9ms – 1.4s), do: assert(page =~ ~s(<td class="number">#{text}</td>))
+    end
+
     test "of sentences has its labels with each, for a small screen; one with numbers does not" do
       rows = [["x", "It blocks."]]
 

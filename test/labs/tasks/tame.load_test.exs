@@ -90,8 +90,15 @@ defmodule Mix.Tasks.Tame.LoadTest do
     end
   end
 
-  @tag timeout: 120_000
-  test "SIGTERM ends it, its server and its clients" do
+  # Ctrl-C goes to all of the terminal's process group.
+  for {name, signal, expected} <- [{"SIGTERM", "TERM ", 143}, {"Ctrl-C", "INT -", 130}] do
+    @tag timeout: 120_000
+    test "#{name} ends it, its server and its clients with #{expected}" do
+      ended_by(unquote(signal), unquote(expected))
+    end
+  end
+
+  defp ended_by(signal, expected) do
     argv =
       ~w(do app.config --no-compile --no-deps-check + tame.load --only placements --server bare --placements inline --for 60s)
 
@@ -110,8 +117,8 @@ defmodule Mix.Tasks.Tame.LoadTest do
     client? = fn -> Enum.count(below(os_pid), &named?(&1, "tame_load")) == 2 end
     assert Tame.Await.until(client?, 60_000)
     others = below(os_pid)
-    signal(os_pid, "TERM")
-    assert_receive {^port, {:exit_status, 143}}, 60_000
+    {"", 0} = System.cmd("/bin/sh", ["-c", "kill -#{signal}#{os_pid}"], stderr_to_stdout: true)
+    assert_receive {^port, {:exit_status, ^expected}}, 60_000
     for other <- others, do: await_gone(other)
   end
 
