@@ -19,7 +19,7 @@ defmodule Tame.Soak.Libraries do
       %{
         module: module,
         options: options(module, number),
-        resources: library in [:crypto, :fxml_stream, :mqtree],
+        resources: library in [:crypto, :fxml_stream, :mqtree, :bitcask],
         library: library,
         calls: for(call <- calls, do: {call, IsolationCalls.outcome(call)})
       }

@@ -12,7 +12,8 @@ parts =
 Enum.each(parts, &Code.require_file/1)
 
 # Newer Elixir leaves what is no dependency out of the code path.
-for folder <- Path.wildcard("#{:code.lib_dir()}/{jiffy,p1_*}-*/ebin"), do: Code.append_path(folder)
+for folder <- Path.wildcard("#{:code.lib_dir()}/{jiffy,p1_*,bitcask}-*/ebin"),
+    do: Code.append_path(folder)
 
 alias Tame.Soak.{Inside, Libraries}
 alias Tame.Test.{HostileAttacks, HostileHost, PeerVm}

@@ -18,6 +18,7 @@ defmodule Tame.IsolationCalls do
       stringprep: [:stringprep],
       iconv: [:iconv],
       mqtree: [:mqtree],
+      bitcask: [:bitcask_nifs],
       tame_exor: [:tame_exor],
       tame_echo: [:tame_echo],
       tame_echo_isolated: [:tame_echo_isolated],
@@ -223,6 +224,20 @@ defmodule Tame.IsolationCalls do
     end
   end
 
+  # ---- bitcask ----------------------------------------------------------------------------------------------
+
+  # An index of keys and an open file are native resources; each call has its own.
+  defp call(:bitcask, number) do
+    keys = for n <- 1..:rand.uniform(40), do: {word(), :rand.uniform(5), 10 * n, :rand.uniform(9)}
+    {gone, _, _, _} = Enum.random(keys)
+    data = :rand.bytes(Enum.random([0, 1, 63, 64, 65, :rand.uniform(20_000)]))
+    at = :rand.uniform(byte_size(data) + 10) - 1
+
+    if rem(number, 4) == 0,
+      do: fn -> bitcask_file(data, at) end,
+      else: fn -> bitcask_keys(keys, gone) end
+  end
+
   # ---- tame's own -----------------------------------------------------------------------------------------
 
   defp call(:tame_exor, number) do
@@ -258,6 +273,38 @@ defmodule Tame.IsolationCalls do
       0 -> fn -> :tame_exor_classic.exor_classic(a, b) end
       1 -> fn -> :tame_exor_classic.exor_loop(a, b) end
       2 -> fn -> :tame_exor_classic.memcpy(a) end
+    end
+  end
+
+  # Of equal time the first one stays: what each put says is part of what is compared.
+  defp bitcask_keys(keys, gone) do
+    {:ok, index} = :bitcask_nifs.keydir_new()
+
+    put =
+      for {key, file, offset, time} <- keys,
+          do: :bitcask_nifs.keydir_put(index, key, file, 10, offset, time, 10)
+
+    removed = :bitcask_nifs.keydir_remove(index, gone)
+    got = for {key, _, _, _} <- keys, do: :bitcask_nifs.keydir_get(index, key)
+    all = :bitcask_nifs.keydir_fold(index, &[&1 | &2], [], -1, -1)
+    {put, removed, got, Enum.sort(all), :bitcask_nifs.keydir_release(index)}
+  end
+
+  defp bitcask_file(data, at) do
+    path =
+      Path.join(
+        System.tmp_dir!(),
+        "tame_bitcask_#{System.pid()}_#{:erlang.unique_integer([:positive])}"
+      )
+
+    try do
+      {:ok, file} = :bitcask_nifs.file_open(to_charlist(path), [:create])
+
+      {:bitcask_nifs.file_write(file, data), :bitcask_nifs.file_pread(file, at, 64),
+       :bitcask_nifs.file_position(file, 0), :bitcask_nifs.file_read(file, 30_000),
+       :bitcask_nifs.file_close(file)}
+    after
+      File.rm(path)
     end
   end
 
