@@ -119,7 +119,10 @@ defmodule Tame.Report.Chart do
       encoding: %{x: x, color: %{colours("kind", opts[:colours]) | legend: nil}},
       layer: [
         row_bands(%{tooltip: opts[:tooltip]}),
-        %{mark: %{type: "bar", height: div(@small_row_px, 2), tooltip: nil}},
+        %{
+          mark: %{type: "bar", height: div(@small_row_px, 2)},
+          encoding: %{tooltip: opts[:tooltip]}
+        },
         row_texts()
       ]
     })
