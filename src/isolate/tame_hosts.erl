@@ -1,5 +1,5 @@
-%% How many hosts a group of isolated libraries has, what they have loaded, and the callers who wait
-%% for one.
+%% How many hosts a group of isolated libraries has, and the callers who wait for one. Which
+%% libraries they are to have is tame_group_libraries, which of them have one tame_hosts_rings.
 %%
 %% A call does not come here: it takes a ring from its library's entry (tame_library), which this
 %% process writes, and goes. It is asked only while no host is up:
@@ -12,7 +12,7 @@
 %%                      failed                   (back to empty when one is in none any more)
 %%
 %% The first library of a group is loaded by the hosts that are started for it. One that comes later
-%% is loaded by the oldest host that is up, the candidate; if that refuses it, or ends, the group
+%% is loaded by the oldest host that is up; if that refuses it, or ends, the group
 %% stays as it was. If not, the library is of the group, and each other host is told to load it, now
 %% or when it starts next. One that loads late, or wrongly, is replaced. Libraries are loaded one
 %% after the other. A library whose code has been purged (tame_versions), or whose module was
@@ -63,31 +63,11 @@
 -define(ASK_MS, 5000).
 -define(REPLACE_MS, 1000).
 
-%% A library that is being loaded for the first time, for whom, and by which host: all that were
-%% started for it, when it is the group's first.
--record(candidate, {
-    library :: tame_host_libraries:library(),
-    from :: gen_statem:from(),
-    host :: all | pid()
-}).
-
 -record(data, {
     group :: tame_group:group(),
     options :: tame_isolate_options:options(),
-    %% What each host is to have, in the order in which they were loaded first.
-    libraries = [] :: [tame_host_libraries:library()],
-    %% No host has loaded any yet: those are what one is about to load.
-    first = true :: boolean(),
-    candidate = none :: none | #candidate{},
-    %% loads that wait for that of the candidate, and the last number that was given
-    later = [] :: [{gen_statem:from(), term()}],
-    last_number = -1 :: integer(),
-    %% what load/4 came to, for each module
-    loads = #{} :: #{module() => ok | {error, {atom(), string()}}},
-    %% Oldest first; `down' also while it starts.
-    hosts = [] :: [
-        {pid(), {up, tame_ring:ring(), tame_host_libraries:libraries()} | down | failed}
-    ],
+    libraries :: tame_group_libraries:libraries(),
+    hosts = [] :: tame_hosts_rings:hosts(),
     monitors = #{} :: #{reference() => pid()},
     %% When a host process died last, and until when none is started in its place.
     died_at = none :: none | integer(),
@@ -174,14 +154,18 @@ init(Group) ->
         [] ->
             ignore;
         [#entry{options = Options} | _] = Members ->
-            Data = #data{group = Group, options = Options},
+            Data = #data{
+                group = Group,
+                options = Options,
+                libraries = tame_group_libraries:new(Group)
+            },
             case [Module || #entry{module = Module, load_args = {_, _}} <- Members] of
                 [] ->
                     {ok, unbound, Data};
                 Loaded ->
-                    Before = Data#data{first = false, loads = maps:from_keys(Loaded, ok)},
-                    {_, There} = still_there(Before),
-                    {ok, empty, adopt(There), {next_event, internal, settle}}
+                    There = tame_group_libraries:taken_over(Group, Loaded),
+                    Adopted = adopt(Data#data{libraries = There}),
+                    {ok, empty, Adopted, {next_event, internal, settle}}
             end
     end.
 
@@ -189,14 +173,19 @@ init(Group) ->
 terminate(_Reason, _State, _Data) ->
     ok.
 
-spec(#data{group = Group, libraries = Libraries, first = First, options = Options}) ->
-    #{group => Group, libraries => Libraries, first => First, options => Options}.
+spec(#data{group = Group, libraries = Libraries, options = Options}) ->
+    #{
+        group => Group,
+        libraries => tame_group_libraries:all(Libraries),
+        first => tame_group_libraries:is_first(Libraries),
+        options => Options
+    }.
 
 %% Takes over the hosts of the process that was here before.
 adopt(#data{group = Group, libraries = Libraries} = Data) ->
     lists:foldl(
         fun(Host, Adopting) ->
-            ok = tame_host:set_libraries(Host, Libraries),
+            ok = tame_host:set_libraries(Host, tame_group_libraries:all(Libraries)),
             ok = tame_host:announce(Host),
             added(Host, Adopting)
         end,
@@ -224,17 +213,13 @@ handle_event({call, _From}, {load, _, _, _, _}, empty, _Data) ->
 handle_event({call, From}, {load, _, _, _, _}, failed, _Data) ->
     Text = "the hosts crashed too often; see tame:restart/1",
     {keep_state_and_data, {reply, From, {error, {load, Text}}}};
-handle_event({call, From}, {load, _, _, _, _} = Request, serving, Data) when
-    Data#data.candidate =/= none
-->
-    {keep_state, Data#data{later = Data#data.later ++ [{From, Request}]}};
-handle_event({call, From}, {load, Key, Module, Path, LoadInfo}, State, Data) ->
-    ok = tame_given:note(Data#data.group, LoadInfo),
-    case library(Key, Module, Path, LoadInfo, Data) of
-        {ok, #{number := Number} = Library} ->
-            asked(State, Library, From, Data#data{last_number = Number});
-        {error, _} = Error ->
-            {keep_state, next_load(Data), {reply, From, Error}}
+handle_event({call, From}, {load, _, _, _, _} = Request, State, Data) ->
+    case tame_group_libraries:is_joining(Data#data.libraries) of
+        true ->
+            Later = tame_group_libraries:put_off({From, Request}, Data#data.libraries),
+            {keep_state, Data#data{libraries = Later}};
+        false ->
+            begin_load(Request, From, State, Data)
     end;
 %% ---- callers --------------------------------------------------------------------------------
 
@@ -306,8 +291,8 @@ handle_event({call, From}, changed, State, Data) ->
 handle_event({call, From}, {info, Module}, State, #data{hosts = Hosts, waiting = Waiting} = Data) ->
     Info = #{
         state => State,
-        load => maps:get(Module, Data#data.loads, none),
-        libraries => length(Data#data.libraries),
+        load => tame_group_libraries:result(Module, Data#data.libraries),
+        libraries => length(tame_group_libraries:all(Data#data.libraries)),
         waiting => tame_hosts_waiting:count(Waiting),
         restarts => Data#data.restarts
     },
@@ -315,36 +300,59 @@ handle_event({call, From}, {info, Module}, State, #data{hosts = Hosts, waiting =
 handle_event(_Type, _Late, _State, _Data) ->
     keep_state_and_data.
 
-host({up, Ring, Have}, Host, #data{candidate = Candidate} = Data0) ->
+begin_load({load, Key, Module, Path, LoadInfo}, From, State, #data{libraries = Libraries} = Data) ->
+    ok = tame_given:note(Data#data.group, LoadInfo),
+    What = {Key, Module, Path, LoadInfo},
+    case tame_group_libraries:describe(What, numbers(Data), Libraries) of
+        {ok, Library, Numbered} ->
+            asked(State, Library, From, Data#data{libraries = Numbered});
+        {error, _} = Error ->
+            {keep_state, next_load(Data), {reply, From, Error}}
+    end.
+
+%% Also those of libraries that a host has not unloaded yet.
+numbers(#data{hosts = Hosts}) ->
+    lists:append([maps:keys(Have) || {_, {up, _, Have}} <- Hosts]).
+
+asked(unbound, Library, From, #data{libraries = Libraries} = Data) ->
+    settled(Data#data{libraries = tame_group_libraries:begin_first(Library, From, Libraries)});
+asked(serving, Library, From, #data{hosts = Hosts, libraries = Libraries} = Data) ->
+    [Host | _] = [Host || {Host, {up, _, _}} <- Hosts],
+    Joining = tame_group_libraries:begin_join(Library, From, Host, Libraries),
+    ok = tame_host:set_libraries(Host, tame_group_libraries:wanted(Host, Joining)),
+    {keep_state, Data#data{libraries = Joining}}.
+
+host({up, Ring, Have}, Host, #data{libraries = Libraries} = Data0) ->
     Data = set(Host, {up, Ring, Have}, Data0),
-    case Candidate of
-        #candidate{library = #{number := Number, key := Key} = Library, host = Asked} when
-            Asked =:= Host; Asked =:= all
-        ->
-            case Have of
-                #{Number := {Key, _}} -> settled(accepted(Library, Data));
-                #{} -> settled(Data)
+    case tame_group_libraries:joining(Host, Libraries) of
+        {_, Library} ->
+            case tame_hosts_rings:has(Library, Have) of
+                true -> settled(accepted(Library, Data));
+                false -> settled(Data)
             end;
-        _ ->
+        none ->
             settled(Data)
     end;
-host({not_loaded, Key, Why}, Host, #data{candidate = Candidate, libraries = Libraries} = Data) ->
-    case Candidate of
-        #candidate{library = #{key := Key}, host = Host} ->
+host({not_loaded, Key, Why}, Host, #data{libraries = Libraries} = Data) ->
+    case tame_group_libraries:joining(Host, Libraries) of
+        {alone, #{key := Key}} ->
             settled(not_loaded({error, load_error(Why)}, Data));
         _ ->
             %% Others have loaded it.
-            ok = tame_host:set_libraries(Host, Libraries),
+            ok = tame_host:set_libraries(Host, tame_group_libraries:all(Libraries)),
             ok = tame_host:give_up(Host, not_loaded),
             {keep_state, Data}
     end;
-host({refused, _Why}, Host, #data{first = false} = Data) ->
-    settled(remove(Host, Data));
-host({refused, Why}, Host, #data{hosts = Hosts} = Data) ->
-    %% Before any host had loaded one: as if nothing had been loaded.
-    _ = [tame_host:stop(Other) || {Other, _} <- Hosts, Other =/= Host],
-    Refused = not_loaded({error, load_error(Why)}, Data#data{hosts = []}),
-    {next_state, unbound, refuse_all(failed, Refused)};
+host({refused, Why}, Host, #data{hosts = Hosts, libraries = Libraries} = Data) ->
+    case tame_group_libraries:is_first(Libraries) of
+        false ->
+            settled(remove(Host, Data));
+        true ->
+            %% Before any host had loaded one: as if nothing had been loaded.
+            _ = [tame_host:stop(Other) || {Other, _} <- Hosts, Other =/= Host],
+            Refused = not_loaded({error, load_error(Why)}, Data#data{hosts = []}),
+            {next_state, unbound, refuse_all(failed, Refused)}
+    end;
 host(down, Host, #data{hosts = Hosts, restarts = Restarts} = Data0) ->
     Data = ended(Host, Data0),
     case lists:keyfind(Host, 1, Hosts) of
@@ -392,19 +400,8 @@ replaced(#data{hold_until = HoldUntil} = Data) ->
 missing(#data{hosts = Hosts, options = #{hosts := {Min, _}}}) ->
     max(0, Min - length(Hosts)).
 
-%% A group that serves has each library in a host.
 state(#data{hosts = Hosts, libraries = Libraries}) ->
-    Up = rings(Hosts) =/= [],
-    case [Host || {Host, State} <- Hosts, State =/= failed] of
-        [] when Hosts =/= [] ->
-            failed;
-        _ ->
-            IsServed = fun(Library) -> rings(Library, Hosts) =/= [] end,
-            case Up andalso lists:all(IsServed, Libraries) of
-                true -> serving;
-                false -> empty
-            end
-    end.
+    tame_hosts_rings:state(tame_group_libraries:all(Libraries), Hosts).
 
 started(0, Data) ->
     Data;
@@ -416,140 +413,63 @@ started(Count, #data{group = Group} = Data) ->
 
 %% ---- libraries ------------------------------------------------------------------------------
 
-%% What is to be loaded, or why not.
-library(Key, Module, Path, LoadInfo, #data{libraries = Libraries} = Data) ->
-    Number = tame_host_libraries:free_number(Data#data.last_number, numbers(Data)),
-    IsLoaded = [Known || #{key := Known} <- Libraries, Known =:= Key] =/= [],
-    case {IsLoaded, Number, tame_registry:find(Module)} of
-        {true, _, _} ->
-            Text = "The NIF library is loaded already, in a host; a library is loaded once",
-            {error, {reload, Text}};
-        {false, none, _} ->
-            {error, {load, "a host has at most 64 libraries, and this one has them"}};
-        {false, {ok, Free}, {ok, Entry}} ->
-            case tame_registry:find_version(Key, Entry) of
-                {ok, #{functions := Functions}} ->
-                    Library = #{
-                        key => Key,
-                        module => Module,
-                        number => Free,
-                        upgrades => upgraded(Key, Entry),
-                        functions => Functions,
-                        path => Path,
-                        load_info => LoadInfo,
-                        order => erlang:unique_integer([monotonic])
-                    },
-                    {ok, Library};
-                error ->
-                    {error, {load, "newer code of the module has been loaded since"}}
-            end;
-        {false, _, error} ->
-            {error, {load, "the module is not isolated any more"}}
-    end.
-
-upgraded(Key, Entry) ->
-    case tame_versions:before(Key, Entry) of
-        {ok, Before} -> Before;
-        none -> none
-    end.
-
-numbers(#data{hosts = Hosts, libraries = Libraries}) ->
-    [Number || #{number := Number} <- Libraries] ++
-        lists:append([maps:keys(Have) || {_, {up, _, Have}} <- Hosts]).
-
-asked(unbound, Library, From, Data) ->
-    Candidate = #candidate{library = Library, from = From, host = all},
-    settled(Data#data{libraries = [Library], candidate = Candidate});
-asked(serving, Library, From, #data{hosts = Hosts, libraries = Libraries} = Data) ->
-    [Host | _] = [Host || {Host, {up, _, _}} <- Hosts],
-    ok = tame_host:set_libraries(Host, Libraries ++ [Library]),
-    {keep_state, Data#data{
-        candidate = #candidate{library = Library, from = From, host = Host}
-    }}.
-
-%% A host has loaded the candidate's library.
-accepted(#{module := Module} = Library, #data{libraries = Before, candidate = Candidate} = Data0) ->
+%% A host has loaded the library that joins.
+accepted(#{module := Module} = Library, #data{libraries = Before} = Data0) ->
     ok = tame_registry:add_library(Module, Library),
-    Libraries = (Before -- [Library]) ++ [Library],
-    Data = Data0#data{
-        libraries = Libraries,
-        first = false,
-        candidate = none,
-        loads = (Data0#data.loads)#{Module => ok}
-    },
+    {From, Libraries} = tame_group_libraries:accepted(Before),
+    Data = Data0#data{libraries = Libraries},
     told_hosts(Data),
     %% The entry is there when the module goes on.
     publish(Data),
-    gen_statem:reply(Candidate#candidate.from, ok),
+    gen_statem:reply(From, ok),
     next_load(Data).
 
-%% The candidate's library is not of the group.
-not_loaded(_Error, #data{candidate = none} = Data) ->
-    Data;
-not_loaded(Error, #data{candidate = Candidate, libraries = Before, loads = Loads} = Data) ->
-    #candidate{library = #{module := Module} = Library, from = From, host = Host} = Candidate,
-    Libraries = Before -- [Library],
-    _ = is_pid(Host) andalso tame_host:set_libraries(Host, Libraries),
-    gen_statem:reply(From, Error),
-    next_load(Data#data{
-        libraries = Libraries,
-        candidate = none,
-        loads = Loads#{Module => Error}
-    }).
+%% The library that joins, if any, is not of the group.
+not_loaded(Error, #data{libraries = Before} = Data) ->
+    case tame_group_libraries:refused(Error, Before) of
+        {From, Host, Libraries} ->
+            _ = is_pid(Host) andalso
+                tame_host:set_libraries(Host, tame_group_libraries:all(Libraries)),
+            gen_statem:reply(From, Error),
+            next_load(Data#data{libraries = Libraries});
+        none ->
+            Data
+    end.
 
-%% A host has ended: was it to load the candidate's library?
-ended(Host, #data{candidate = #candidate{host = Host}} = Data) ->
-    not_loaded({error, {load, "the host ended while it loaded the library; see the log"}}, Data);
-ended(_Host, Data) ->
-    Data.
+%% A host has ended: was it to load the library that joins?
+ended(Host, #data{libraries = Libraries} = Data) ->
+    case tame_group_libraries:joining(Host, Libraries) of
+        {alone, _} ->
+            Text = "the host ended while it loaded the library; see the log",
+            not_loaded({error, {load, Text}}, Data);
+        _ ->
+            Data
+    end.
 
-%% The one that waits longest is asked for again, as if it came now.
-next_load(#data{later = []} = Data) ->
-    Data;
-next_load(#data{later = [{From, Request} | Later]} = Data) ->
-    self() ! {load_next, From, Request},
-    Data#data{later = Later}.
+%% The load that waits longest is asked for again, as if it came now.
+next_load(#data{libraries = Before} = Data) ->
+    case tame_group_libraries:next(Before) of
+        {ok, {From, Request}, Libraries} ->
+            self() ! {load_next, From, Request},
+            Data#data{libraries = Libraries};
+        none ->
+            Data
+    end.
 
-told_hosts(#data{hosts = Hosts} = Data) ->
-    Tell = fun({Host, _}) -> tame_host:set_libraries(Host, wanted(Host, Data)) end,
-    lists:foreach(Tell, Hosts).
-
-wanted(Host, #data{libraries = Libraries, candidate = #candidate{host = Host, library = Last}}) ->
-    Libraries ++ [Last];
-wanted(_Host, #data{libraries = Libraries}) ->
-    Libraries.
+told_hosts(#data{hosts = Hosts, libraries = Libraries}) ->
+    Wanted = fun(Host) -> tame_group_libraries:wanted(Host, Libraries) end,
+    lists:foreach(fun({Host, _}) -> tame_host:set_libraries(Host, Wanted(Host)) end, Hosts).
 
 %% Libraries whose code nobody can run any more leave the group.
 without_gone(unbound, Data) ->
     Data;
 without_gone(_State, #data{libraries = Before} = Data) ->
-    case still_there(Data) of
-        {[], #data{libraries = Before}} ->
-            Data;
-        {Gone, #data{libraries = Libraries} = There} ->
-            lists:foreach(fun(#{key := Key}) -> tame_library:withdraw(Key) end, Gone),
-            _ = Libraries =/= Before andalso told_hosts(There),
-            There
-    end.
-
-%% What the registry says; and what of that is gone, which it is told.
-still_there(#data{group = Group, candidate = Candidate} = Data) ->
-    Entries = tame_group:members(Group),
-    Sorted = [still_there_of(Entry) || Entry <- Entries],
-    {Gone, There} = lists:unzip(Sorted),
-    First =
-        case Candidate of
-            #candidate{library = Library, host = all} -> [Library];
-            _ -> []
-        end,
-    ByOrder = fun(#{order := One}, #{order := Other}) -> One =< Other end,
-    {lists:append(Gone), Data#data{libraries = First ++ lists:sort(ByOrder, lists:append(There))}}.
-
-still_there_of(#entry{module = Module, libraries = Libraries} = Entry) ->
-    IsGone = fun(#{key := Key}) -> tame_versions:is_gone(Key, Entry) end,
-    {Gone, There} = lists:partition(IsGone, Libraries),
-    _ = Gone =/= [] andalso tame_registry:set_libraries(Module, There),
-    {Gone, There}.
+    {Gone, Libraries} = tame_group_libraries:still_there(Before),
+    lists:foreach(fun(#{key := Key}) -> tame_library:withdraw(Key) end, Gone),
+    There = Data#data{libraries = Libraries},
+    IsSame = tame_group_libraries:all(Libraries) =:= tame_group_libraries:all(Before),
+    _ = IsSame orelse told_hosts(There),
+    There.
 
 %% ---- the look at the hosts ------------------------------------------------------------------
 
@@ -595,48 +515,16 @@ set(Host, State, #data{hosts = Hosts} = Data) ->
 remove(Host, #data{hosts = Hosts} = Data) ->
     Data#data{hosts = lists:keydelete(Host, 1, Hosts)}.
 
-rings(Hosts) ->
-    [Ring || {_, {up, Ring, _}} <- Hosts].
-
-%% Of the hosts that have a library.
-rings(Library, Hosts) ->
-    [Ring || {_, {up, Ring, Have}} <- Hosts, has(Library, Have)].
-
-has(#{number := Number, key := Key}, Have) ->
-    case Have of
-        #{Number := {Key, _}} -> true;
-        #{} -> false
+publish(#data{hosts = Hosts, libraries = Libraries}) ->
+    case tame_group_libraries:is_first(Libraries) of
+        true -> ok;
+        false -> tame_hosts_rings:publish(tame_group_libraries:all(Libraries), Hosts)
     end.
-
-publish(#data{first = true}) ->
-    ok;
-publish(#data{hosts = Hosts, libraries = Libraries} = Data) ->
-    Infos = lists:append([maps:values(Have) || {_, {up, _, Have}} <- Hosts]),
-    lists:foreach(fun(Library) -> publish(Library, maps:from_list(Infos), Data) end, Libraries).
-
-%% Where no host is up, what the library does is not known, and stays as it was.
-publish(#{key := Key, module := Module, number := Number} = Library, Infos, Data) ->
-    Rings = list_to_tuple(rings(Library, Data#data.hosts)),
-    case {Infos, tame_registry:find(Module)} of
-        {#{Key := Info}, {ok, #entry{options = Options}}} ->
-            Base = tame_host_libraries:function(Number, 0),
-            tame_library:publish(Key, Rings, Base, together(Info, Infos), Options);
-        _ ->
-            tame_library:set_rings(Key, Rings)
-    end.
-
-%% A library may send to what another was given, and be given what another has made.
-together(Info, Infos) ->
-    Any = fun(What) -> lists:any(fun(Of) -> maps:get(What, Of) end, maps:values(Infos)) end,
-    Info#{sends := Any(sends), resources := Any(resources)}.
 
 chosen(Key, #data{hosts = Hosts, libraries = Libraries}) ->
-    case [Library || #{key := Known} = Library <- Libraries, Known =:= Key] of
-        [Library] ->
-            Rings = list_to_tuple(rings(Library, Hosts)),
-            {ok, element(tame_ring:choose(Rings), Rings)};
-        [] ->
-            {error, no_host}
+    case tame_group_libraries:find(Key, Libraries) of
+        {ok, Library} -> {ok, tame_hosts_rings:choose(Library, Hosts)};
+        error -> {error, no_host}
     end.
 
 %% As erlang:load_nif/2 puts it.
