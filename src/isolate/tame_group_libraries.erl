@@ -191,8 +191,10 @@ put_off(Request, #libraries{later = Later} = Libraries) ->
 
 %% The request that waits longest; it does not any more.
 -spec next(libraries()) -> {ok, term(), libraries()} | none.
-next(#libraries{later = []}) -> none;
-next(#libraries{later = [Next | Later]} = Libraries) -> {ok, Next, Libraries#libraries{later = Later}}.
+next(#libraries{later = []}) ->
+    none;
+next(#libraries{later = [Next | Later]} = Libraries) ->
+    {ok, Next, Libraries#libraries{later = Later}}.
 
 %% What the registry says; and what of that no code can call any more, which the registry is told.
 -spec still_there(libraries()) -> {[tame_host_libraries:library()], libraries()}.

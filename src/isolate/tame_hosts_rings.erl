@@ -1,5 +1,5 @@
-%% Which hosts are up with which libraries, and what the libraries' entries say of that: callers take
-%% their rings from there (tame_library).
+%% Which hosts are up with which libraries, and what the libraries' entries say of that: callers
+%% take their rings from there (tame_library).
 -module(tame_hosts_rings).
 
 -include("tame_registry.hrl").
