@@ -118,7 +118,7 @@ static int get_function(ErlNifEnv *env, ERL_NIF_TERM term, uint32_t *function)
 
 static ERL_NIF_TERM encode(struct ring *ring, uint32_t function)
 {
-    __atomic_store_n(&ring->encodes[function % WAITING_FUNCTIONS], 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&ring->encodes[waiting_place(function)], 1, __ATOMIC_RELAXED);
     return ring->library->am_encode;
 }
 
@@ -158,7 +158,7 @@ ERL_NIF_TERM nif_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         return enif_make_badarg(env);
     if (is_closed(ring))
         return make_closed(env, ring);
-    if (__atomic_load_n(&ring->encodes[function % WAITING_FUNCTIONS], __ATOMIC_RELAXED))
+    if (__atomic_load_n(&ring->encodes[waiting_place(function)], __ATOMIC_RELAXED))
         return ring->library->am_encode;
 
     const size_t room = ring_payload_max(&ring->vm.geometry);
@@ -242,7 +242,7 @@ ERL_NIF_TERM nif_call_encoded(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     if (is_closed(ring))
         return make_closed(env, ring);
 
-    __atomic_store_n(&ring->encodes[function % WAITING_FUNCTIONS], bytes.size >= ENCODE_BYTES,
+    __atomic_store_n(&ring->encodes[waiting_place(function)], bytes.size >= ENCODE_BYTES,
                      __ATOMIC_RELAXED);
     copy = enif_alloc_resource(library_of(env)->copy_type, sizeof *copy);
     if (copy == NULL)

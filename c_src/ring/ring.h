@@ -44,7 +44,7 @@
 #include <string.h>
 
 #define RING_MAGIC UINT64_C(0x31676e6972656d74) /* "tmering1" */
-#define RING_VERSION 4
+#define RING_VERSION 5
 #define RING_PAGE 4096 /* the unit of regions, not the system's page */
 
 /* Bounds of a geometry. The VM refuses a file that claims more. */
@@ -120,16 +120,28 @@ struct ring_slot {
 };
 
 /* What each side tells the other of its time, in the upper bits of a slot's code: hints
- * (waiting.h). A request has the function in the lower 16 bits, and above them the pause before it
- * in us; a reply has enum ring_code in the lower 8, and above them its work in units of 64 ns. */
-#define RING_FUNCTIONS_MAX 65536
+ * (waiting.h). A request has the function in the lower 20 bits, and above them the pause before it
+ * in us, up to 4 ms; a reply has enum ring_code in the lower 8, and above them its work in units of
+ * 64 ns. */
+#define RING_FUNCTIONS_MAX (UINT32_C(1) << 20)
+#define RING_PAUSES (UINT32_MAX / RING_FUNCTIONS_MAX)
 #define RING_WORK_UNIT_NS 64
 
 static inline uint32_t ring_request_code(uint32_t function, uint64_t pause_ns)
 {
     const uint64_t us = pause_ns / 1000;
 
-    return function | (uint32_t)(us > UINT16_MAX ? UINT16_MAX : us) << 16;
+    return function | (uint32_t)(us > RING_PAUSES ? RING_PAUSES : us) * RING_FUNCTIONS_MAX;
+}
+
+static inline uint32_t ring_request_function(uint32_t code)
+{
+    return code % RING_FUNCTIONS_MAX;
+}
+
+static inline uint64_t ring_request_pause_ns(uint32_t code)
+{
+    return (uint64_t)(code / RING_FUNCTIONS_MAX) * 1000;
 }
 
 static inline uint32_t ring_reply_code(enum ring_code code, uint64_t work_ns)

@@ -158,7 +158,8 @@ static void serve_slot(struct worker *worker, uint32_t index, const struct ring_
     struct ring_slot *slot = ring_slot_at(ring->base, &ring->geometry, index);
     const uint32_t old = __atomic_fetch_or(&slot->state, RING_TAKEN, __ATOMIC_ACQUIRE);
     const uint32_t use = old & ~(uint32_t)(RING_USE - 1);
-    const uint32_t function = slot->code % RING_FUNCTIONS_MAX, submitted_ns = slot->leases;
+    const uint32_t request = slot->code, submitted_ns = slot->leases;
+    const uint32_t function = ring_request_function(request);
     const uint64_t taken_ns = worker->slept ? tame_now_ns() : 0;
     const size_t size = slot->size;
     const uint8_t *args = slot->region == 0
@@ -168,9 +169,7 @@ static void serve_slot(struct worker *worker, uint32_t index, const struct ring_
     enum ring_code code;
     uint8_t *copy = NULL;
 
-    const uint64_t pause_ns = (uint64_t)(slot->code / RING_FUNCTIONS_MAX) * 1000;
-
-    if (!waiting_taken(&ring->waiting, function, pause_ns))
+    if (!waiting_taken(&ring->waiting, function, ring_request_pause_ns(request)))
         attend_no_more(worker);
     else if (worker->slept)
         attend_instead(worker);

@@ -59,8 +59,14 @@
  * them as long again: a caller spins longer by that. */
 #define WAITING_BYTES_PER_NS 3
 
-/* Functions share an estimate by number. */
+/* Functions share an estimate by number. Those of the libraries of one host begin at multiples of
+ * 2^14, and are not to share theirs number by number. */
 #define WAITING_FUNCTIONS 64
+
+static inline uint32_t waiting_place(uint32_t function)
+{
+    return (function ^ function >> 14) % WAITING_FUNCTIONS;
+}
 
 /* ---- estimates ---- */
 
@@ -136,7 +142,7 @@ static inline enum waiting_how waiting_begin(const struct waiting_vm *vm, uint32
                                              uint32_t limit_ns, int woke, uint64_t now_ns)
 {
     const uint64_t expected_ns =
-        (uint64_t)__atomic_load_n(&vm->work_ns[function % WAITING_FUNCTIONS], __ATOMIC_RELAXED) +
+        (uint64_t)__atomic_load_n(&vm->work_ns[waiting_place(function)], __ATOMIC_RELAXED) +
         (woke ? WAITING_WAKE_NS : 0);
 
     if (waiting_is_crowded(&vm->crowd, now_ns))
@@ -150,7 +156,7 @@ static inline enum waiting_how waiting_begin(const struct waiting_vm *vm, uint32
 static inline void waiting_replied(struct waiting_vm *vm, uint32_t function, uint64_t work_ns,
                                    uint64_t now_ns)
 {
-    waiting_learn(&vm->work_ns[function % WAITING_FUNCTIONS], work_ns, 4 * WAITING_POLL_NS);
+    waiting_learn(&vm->work_ns[waiting_place(function)], work_ns, 4 * WAITING_POLL_NS);
     __atomic_store_n(&vm->replied_ns, now_ns, __ATOMIC_RELAXED);
 }
 
@@ -174,13 +180,13 @@ struct waiting_host {
 static inline int waiting_taken(struct waiting_host *host, uint32_t function, uint64_t pause_ns)
 {
     waiting_learn(&host->pause_ns, pause_ns, 4 * WAITING_PAUSE_NS);
-    return __atomic_load_n(&host->work_ns[function % WAITING_FUNCTIONS], __ATOMIC_RELAXED) <=
+    return __atomic_load_n(&host->work_ns[waiting_place(function)], __ATOMIC_RELAXED) <=
            WAITING_SHORT_NS;
 }
 
 static inline void waiting_worked(struct waiting_host *host, uint32_t function, uint64_t work_ns)
 {
-    waiting_learn(&host->work_ns[function % WAITING_FUNCTIONS], work_ns, 4 * WAITING_SHORT_NS);
+    waiting_learn(&host->work_ns[waiting_place(function)], work_ns, 4 * WAITING_SHORT_NS);
 }
 
 /* For how long a worker spins for the next request; rang: the caller of the last one waited to be

@@ -120,6 +120,22 @@ static void the_vm_believes_no_reply_out_of_bounds(void)
     ring_host_close(host);
 }
 
+/* Neither takes a bit of the other's. */
+static void a_request_has_its_function_and_pause(void)
+{
+    static const uint32_t functions[] = {0, 1, 65535, 65536, 65537, RING_FUNCTIONS_MAX - 1};
+    static const uint64_t pauses[] = {0, 999, 1000, 100000, 4095000, 4096000, UINT64_MAX};
+
+    for (size_t f = 0; f < sizeof functions / sizeof *functions; f++)
+        for (size_t p = 0; p < sizeof pauses / sizeof *pauses; p++) {
+            const uint32_t code = ring_request_code(functions[f], pauses[p]);
+            const uint64_t us = pauses[p] / 1000;
+
+            CHECK_EQ(ring_request_function(code), functions[f]);
+            CHECK_EQ(ring_request_pause_ns(code), (us > 4095 ? 4095 : us) * 1000);
+        }
+}
+
 /* Scans in one go and in single steps; both must agree. */
 static struct etf_scan scanned(const uint8_t *bytes, size_t size)
 {
@@ -385,6 +401,7 @@ int main(void)
     RUN(an_area_that_is_full_gives_nothing);
     RUN(a_geometry_has_bounds);
     RUN(the_vm_believes_no_reply_out_of_bounds);
+    RUN(a_request_has_its_function_and_pause);
     RUN(a_scan_counts_pairs_and_the_bytes_of_keys);
     RUN(a_scan_stays_within_its_bytes);
     RUN(a_scan_has_a_depth);

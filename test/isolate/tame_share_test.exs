@@ -74,6 +74,10 @@ defmodule Tame.ShareTest do
     assert seen.info == %{}
   end
 
+  test "each number that a host gives a library is one that calls have", context do
+    assert Enum.uniq(scenario(context, :numbers, [70])) == [{:ok, true}]
+  end
+
   test "the process that keeps a group may die", context do
     assert %{joined: :ok, same: [true, true, true]} = scenario(context, :replaced)
   end

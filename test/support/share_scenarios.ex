@@ -117,6 +117,21 @@ defmodule Tame.ShareScenarios do
     }
   end
 
+  @doc "New code so often that its library has each number that a host gives: what each bind and call came to."
+  def numbers(folder, count) do
+    start(folder, [:share_one, :share_two])
+    {host, _, _, _} = :share_one.who()
+    beam = File.read!(ShareLibraries.beam(folder, :share_one, 1))
+
+    for _ <- 1..count do
+      {:module, :share_one} = :tame.load_binary(:share_one, ~c"share_one.erl", beam)
+      bound = bind(folder, :share_one, 1)
+      who = {:share_one.who(), :share_two.who()}
+      true = :code.soft_purge(:share_one)
+      {bound, match?({{^host, :share_one, 1, _}, {^host, :share_two, 1, 0}}, who)}
+    end
+  end
+
   @doc "The process that keeps the group dies: the next one has the same hosts and libraries, and a third joins."
   def replaced(folder) do
     start(folder, [:share_one, :share_two])

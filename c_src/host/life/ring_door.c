@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "life/call.h"
+#include "life/library.h"
 #include "life/ring_door.h"
 #include "life/thread.h"
 #include "life/worker.h"
@@ -14,6 +15,9 @@
 #include "wire/etf.h"
 #include "wire/query.h"
 #include "wire/tell.h"
+
+_Static_assert(LIBRARIES_MAX * LIBRARY_FUNCTIONS_MAX <= RING_FUNCTIONS_MAX,
+               "each function of each library has a number on the ring");
 
 static _Atomic(struct ring_host *) opened; /* NULL: there is none yet; then for ever */
 static _Atomic int workers_len;
