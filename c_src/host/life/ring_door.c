@@ -16,7 +16,7 @@
 #include "wire/query.h"
 #include "wire/tell.h"
 
-_Static_assert(LIBRARIES_MAX * LIBRARY_FUNCTIONS_MAX <= RING_FUNCTIONS_MAX,
+_Static_assert(LIBRARIES_MAX *LIBRARY_FUNCTIONS_MAX <= RING_FUNCTIONS_MAX,
                "each function of each library has a number on the ring");
 
 static _Atomic(struct ring_host *) opened; /* NULL: there is none yet; then for ever */
