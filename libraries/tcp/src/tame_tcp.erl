@@ -316,7 +316,7 @@ sendfile_part(Socket, File, At, Bytes, Done, Deadline) ->
 %% A raw file belongs to its owner, who calls: its descriptor is there until we have our own.
 file_of(File) when is_tuple(File) ->
     try prim_file:get_handle(File) of
-        {ok, Handle} -> tame_tcp_nif:file_dup(Handle);
+        Handle when is_binary(Handle) -> tame_tcp_nif:file_dup(Handle);
         {error, _} = Error -> Error
     catch
         error:_ -> {error, einval}
