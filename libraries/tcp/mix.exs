@@ -40,7 +40,7 @@ defmodule TameTcp.MixProject do
       build_path: "_build/mix",
       compilers: [:tame_tcp_nif] ++ Mix.compilers(),
       erlc_options: [:debug_info],
-      deps: [{:tame, path: "../.."}]
+      deps: [{:tame, path: "../.."}, {:tame_labs, path: "../../labs", only: :dev}]
     ]
   end
 
