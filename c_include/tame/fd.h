@@ -290,7 +290,7 @@ static inline void tame_fd_done(ErlNifEnv *env, struct tame_fd *fd,
 {
     enif_mutex_lock(fd->impl_lock);
     fd->impl_lines[direction].held = 0;
-    tame_impl_fd_next(env, &fd->impl_lines[direction]);
+    tame_impl_fd_next(env, fd, &fd->impl_lines[direction]);
     tame_impl_fd_leave(env, fd);
 }
 
@@ -323,13 +323,14 @@ static inline enum tame_fd_answer tame_impl_fd_first(ErlNifEnv *env, struct tame
         line->told = 0;
         answer = TAME_FD_WAIT;
     }
-    tame_impl_fd_next(env, line);
+    tame_impl_fd_next(env, fd, line);
     tame_impl_fd_leave(env, fd);
     return answer;
 }
 
 /* Ends what tame_fd_begin began, and has the process told when the descriptor is ready:
- * TAME_FD_WAIT. It keeps its place before all others. TAME_FD_CLOSED; TAME_FD_FAILED: no memory, `pid`
+ * TAME_FD_WAIT. It keeps its place before all others. With ref 0 the descriptor's own term is the
+ * message's, and no memory is taken for one. TAME_FD_CLOSED; TAME_FD_FAILED: no memory, `pid`
  * is dead, the VM cannot wait for this descriptor, or the thread is no scheduler. */
 static inline enum tame_fd_answer tame_fd_wait(ErlNifEnv *env, struct tame_fd *fd,
                                                enum tame_fd_direction direction,
@@ -365,7 +366,7 @@ static inline enum tame_fd_answer tame_fd_cancel(ErlNifEnv *env, struct tame_fd 
             answer = TAME_FD_DONE;
         tame_impl_fd_unlink(line, waiter);
         tame_impl_fd_spare(env, fd, line, waiter);
-        tame_impl_fd_next(env, line);
+        tame_impl_fd_next(env, fd, line);
     }
     enif_mutex_unlock(fd->impl_lock);
     return answer;
@@ -379,10 +380,8 @@ static inline enum tame_fd_answer tame_fd_close(ErlNifEnv *env, struct tame_fd *
 {
     struct tame_impl_fd_waiter *closer = pid == NULL ? NULL : tame_impl_fd_waiter_new();
 
-    if (closer != NULL) {
-        closer->pid = *pid;
-        closer->ref = enif_make_copy(closer->env, ref);
-    }
+    if (closer != NULL)
+        (void)tame_impl_fd_waiter_set(closer, pid, ref);
     enif_mutex_lock(fd->impl_lock);
     if (!tame_impl_fd_is_open(fd)) {
         enif_mutex_unlock(fd->impl_lock);

@@ -39,7 +39,7 @@ static inline void tame_impl_fd_tell_closer(ErlNifEnv *env, struct tame_fd *fd)
 
     if (closer == NULL)
         return;
-    tame_impl_fd_tell(env, closer, "closed");
+    tame_impl_fd_tell(env, fd, closer, "closed");
     tame_impl_fd_waiter_free(env, fd, closer);
 }
 
@@ -89,7 +89,7 @@ static inline void tame_impl_fd_send_away(ErlNifEnv *env, struct tame_fd *fd, in
 
         tame_impl_fd_unlink(line, waiter);
         if (!told)
-            tame_impl_fd_tell(env, waiter, "closed");
+            tame_impl_fd_tell(env, fd, waiter, "closed");
         told = 0;
         tame_impl_fd_waiter_free(env, fd, waiter);
     }
@@ -130,6 +130,9 @@ static inline void tame_impl_fd_destroy(ErlNifEnv *env, struct tame_fd *fd)
         if (line->spare != NULL)
             line->spare->monitored = 0;
         line->armed = 0;
+        /* Who waits with the descriptor's own term was told with it, or it would not be dying. */
+        if (line->first != NULL && line->first->ref == 0)
+            line->told = 1;
         tame_impl_fd_send_away(env, fd, direction);
     }
     tame_impl_fd_shut(fd);
@@ -169,7 +172,7 @@ static inline void tame_impl_fd_down(ErlNifEnv *env, struct tame_fd *fd,
         tame_impl_fd_unlink(line, waiter);
         waiter->monitored = 0;
         tame_impl_fd_waiter_free(env, fd, waiter);
-        tame_impl_fd_next(env, line);
+        tame_impl_fd_next(env, fd, line);
         lost = direction;
     }
     enif_mutex_unlock(fd->impl_lock);

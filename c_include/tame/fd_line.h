@@ -27,8 +27,8 @@ enum tame_fd_answer {
 struct tame_impl_fd_waiter {
     struct tame_impl_fd_waiter *next;
     ErlNifPid pid;
-    ErlNifEnv *env; /* the waiter's; ref is in it */
-    ERL_NIF_TERM ref;
+    ErlNifEnv *env;   /* the waiter's, of a kilobyte; NULL until a reference has to be kept */
+    ERL_NIF_TERM ref; /* in env; 0: the descriptor's own term */
     ErlNifMonitor monitor;
     int monitored;
 };
@@ -83,19 +83,25 @@ static inline int tame_impl_fd_is_open(const struct tame_fd *fd)
     return __atomic_load_n(&fd->impl_state, __ATOMIC_ACQUIRE) == TAME_IMPL_FD_OPEN;
 }
 
-static inline ERL_NIF_TERM tame_impl_fd_message(ErlNifEnv *env, ERL_NIF_TERM ref, const char *what)
+static inline ERL_NIF_TERM tame_impl_fd_message(ErlNifEnv *env, struct tame_fd *fd,
+                                                ERL_NIF_TERM ref, const char *what)
 {
-    return enif_make_tuple3(env, enif_make_atom(env, "tame_fd"), ref, enif_make_atom(env, what));
+    return enif_make_tuple3(env, enif_make_atom(env, "tame_fd"),
+                            ref == 0 ? enif_make_resource(env, fd) : ref,
+                            enif_make_atom(env, what));
 }
 
 /* On any thread. A waiter that is dead hears nothing. */
-static inline void tame_impl_fd_tell(ErlNifEnv *env, struct tame_impl_fd_waiter *waiter,
-                                     const char *what)
+static inline void tame_impl_fd_tell(ErlNifEnv *env, struct tame_fd *fd,
+                                     struct tame_impl_fd_waiter *waiter, const char *what)
 {
     ErlNifEnv *caller = enif_thread_type() == ERL_NIF_THR_UNDEFINED ? NULL : env;
+    ErlNifEnv *of_message = waiter->ref == 0 ? enif_alloc_env() : waiter->env;
 
-    (void)enif_send(caller, &waiter->pid, waiter->env,
-                    tame_impl_fd_message(waiter->env, waiter->ref, what));
+    (void)enif_send(caller, &waiter->pid, of_message,
+                    tame_impl_fd_message(of_message, fd, waiter->ref, what));
+    if (waiter->ref == 0)
+        enif_free_env(of_message);
 }
 
 static inline void tame_impl_fd_waiter_free(ErlNifEnv *env, struct tame_fd *fd,
@@ -105,7 +111,8 @@ static inline void tame_impl_fd_waiter_free(ErlNifEnv *env, struct tame_fd *fd,
         return;
     if (waiter->monitored)
         (void)enif_demonitor_process(env, fd, &waiter->monitor);
-    enif_free_env(waiter->env);
+    if (waiter->env != NULL)
+        enif_free_env(waiter->env);
     enif_free(waiter);
 }
 
@@ -115,15 +122,28 @@ static inline struct tame_impl_fd_waiter *tame_impl_fd_waiter_new(void)
     struct tame_impl_fd_waiter *waiter =
         (struct tame_impl_fd_waiter *)enif_alloc(sizeof(struct tame_impl_fd_waiter));
 
-    if (waiter == NULL)
-        return NULL;
-    memset(waiter, 0, sizeof *waiter);
-    waiter->env = enif_alloc_env();
-    if (waiter->env == NULL) {
-        enif_free(waiter);
-        return NULL;
-    }
+    if (waiter != NULL)
+        memset(waiter, 0, sizeof *waiter);
     return waiter;
+}
+
+/* Keeps the reference for the message. Whether there was memory. */
+static inline int tame_impl_fd_waiter_set(struct tame_impl_fd_waiter *waiter, const ErlNifPid *pid,
+                                          ERL_NIF_TERM ref)
+{
+    waiter->next = NULL;
+    waiter->pid = *pid;
+    waiter->ref = 0;
+    if (waiter->env != NULL)
+        enif_clear_env(waiter->env);
+    if (ref == 0)
+        return 1;
+    if (waiter->env == NULL)
+        waiter->env = enif_alloc_env();
+    if (waiter->env == NULL)
+        return 0;
+    waiter->ref = enif_make_copy(waiter->env, ref);
+    return 1;
 }
 
 static inline int tame_impl_fd_is_owner(const struct tame_fd *fd, const ErlNifPid *pid)
@@ -150,21 +170,15 @@ tame_impl_fd_waiter_take(ErlNifEnv *env, struct tame_fd *fd, struct tame_impl_fd
     struct tame_impl_fd_waiter *waiter = line->spare;
 
     line->spare = NULL;
-    if (waiter == NULL) {
+    if (waiter == NULL)
         waiter = tame_impl_fd_waiter_new();
-        if (waiter == NULL)
-            return NULL;
-    } else {
-        enif_clear_env(waiter->env);
-        if (waiter->monitored && enif_compare_pids(&waiter->pid, pid) != 0) {
-            (void)enif_demonitor_process(env, fd, &waiter->monitor);
-            waiter->monitored = 0;
-        }
+    if (waiter == NULL)
+        return NULL;
+    if (waiter->monitored && enif_compare_pids(&waiter->pid, pid) != 0) {
+        (void)enif_demonitor_process(env, fd, &waiter->monitor);
+        waiter->monitored = 0;
     }
-    waiter->next = NULL;
-    waiter->pid = *pid;
-    waiter->ref = enif_make_copy(waiter->env, ref);
-    if (!tame_impl_fd_watch(env, fd, waiter)) {
+    if (!tame_impl_fd_waiter_set(waiter, pid, ref) || !tame_impl_fd_watch(env, fd, waiter)) {
         line->spare = waiter;
         return NULL;
     }
@@ -209,12 +223,13 @@ static inline struct tame_impl_fd_waiter *tame_impl_fd_find(const struct tame_im
 }
 
 /* The direction is free: whose turn is next tries. */
-static inline void tame_impl_fd_next(ErlNifEnv *env, struct tame_impl_fd_line *line)
+static inline void tame_impl_fd_next(ErlNifEnv *env, struct tame_fd *fd,
+                                     struct tame_impl_fd_line *line)
 {
     if (line->held || line->first == NULL || line->armed || line->told)
         return;
     line->told = 1;
-    tame_impl_fd_tell(env, line->first, "ready");
+    tame_impl_fd_tell(env, fd, line->first, "ready");
 }
 
 static inline int tame_impl_fd_select(int direction)
@@ -230,7 +245,7 @@ static inline int tame_impl_fd_arm(ErlNifEnv *env, struct tame_fd *fd, int direc
         enif_select_x(
             env, (ErlNifEvent)fd->impl_number,
             (enum ErlNifSelectFlags)(tame_impl_fd_select(direction) | ERL_NIF_SELECT_CUSTOM_MSG),
-            fd, &waiter->pid, tame_impl_fd_message(env, ref, "ready"), NULL) < 0)
+            fd, &waiter->pid, tame_impl_fd_message(env, fd, ref, "ready"), NULL) < 0)
         return 0;
     fd->impl_selected = 1;
     return 1;

@@ -11,18 +11,24 @@ defmodule Tame.Tcp.Bench do
   @seed Tame.Turns.seed()
   @plain [:gen_tcp, :socket, :tame_tcp]
   @message :binary.copy("x", 64)
-  @all [:gen_tcp, :gen_tcp_once, :socket, :tame_tcp, :tame_tcp_once]
+  @all [:gen_tcp, :gen_tcp_once, :gen_tcp_once_64k, :socket, :tame_tcp, :tame_tcp_once]
 
   def run do
     system = Tame.SystemInfo.collect("make bench")
     IO.puts(Tame.SystemInfo.text(system))
     IO.puts("seed #{@seed}, #{@rounds} rounds of #{@turn_ms} ms a turn; medians of the rounds")
     {:ok, _} = Application.ensure_all_started(:tame_tcp)
-    for size <- [64, 65_536], do: round_trips(size)
-    for size <- [65_536, 1_048_576], do: stream(size)
-    accepts()
-    active()
-    idle()
+
+    rows = [
+      {"trip", fn -> for size <- [64, 65_536], do: round_trips(size) end},
+      {"stream", fn -> for size <- [65_536, 1_048_576], do: stream(size) end},
+      {"accept", &accepts/0},
+      {"active", &active/0},
+      {"idle", &idle/0}
+    ]
+
+    only = System.get_env("BENCH_ONLY", "trip stream accept active idle")
+    for {name, row} <- rows, only =~ name, do: row.()
   end
 
   defp round_trips(size) do
@@ -119,22 +125,33 @@ defmodule Tame.Tcp.Bench do
          do: echo(way, socket)
   end
 
-  # Bytes of the VM for each of many connections of one process.
+  # Bytes of the VM for each of many connections of one process, each turn from the same number of descriptors.
   defp idle do
     table(
-      "#{@idle} idle connections, B each",
+      "#{@idle} idle, B each",
       ["passive", "armed"],
       Enum.map(@plain, &{&1, nil}),
-      fn {way, _} ->
-        test = self()
-        {pid, monitor} = spawn_monitor(fn -> hold(way, test) end)
-        result = receive(do: ({^pid, result} -> result))
-        Process.exit(pid, :kill)
-        receive(do: ({:DOWN, ^monitor, _, _, _} -> :ok))
-        result
-      end
+      &idle_turn/1
     )
   end
+
+  defp idle_turn({way, _}) do
+    test = self()
+    open = descriptors()
+    {pid, monitor} = spawn_monitor(fn -> hold(way, test) end)
+    result = receive(do: ({^pid, result} -> result))
+    Process.exit(pid, :kill)
+    receive(do: ({:DOWN, ^monitor, _, _, _} -> :ok))
+    true = closed?(open, 2000)
+    result
+  end
+
+  defp closed?(open, tries),
+    do:
+      descriptors() <= open or
+        (tries > 0 and Process.sleep(5) == :ok and closed?(open, tries - 1))
+
+  defp descriptors, do: length(File.ls!("/proc/self/fd"))
 
   defp hold(way, test) do
     {listening, number} = Ways.listen(way)
@@ -150,7 +167,7 @@ defmodule Tame.Tcp.Bench do
   end
 
   defp memory do
-    :erlang.garbage_collect()
+    Enum.each(Process.list(), &:erlang.garbage_collect/1)
     :erlang.memory(:total)
   end
 

@@ -1,7 +1,7 @@
 defmodule Tame.Tcp.Bench.Ways do
   @moduledoc false
-  # gen_tcp, OTP's socket and tame_tcp by the same words. A way is :gen_tcp, :gen_tcp_once, :socket, :tame_tcp or
-  # :tame_tcp_once: what receives by {active, once} has the name.
+  # gen_tcp, OTP's socket and tame_tcp by the same words. `_once` receives by {active, once}; gen_tcp_once_64k has a
+  # `buffer` of 64 KiB, which tame_tcp has as its default, and gen_tcp has not.
 
   @loopback {127, 0, 0, 1}
 
@@ -31,16 +31,14 @@ defmodule Tame.Tcp.Bench.Ways do
     {socket, port}
   end
 
-  defp name(way, socket) when way in [:gen_tcp, :gen_tcp_once], do: :inet.sockname(socket)
-  defp name(_, socket), do: :tame_tcp.sockname(socket)
+  defp name(way, socket) when way in [:tame_tcp, :tame_tcp_once], do: :tame_tcp.sockname(socket)
+  defp name(_, socket), do: :inet.sockname(socket)
 
-  defp options(way) when way in [:gen_tcp, :gen_tcp_once],
-    do: [:binary, active: false, nodelay: true, buffer: 65_536]
-
+  defp options(:gen_tcp_once_64k), do: [{:buffer, 65_536} | options(:gen_tcp)]
   defp options(_), do: [:binary, active: false, nodelay: true]
 
-  def module(way) when way in [:gen_tcp, :gen_tcp_once], do: :gen_tcp
-  def module(_), do: :tame_tcp
+  def module(way) when way in [:tame_tcp, :tame_tcp_once], do: :tame_tcp
+  def module(_), do: :gen_tcp
 
   def accept(:socket, socket), do: with({:ok, socket} <- :socket.accept(socket), do: socket)
   def accept(way, socket), do: with({:ok, socket} <- module(way).accept(socket), do: socket)
@@ -56,7 +54,10 @@ defmodule Tame.Tcp.Bench.Ways do
 
   # As many bytes.
   def recv(:socket, socket, size), do: with({:ok, _} <- :socket.recv(socket, size), do: :ok)
-  def recv(:gen_tcp_once, socket, size), do: once(:inet, socket, size)
+
+  def recv(way, socket, size) when way in [:gen_tcp_once, :gen_tcp_once_64k],
+    do: once(:inet, socket, size)
+
   def recv(:tame_tcp_once, socket, size), do: once(:tame_tcp, socket, size)
   def recv(way, socket, size), do: with({:ok, _} <- module(way).recv(socket, size), do: :ok)
 

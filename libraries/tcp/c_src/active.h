@@ -106,11 +106,9 @@ static void tcp_push(ErlNifEnv *env, struct tcp_socket *socket, const ErlNifPid 
             (size_t)__atomic_load_n(&socket->received, __ATOMIC_RELAXED) - before < TCP_SLICE_BYTES)
             result = tcp_push_one(env, socket, &error);
         if (tcp_has_credit(socket) && result == TCP_READ_BLOCKS)
-            answer = tame_fd_wait(env, &socket->fd, TAME_FD_READ, reader,
-                                  enif_make_resource(env, socket));
+            answer = tame_fd_wait(env, &socket->fd, TAME_FD_READ, reader, 0);
         else if (tcp_has_credit(socket) && result == TCP_READ_SOME)
-            answer = tame_fd_again(env, &socket->fd, TAME_FD_READ, reader,
-                                   enif_make_resource(env, socket));
+            answer = tame_fd_again(env, &socket->fd, TAME_FD_READ, reader, 0);
         else
             tame_fd_done(env, &socket->fd, TAME_FD_READ);
         if (result == TCP_READ_END)
