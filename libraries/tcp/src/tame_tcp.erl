@@ -7,8 +7,9 @@
 %%     ok = tame_tcp:send(Client, ["to ", <<"be">>]),
 %%     {ok, <<"to be">>} = tame_tcp:recv(Socket, 5).
 %%
-%% A socket is a reference. Data is binaries, without packets: {packet, raw} is the only one. Times are ms. A
-%% socket is its owner's, as a port is, and is closed when the owner dies; any process may use it.
+%% A socket is a reference. Data is binaries, without packets: {packet, raw} is the only one.
+%% Times are ms. A socket is its owner's, as a port is, and is closed when the owner dies; any
+%% process may use it.
 -module(tame_tcp).
 
 -export([listen/2]).
@@ -26,12 +27,14 @@
 %% Internal.
 -export([format_error/2]).
 
--export_type([socket/0, address/0, reason/0, option/0]).
+-export_type([socket/0, address/0, peer/0, reason/0, option/0]).
 
 -opaque socket() :: tame_tcp_nif:socket().
 -type address() :: {inet:ip_address(), inet:port_number()} | {local, binary()}.
+-type peer() :: inet:ip_address() | loopback | inet:hostname() | {local, iodata()}.
 
-%% closed, timeout, not_owner, or the system's, as inet:posix(). A connection that was reset is closed.
+%% closed, timeout, not_owner, or the system's, as inet:posix(). A connection that was reset is
+%% closed.
 -type reason() :: atom().
 
 -type option() ::
@@ -49,8 +52,8 @@
 
 %% ---- listen, accept, connect ------------------------------------------------------------------
 
-%% Listens on a port, or on {ip, {local, Path}} with port 0. What is said here of `active', `buffer' and the
-%% system's options is also said of the sockets that are accepted.
+%% Listens on a port, or on {ip, {local, Path}} with port 0. What is said here of `active',
+%% `buffer' and the system's options is also said of the sockets that are accepted.
 -spec listen(inet:port_number(), [option()]) -> {ok, socket()} | {error, reason()}.
 listen(Port, Options) when is_integer(Port), Port >= 0, Port =< 65535 ->
     Parsed = parsed(Options, 2, [Port, Options]),
@@ -60,7 +63,7 @@ listen(Port, Options) ->
 
 listen_on(Port, #{family := Family, set := Set, backlog := Backlog, active := Active} = Parsed) ->
     open(Family, fun(Socket) ->
-        Address = local_address(Family, maps:get(address, Parsed, any), Port),
+        Address = tame_tcp_address:local(Family, maps:get(address, Parsed, any), Port),
         steps([
             fun() -> tame_tcp_options:set(Socket, Set) end,
             fun() -> tame_tcp_nif:bind(Socket, Address) end,
@@ -103,19 +106,17 @@ activated(Socket, Active) ->
 
 %% Connects to an IP address, a name (its addresses are tried in their order), or {local, Path} with
 %% port 0. The time is for all of it.
--spec connect(inet:ip_address() | inet:hostname() | {local, iodata()}, inet:port_number(), [option()]) ->
-    {ok, socket()} | {error, reason()}.
+-spec connect(peer(), inet:port_number(), [option()]) -> {ok, socket()} | {error, reason()}.
 connect(Address, Port, Options) ->
     connect(Address, Port, Options, infinity).
 
--spec connect(
-    inet:ip_address() | inet:hostname() | {local, iodata()}, inet:port_number(), [option()], timeout()
-) -> {ok, socket()} | {error, reason()}.
+-spec connect(peer(), inet:port_number(), [option()], timeout()) ->
+    {ok, socket()} | {error, reason()}.
 connect(Address, Port, Options, Timeout) when is_integer(Port), Port >= 0, Port =< 65535 ->
     Args = [Address, Port, Options, Timeout],
     Deadline = deadline(Timeout, 4, Args),
     #{family := Said} = Parsed = parsed(Options, 3, Args),
-    case addresses(Address, Port, Said, Deadline) of
+    case tame_tcp_address:remote(Address, Port, Said, left(Deadline)) of
         {ok, Family, Addresses} -> connect_first(Addresses, Family, Parsed, Deadline, einval);
         {error, _} = Error -> Error;
         badarg -> badarg(Args, 1, "must be an IP address, a host name or {local, Path}")
@@ -123,36 +124,14 @@ connect(Address, Port, Options, Timeout) when is_integer(Port), Port >= 0, Port 
 connect(Address, Port, Options, Timeout) ->
     badarg([Address, Port, Options, Timeout], 2, "must be a port from 0 to 65535").
 
-addresses({local, Path}, 0, _, _) ->
-    try iolist_to_binary(Path) of
-        Binary -> {ok, local, [{local, Binary}]}
-    catch
-        error:badarg -> badarg
-    end;
-addresses({local, _}, _, _, _) ->
-    {error, eaddrnotavail};
-addresses(loopback, Port, Family, _) ->
-    {ok, Family, [remote(Family, loopback(Family), Port)]};
-addresses(Ip, Port, _, _) when tuple_size(Ip) =:= 4; tuple_size(Ip) =:= 8 ->
-    case inet:is_ip_address(Ip) of
-        true when tuple_size(Ip) =:= 4 -> {ok, inet, [remote(inet, Ip, Port)]};
-        true -> {ok, inet6, [remote(inet6, Ip, Port)]};
-        false -> badarg
-    end;
-addresses(Name, Port, Family, Deadline) when (is_atom(Name) orelse is_list(Name)), Family =/= local ->
-    case inet:getaddrs(Name, Family, left(Deadline)) of
-        {ok, Ips} -> {ok, Family, [remote(Family, Ip, Port) || Ip <- Ips]};
-        {error, Reason} -> {error, Reason}
-    end;
-addresses(_, _, _, _) ->
-    badarg.
-
 connect_first([], _, _, _, Reason) ->
     {error, Reason};
 connect_first([Address | More], Family, Parsed, Deadline, _) ->
     case connect_one(Address, Family, Parsed, Deadline) of
-        {error, Reason} when Reason =/= timeout -> connect_first(More, Family, Parsed, Deadline, Reason);
-        Other -> Other
+        {error, Reason} when Reason =/= timeout ->
+            connect_first(More, Family, Parsed, Deadline, Reason);
+        Other ->
+            Other
     end.
 
 connect_one(Remote, Family, #{set := Set, port := From, active := Active} = Parsed, Deadline) ->
@@ -166,11 +145,11 @@ connect_one(Remote, Family, #{set := Set, port := From, active := Active} = Pars
     end).
 
 bind_first(Socket, Family, #{address := Address}, Port) ->
-    tame_tcp_nif:bind(Socket, local_address(Family, Address, Port));
+    tame_tcp_nif:bind(Socket, tame_tcp_address:local(Family, Address, Port));
 bind_first(_, _, _, 0) ->
     ok;
 bind_first(Socket, Family, _, Port) ->
-    tame_tcp_nif:bind(Socket, local_address(Family, any, Port)).
+    tame_tcp_nif:bind(Socket, tame_tcp_address:local(Family, any, Port)).
 
 connect_wait(Socket, Remote, Deadline) ->
     Ref = make_ref(),
@@ -190,9 +169,10 @@ connect_answer(Other, _, _, _) ->
 
 %% ---- send and receive ---------------------------------------------------------------------------
 
-%% Sends all of the data: ok says that the system has it. Binaries of more than 64 bytes are not copied
-%% before that. Waits while the peer does not read; the option send_timeout bounds the time, and what
-%% part was sent is not known then. When a sender is killed, what it has sent is a part.
+%% Sends all of the data: ok says that the system has it. Binaries of more than 64 bytes are not
+%% copied before that. Waits while the peer does not read; the option send_timeout bounds the
+%% time, and what part was sent is not known then. When a sender is killed, what it has sent is a
+%% part.
 -spec send(socket(), iodata()) -> ok | {error, reason()}.
 send(Socket, Data) ->
     try erlang:iolist_to_iovec(Data) of
@@ -244,8 +224,9 @@ send_timeout(Socket, Ref) ->
     end,
     {error, timeout}.
 
-%% Receives so many bytes, or with 0 what is there, at most as many as the option `buffer' says. What
-%% has come when the time is over is kept for the next call. The peer's end is {error, closed}.
+%% Receives so many bytes, or with 0 what is there, at most as many as the option `buffer' says.
+%% What has come when the time is over is kept for the next call. The peer's end is {error,
+%% closed}.
 -spec recv(socket(), non_neg_integer()) -> {ok, binary()} | {error, reason()}.
 recv(Socket, Length) ->
     recv_until(Socket, Length, infinity).
@@ -268,9 +249,10 @@ recv_until(Socket, Length, Deadline) ->
             Other
     end.
 
-%% Sends a file, by its name or as file:open/2 with `raw' gave it, without its bytes in the VM. Bytes 0: to
-%% the end.
--spec sendfile(socket(), file:name_all() | file:fd()) -> {ok, non_neg_integer()} | {error, reason()}.
+%% Sends a file, by its name or as file:open/2 with `raw' gave it, without its bytes in the VM.
+%% Bytes 0: to the end.
+-spec sendfile(socket(), file:name_all() | file:fd()) ->
+    {ok, non_neg_integer()} | {error, reason()}.
 sendfile(Socket, File) ->
     sendfile(Socket, File, 0, 0).
 
@@ -324,10 +306,13 @@ file_of(File) when is_tuple(File) ->
 file_of(Name) ->
     try filename:flatten(Name) of
         Flat when is_binary(Flat) -> tame_tcp_nif:file_open(Flat);
-        Flat -> tame_tcp_nif:file_open(unicode:characters_to_binary(Flat, unicode, file:native_name_encoding()))
+        Flat -> tame_tcp_nif:file_open(native(Flat))
     catch
         error:_ -> {error, einval}
     end.
+
+native(Name) ->
+    unicode:characters_to_binary(Name, unicode, file:native_name_encoding()).
 
 %% ---- the end, and the owner ---------------------------------------------------------------------
 
@@ -336,7 +321,8 @@ file_of(Name) ->
 shutdown(Socket, How) ->
     tame_tcp_nif:shutdown(Socket, How).
 
-%% Closes, and returns when the socket is closed. Who waits in it gets {error, closed}. What was sent is still delivered.
+%% Closes, and returns when the socket is closed. Who waits in it gets {error, closed}. What was
+%% sent is still delivered.
 -spec close(socket()) -> ok.
 close(Socket) ->
     Ref = make_ref(),
@@ -345,7 +331,8 @@ close(Socket) ->
         wait -> receive {tame_fd, Ref, closed} -> ok end
     end.
 
-%% Another process owns the socket, and what messages of it the caller has. Only its owner may say so.
+%% Another process owns the socket, and what messages of it the caller has. Only its owner may
+%% say so.
 -spec controlling_process(socket(), pid()) -> ok | {error, closed | not_owner | badarg}.
 controlling_process(Socket, Pid) when Pid =:= self() ->
     case owner(Socket) of
@@ -408,8 +395,9 @@ sockname(Socket) ->
 peername(Socket) ->
     tame_tcp_nif:name(Socket, peername).
 
-%% {active, once}, {active, N}, {active, true}: so many messages {tcp, Socket, Data} to the owner, then, after N,
-%% {tcp_passive, Socket}. At the peer's end {tcp_closed, Socket}, and the socket is closed.
+%% {active, once}, {active, N}, {active, true}: so many messages {tcp, Socket, Data} to the
+%% owner, then, after N, {tcp_passive, Socket}. At the peer's end {tcp_closed, Socket}, and the
+%% socket is closed.
 -spec setopts(socket(), [option()]) -> ok | {error, reason()}.
 setopts(_, []) ->
     ok;
@@ -436,7 +424,8 @@ getopts(Socket, Names) ->
     tame_tcp_options:get(Socket, Names).
 
 %% Of send_oct and recv_oct, bytes.
--spec getstat(socket(), [send_oct | recv_oct]) -> {ok, [{atom(), non_neg_integer()}]} | {error, reason()}.
+-spec getstat(socket(), [send_oct | recv_oct]) ->
+    {ok, [{atom(), non_neg_integer()}]} | {error, reason()}.
 getstat(Socket, Names) ->
     case Names -- [send_oct, recv_oct] of
         [] -> tame_tcp_options:get(Socket, Names);
@@ -450,8 +439,10 @@ set_active(Socket, false) ->
     end;
 set_active(Socket, Active) when Active =:= true; Active =:= once; is_integer(Active) ->
     case reader(Socket) of
-        undefined -> erlang:error(badarg, [Socket, Active], info(1, "needs the application tame_tcp, which does not run"));
-        Reader -> tame_tcp_nif:credit(Socket, Active, Reader)
+        undefined ->
+            badarg([Socket, Active], 2, "needs the application tame_tcp, which does not run");
+        Reader ->
+            tame_tcp_nif:credit(Socket, Active, Reader)
     end;
 set_active(_, _) ->
     {error, einval}.
@@ -482,7 +473,7 @@ active_term(Messages) -> Messages.
 reader(Socket) ->
     tame_tcp_reader:of_socket(Socket).
 
-%% ---- what all use ---------------------------------------------------------------------------------
+%% ---- what all use -------------------------------------------------------------------------------
 
 %% A new socket that these steps have made ready, or closed again.
 open(Family, Prepare) ->
@@ -507,21 +498,6 @@ steps([Step | More]) ->
         {error, _} = Error -> Error
     end.
 
-local_address(_, {local, Path}, _) -> {local, iolist_to_binary(Path)};
-local_address(Family, any, Port) -> remote(Family, any(Family), Port);
-local_address(Family, loopback, Port) -> remote(Family, loopback(Family), Port);
-local_address(Family, Ip, Port) -> remote(Family, Ip, Port).
-
-%% An address of the other family is the system's to refuse.
-remote(_, Ip, Port) when tuple_size(Ip) =:= 4 -> {inet, Ip, Port};
-remote(_, Ip, Port) -> {inet6, Ip, Port, 0}.
-
-any(inet6) -> {0, 0, 0, 0, 0, 0, 0, 0};
-any(_) -> {0, 0, 0, 0}.
-
-loopback(inet6) -> {0, 0, 0, 0, 0, 0, 0, 1};
-loopback(_) -> {127, 0, 0, 1}.
-
 %% The wait ends; when its message is on its way, it is received.
 timeout(Socket, Direction, Ref) ->
     case tame_tcp_nif:cancel(Socket, Direction) of
@@ -540,8 +516,10 @@ now_ms() -> erlang:monotonic_time(millisecond).
 
 parsed(Options, Number, Args) ->
     case tame_tcp_options:parse(Options) of
-        {ok, Parsed} -> Parsed;
-        {error, Option} -> badarg(Args, Number, io_lib:format("has an unknown option: ~0tp", [Option]))
+        {ok, Parsed} ->
+            Parsed;
+        {error, Option} ->
+            badarg(Args, Number, io_lib:format("has an unknown option: ~0tp", [Option]))
     end.
 
 -spec badarg([term()], pos_integer(), iodata()) -> no_return().

@@ -28,10 +28,10 @@ parse(Options) ->
 
 parse([], #{set := Set} = Parsed) ->
     {ok, Parsed#{set := lists:reverse(Set)}};
-parse([Option | More], Parsed) ->
+parse([Option | More], #{set := Set} = Parsed) ->
     case one(Option) of
         same -> parse(More, Parsed);
-        {set, Name, Value} -> parse(More, maps:update_with(set, fun(L) -> [{Name, Value} | L] end, Parsed));
+        {set, Name, Value} -> parse(More, Parsed#{set := [{Name, Value} | Set]});
         {Key, Value} -> parse(More, address(Key, Value, Parsed));
         unknown -> {error, Option}
     end;
@@ -54,7 +54,8 @@ one({ip, Ip}) -> ip(Ip);
 one({ifaddr, Ip}) -> ip(Ip);
 one({port, Port}) when is_integer(Port), Port >= 0, Port =< 65535 -> {port, Port};
 one({backlog, Backlog}) when is_integer(Backlog), Backlog >= 0 -> {backlog, Backlog};
-one({active, Active}) when is_boolean(Active); Active =:= once; is_integer(Active) -> {active, Active};
+one({active, Active}) when is_boolean(Active); Active =:= once; is_integer(Active) ->
+    {active, Active};
 one({Name, Value}) when is_atom(Name) ->
     case is_known(Name) andalso to_integer(Value) of
         Integer when is_integer(Integer) -> {set, Name, Integer};

@@ -1,6 +1,7 @@
 %% tame_tcp as a transport of ranch, so that cowboy and others run on it unchanged:
 %%
-%%     ranch:start_listener(Ref, tame_tcp_ranch, #{socket_opts => [{port, 8080}]}, cowboy_clear, Options)
+%%     Transport = #{socket_opts => [{port, 8080}]},
+%%     ranch:start_listener(Ref, tame_tcp_ranch, Transport, cowboy_clear, Options)
 %%
 %% Needs ranch 2 at run time; compiles without it.
 -module(tame_tcp_ranch).
@@ -11,7 +12,8 @@
 -export([connect/3, connect/4]).
 -export([recv/3, recv_proxy_header/2, send/2, sendfile/2, sendfile/4, sendfile/5]).
 -export([setopts/2, getopts/2, getstat/1, getstat/2]).
--export([controlling_process/2, peername/1, sockname/1, shutdown/2, close/1, cleanup/1, format_error/1]).
+-export([controlling_process/2, peername/1, sockname/1, shutdown/2, close/1]).
+-export([cleanup/1, format_error/1]).
 
 -spec name() -> tame_tcp.
 name() -> tame_tcp.
@@ -26,16 +28,20 @@ messages() -> {tcp, tcp_closed, tcp_error, tcp_passive}.
 -spec listen(map()) -> {ok, tame_tcp:socket()} | {error, atom()}.
 listen(#{socket_opts := Options}) ->
     Given = [Option || Option <- Options, not is_disallowed(Option)],
-    Defaults = [{backlog, 1024}, {nodelay, true}, {send_timeout, 30000}, {send_timeout_close, true}],
+    Defaults = [
+        {backlog, 1024}, {nodelay, true}, {send_timeout, 30000}, {send_timeout_close, true}
+    ],
     Missing = [Option || {Name, _} = Option <- Defaults, not lists:keymember(Name, 1, Given)],
     Port = proplists:get_value(port, Given, 0),
-    tame_tcp:listen(Port, Missing ++ Given ++ [binary, {active, false}, {packet, raw}, {reuseaddr, true}]).
+    Fixed = [binary, {active, false}, {packet, raw}, {reuseaddr, true}],
+    tame_tcp:listen(Port, Missing ++ Given ++ Fixed).
 
 is_disallowed({Name, _}) -> lists:member(Name, disallowed_listen_options());
 is_disallowed(Name) -> lists:member(Name, disallowed_listen_options()).
 
 -spec disallowed_listen_options() -> [atom()].
-disallowed_listen_options() -> [active, header, mode, packet, packet_size, line_delimiter, reuseaddr].
+disallowed_listen_options() ->
+    [active, header, mode, packet, packet_size, line_delimiter, reuseaddr].
 
 -spec accept(tame_tcp:socket(), timeout()) -> {ok, tame_tcp:socket()} | {error, atom()}.
 accept(Listening, Timeout) -> tame_tcp:accept(Listening, Timeout).
@@ -78,8 +84,9 @@ send(Socket, Data) -> tame_tcp:send(Socket, Data).
     {ok, non_neg_integer()} | {error, atom()}.
 sendfile(Socket, File) -> sendfile(Socket, File, 0, 0).
 
--spec sendfile(tame_tcp:socket(), file:name_all() | file:fd(), non_neg_integer(), non_neg_integer()) ->
-    {ok, non_neg_integer()} | {error, atom()}.
+-spec sendfile(
+    tame_tcp:socket(), file:name_all() | file:fd(), non_neg_integer(), non_neg_integer()
+) -> {ok, non_neg_integer()} | {error, atom()}.
 sendfile(Socket, File, Offset, Bytes) -> tame_tcp:sendfile(Socket, File, Offset, Bytes).
 
 -spec sendfile(

@@ -1,7 +1,7 @@
 %% Waits for sockets that have credit, in the place of their owners, and reads when they are ready.
 %%
-%% The socket itself is the reference of the wait, so that a reader knows no socket but the one that is
-%% ready, and nothing has to be told to it. A socket has always the same reader.
+%% The socket itself is the reference of the wait, so that a reader knows no socket but the one
+%% that is ready, and nothing has to be told to it. A socket has always the same reader.
 -module(tame_tcp_reader).
 
 -export([start_link/1]).
