@@ -7,7 +7,7 @@
 %% Internal.
 -export([init/1]).
 
--spec start(application:start_type(), term()) -> supervisor:startlink_ret().
+-spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
 start(_, _) ->
     supervisor:start_link({local, tame_tcp_sup}, ?MODULE, []).
 

@@ -88,7 +88,7 @@ to_integer({true, Seconds}) when is_integer(Seconds), Seconds >= 0 -> Seconds;
 to_integer({false, _}) -> -1;
 to_integer(Value) -> Value.
 
--spec set(tame_tcp:socket(), [{atom(), term()}]) -> ok | {error, atom()}.
+-spec set(tame_tcp_nif:socket(), [{atom(), term()}]) -> ok | {error, atom()}.
 set(_, []) ->
     ok;
 set(Socket, [{Name, Value} | More]) ->
@@ -98,7 +98,7 @@ set(Socket, [{Name, Value} | More]) ->
     end.
 
 %% Those that are unknown are left out, as inet:getopts/2 does.
--spec get(tame_tcp:socket(), [atom()]) -> {ok, [{atom(), term()}]} | {error, atom()}.
+-spec get(tame_tcp_nif:socket(), [atom()]) -> {ok, [{atom(), term()}]} | {error, atom()}.
 get(Socket, Names) ->
     get(Socket, Names, []).
 

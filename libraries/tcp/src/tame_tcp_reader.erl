@@ -22,7 +22,7 @@ names() ->
     {tame_tcp_reader_1, tame_tcp_reader_2, tame_tcp_reader_3, tame_tcp_reader_4}.
 
 %% The reader of this socket; undefined when the application does not run.
--spec of_socket(tame_tcp:socket()) -> pid() | undefined.
+-spec of_socket(tame_tcp_nif:socket()) -> pid() | undefined.
 of_socket(Socket) ->
     whereis(element(1 + erlang:phash2(Socket, ?READERS), names())).
 
