@@ -73,7 +73,7 @@ defmodule Tame.TameHTest do
           {name, members}
         end
 
-      assert length(public) == 7
+      assert length(public) == 10
 
       for {name, members} <- public do
         [_, section] = Regex.run(~r/^### `struct #{name}`\n(.*?)(?=^##|\z)/ms, @reference)

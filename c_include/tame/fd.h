@@ -1,0 +1,444 @@
+/* tame/fd.h - own a descriptor safely: a resource that waits for readiness and closes it exactly once.
+ *
+ * Usable alone, in any NIF library; needs no job and no function table of tame.h. A guide with a
+ * complete library: docs/guide/descriptors.md. Every function: docs/reference/tame_h.md.
+ *
+ *
+ * 1  WHAT IT IS FOR
+ *
+ *   A socket, a pipe, an eventfd, a timerfd, a terminal: what has a number and is ready at times. The
+ *   author makes it, non-blocking and close-on-exec, and writes NIFs that try the system call and,
+ *   when that would block, wait:
+ *
+ *     struct line { struct tame_fd fd; ... };            the tame_fd comes first
+ *     TAME_FD(line, struct line)                         its type; hooks follow, see struct tame_fd_hooks
+ *
+ *     switch (tame_fd_begin(env, fd, TAME_FD_READ, &self, ref)) {
+ *     case TAME_FD_GO: break;                            our turn: nobody else reads, the number is valid
+ *     case TAME_FD_WAIT: return wait;                    others were first: a message comes
+ *     default: return closed;
+ *     }
+ *     n = read(tame_fd_number(fd), ...);
+ *     if (n < 0 && errno == EAGAIN)
+ *         return tame_fd_wait(env, fd, TAME_FD_READ, &self, ref) == TAME_FD_WAIT ? wait : closed;
+ *     tame_fd_done(env, fd, TAME_FD_READ);
+ *
+ *   In Erlang, with a reference of make_ref(): receive {tame_fd, Ref, ready} -> try again;
+ *   {tame_fd, Ref, closed} -> closed after Left -> cancel(...) end.
+ *
+ *
+ * 2  THE LIFE CYCLE
+ *
+ *               tame_fd_new
+ *                    |
+ *                    v
+ *     .---------------------------.  begin, again, done, cancel, use, unuse, give, close: any
+ *     |           OPEN            |  thread; wait: schedulers alone, regular or dirty
+ *     | each direction is         |
+ *     |  free --begin--> held     |  held: one call, which ends it by done, wait or again
+ *     |   ^              |  |     |
+ *     |   '----done------'  wait  |  done: the first who waits is told `ready`, and tries
+ *     |   ^                 v     |
+ *     |   '--cancel,down-- armed  |  armed: the VM will say `ready` to the first who waits; begin of
+ *     '---------------------------'  that process holds it, others queue
+ *                    | close; the owner dies; the last term is gone and nobody waits
+ *                    v
+ *     .---------------------------.  all who wait are told `closed`. begin, wait, use, give, close
+ *     |         CLOSING           |  answer TAME_FD_CLOSED; calls that hold a direction or use the
+ *     '---------------------------'  number go on, and the last of them goes on to STOP
+ *                    | the last done, wait or unuse (at once when there is none)
+ *                    v
+ *     .---------------------------.  the VM lets go of the number: at once (what epoll takes), or on a
+ *     |           STOP            |  scheduler later (regular files, /dev/null, numbers that they had)
+ *     '---------------------------'
+ *                    v
+ *     .---------------------------.  the number is closed, once, by close(2) or the close hook; who
+ *     |          CLOSED           |  closed it is told `closed`, when close said TAME_FD_WAIT. No
+ *     '---------------------------'  message comes after that. The memory goes with the last term.
+ *
+ *
+ * 3  MESSAGES
+ *
+ *   Each wait (TAME_FD_WAIT from begin or wait) gets exactly one: {tame_fd, Ref, ready} or
+ *   {tame_fd, Ref, closed}; none if tame_fd_cancel took it back (TAME_FD_DONE). When that answers
+ *   TAME_FD_SENT the message is there or on its way: receive it, without a time-out. `ready`
+ *   means: try. It may come although another try would block. A process that begins ends its own wait
+ *   in that direction, so it begins again when the message has come, or after it cancelled.
+ *
+ *
+ * 4  DECISIONS
+ *
+ *   Several may wait in a direction, first come, first served. enif_select knows one process a
+ *   direction and forgets it silently for the next, so it is armed for the first alone; the others
+ *   stand in a queue here and are told when their turn comes. Each is monitored; the owner needs no
+ *   monitor of its own, for its death closes all.
+ *
+ *   Deadlines are the `after` of the receive that waits. The VM has a timer wheel for that: a timerfd
+ *   would cost a descriptor, two system calls a wait, and a process to answer it. What is left of the
+ *   time is computed from one absolute deadline, so that parts which come late do not prolong it.
+ *
+ *   The owner's death closes; so does the end of the last term when nobody has ever waited. After a
+ *   wait the VM itself holds the resource until it is closed. Whoever has an owner leaks nothing.
+ *
+ *   No call of ours is made with the lock held into a callback of the VM: `stop` takes no lock.
+ *
+ *
+ * 5  WHAT YOU MAY NOT DO
+ *
+ *   Close the number yourself, or give it to another resource, a port or a library that will (dup it
+ *   first). Leave a NIF by enif_schedule_nif between begin and done: a killed process would not come
+ *   back. Wait on a thread of your own (TAME_FD_FAILED): newer VMs arm on schedulers only; such a
+ *   thread uses poll(2) between begin and done, and has somebody to wake it.
+ *
+ *
+ * 6  UPGRADE AND PURGE
+ *
+ *   tame_fd_load in load and in upgrade. Descriptors move to the new library, whose hooks close them,
+ *   when its struct has the same size and fd.h the same layout; else the old library stays loaded,
+ *   as it does after a purge, until the last of them is closed. */
+#ifndef TAME_FD_H
+#define TAME_FD_H
+
+#include <stdio.h>
+
+#include "fd_end.h"
+#include "fd_line.h"
+
+/* dtor, stop, down; of newer versions also how many, and what is not used. */
+#if ERL_NIF_MAJOR_VERSION > 2 || ERL_NIF_MINOR_VERSION >= 16
+#define TAME_IMPL_FD_CALLBACKS(DTOR, STOP, DOWN) \
+    {                                            \
+        DTOR, STOP, DOWN, 3, NULL                \
+    }
+#define TAME_IMPL_FD_OPEN_TYPE(env, name, callbacks, flags) \
+    enif_init_resource_type(env, name, callbacks, flags, NULL)
+#else
+#define TAME_IMPL_FD_CALLBACKS(DTOR, STOP, DOWN) \
+    {                                            \
+        DTOR, STOP, DOWN                         \
+    }
+#define TAME_IMPL_FD_OPEN_TYPE(env, name, callbacks, flags) \
+    enif_open_resource_type_x(env, name, callbacks, flags, NULL)
+#endif
+
+/* Defines the type NAME of descriptors, whose STRUCT begins with a struct tame_fd called fd. After
+ * STRUCT the members of struct tame_fd_hooks, each by its name. */
+#define TAME_FD(NAME, STRUCT, ...)                                                         \
+    static const struct tame_fd_hooks tame_impl_fd_hooks_##NAME = {__VA_ARGS__};           \
+    static void tame_impl_fd_dtor_##NAME(ErlNifEnv *env, void *object);                    \
+    static void tame_impl_fd_stop_##NAME(ErlNifEnv *env, void *object, ErlNifEvent number, \
+                                         int direct);                                      \
+    static void tame_impl_fd_down_##NAME(ErlNifEnv *env, void *object, ErlNifPid *pid,     \
+                                         ErlNifMonitor *monitor);                          \
+    static struct tame_fd_type NAME = {                                                    \
+        #NAME, sizeof(STRUCT) + 0 * sizeof(char[offsetof(STRUCT, fd) == 0 ? 1 : -1]),      \
+        &tame_impl_fd_hooks_##NAME,                                                        \
+        TAME_IMPL_FD_CALLBACKS(tame_impl_fd_dtor_##NAME, tame_impl_fd_stop_##NAME,         \
+                               tame_impl_fd_down_##NAME),                                  \
+        NULL};                                                                             \
+    static void tame_impl_fd_dtor_##NAME(ErlNifEnv *env, void *object)                     \
+    {                                                                                      \
+        tame_impl_fd_destroy(env, tame_impl_fd_enter(object, &NAME));                      \
+    }                                                                                      \
+    static void tame_impl_fd_stop_##NAME(ErlNifEnv *env, void *object, ErlNifEvent number, \
+                                         int direct)                                       \
+    {                                                                                      \
+        (void)number;                                                                      \
+        tame_impl_fd_stopped(env, tame_impl_fd_enter(object, &NAME), !direct);             \
+    }                                                                                      \
+    static void tame_impl_fd_down_##NAME(ErlNifEnv *env, void *object, ErlNifPid *pid,     \
+                                         ErlNifMonitor *monitor)                           \
+    {                                                                                      \
+        (void)pid;                                                                         \
+        tame_impl_fd_down(env, tame_impl_fd_enter(object, &NAME), monitor);                \
+    }
+
+/* Opens the type: in the load hook, and in the one for upgrades. Returns 0, or the library must not
+ * be loaded. */
+static inline int tame_fd_load(ErlNifEnv *env, struct tame_fd_type *type)
+{
+    char name[128];
+    const int size = snprintf(name, sizeof name, "%s.fd%d.%zu", type->impl_name,
+                              TAME_IMPL_FD_LAYOUT, type->impl_size);
+
+    if (size < 0 || (size_t)size >= sizeof name)
+        return 1;
+    type->impl_opened =
+        TAME_IMPL_FD_OPEN_TYPE(env, name, &type->impl_callbacks,
+                               (ErlNifResourceFlags)(ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER));
+    return type->impl_opened == NULL;
+}
+
+/* A resource that owns `number`, and is owned by a process; zeroed behind its struct tame_fd. The
+ * caller has a hold on it until tame_fd_term or enif_release_resource. NULL without memory, or when
+ * the owner is dead: then the number is the caller's still. */
+static inline void *tame_fd_new(ErlNifEnv *env, const struct tame_fd_type *type, int number,
+                                const ErlNifPid *owner)
+{
+    struct tame_fd *fd = (struct tame_fd *)enif_alloc_resource(type->impl_opened, type->impl_size);
+
+    if (fd == NULL)
+        return NULL;
+    memset(fd, 0, type->impl_size);
+    fd->impl_type = type;
+    fd->impl_number = -1;
+    fd->impl_owner = *owner;
+    fd->impl_lock = enif_mutex_create((char *)"tame_fd");
+    if (fd->impl_lock != NULL) {
+        /* With the lock: the owner may die at once. */
+        enif_mutex_lock(fd->impl_lock);
+        fd->impl_owned = enif_monitor_process(env, fd, owner, &fd->impl_monitor) == 0;
+        if (fd->impl_owned)
+            fd->impl_number = number;
+        enif_mutex_unlock(fd->impl_lock);
+        if (fd->impl_number >= 0)
+            return fd;
+    }
+    enif_release_resource(fd);
+    return NULL;
+}
+
+/* The term of a new resource, which holds it from then on. */
+static inline ERL_NIF_TERM tame_fd_term(ErlNifEnv *env, void *object)
+{
+    const ERL_NIF_TERM term = enif_make_resource(env, object);
+
+    enif_release_resource(object);
+    return term;
+}
+
+/* The author's struct; NULL when the term is none of this type. It lives as long as the term. */
+static inline void *tame_fd_get(ErlNifEnv *env, ERL_NIF_TERM term, const struct tame_fd_type *type)
+{
+    void *object;
+
+    return enif_get_resource(env, term, type->impl_opened, &object)
+               ? tame_impl_fd_enter(object, type)
+               : NULL;
+}
+
+/* The number: between tame_fd_begin and its end, or tame_fd_use and tame_fd_unuse. */
+static inline int tame_fd_number(const struct tame_fd *fd)
+{
+    return __atomic_load_n(&fd->impl_number, __ATOMIC_RELAXED);
+}
+
+/* Holds the number open, whoever closes it, until tame_fd_unuse; -1 when it is closed. For calls that
+ * have no direction, such as getsockopt. */
+static inline int tame_fd_use(struct tame_fd *fd)
+{
+    int number = -1;
+
+    enif_mutex_lock(fd->impl_lock);
+    if (tame_impl_fd_is_open(fd)) {
+        fd->impl_users++;
+        number = fd->impl_number;
+    }
+    enif_mutex_unlock(fd->impl_lock);
+    return number;
+}
+
+static inline void tame_fd_unuse(ErlNifEnv *env, struct tame_fd *fd)
+{
+    enif_mutex_lock(fd->impl_lock);
+    tame_impl_fd_leave(env, fd);
+}
+
+/* Asks for a direction, for the process `pid`. TAME_FD_GO: no other call has it until tame_fd_done or
+ * tame_fd_wait. TAME_FD_WAIT: others were first; {tame_fd, Ref, ready} comes when it is its turn.
+ * TAME_FD_BUSY: others were first, and ref is 0. TAME_FD_CLOSED; TAME_FD_FAILED: no memory, or `pid` is
+ * dead. On any thread. */
+static inline enum tame_fd_answer tame_fd_begin(ErlNifEnv *env, struct tame_fd *fd,
+                                                enum tame_fd_direction direction,
+                                                const ErlNifPid *pid, ERL_NIF_TERM ref)
+{
+    struct tame_impl_fd_line *line = &fd->impl_lines[direction];
+    struct tame_impl_fd_waiter *waiter;
+    enum tame_fd_answer answer = TAME_FD_GO;
+
+    enif_mutex_lock(fd->impl_lock);
+    waiter = line->first;
+    if (!tame_impl_fd_is_open(fd)) {
+        answer = TAME_FD_CLOSED;
+    } else if (!line->held && (waiter == NULL || enif_compare_pids(&waiter->pid, pid) == 0)) {
+        if (waiter != NULL) {
+            tame_impl_fd_unlink(line, waiter);
+            tame_impl_fd_spare(env, fd, line, waiter);
+        }
+        line->held = 1;
+        fd->impl_users++;
+    } else if (ref == 0) {
+        answer = TAME_FD_BUSY;
+    } else {
+        waiter = tame_impl_fd_waiter_take(env, fd, line, pid, ref);
+        answer = waiter == NULL ? TAME_FD_FAILED : TAME_FD_WAIT;
+        if (waiter != NULL) {
+            if (line->first == NULL)
+                line->first = waiter;
+            else
+                line->last->next = waiter;
+            line->last = waiter;
+        }
+    }
+    enif_mutex_unlock(fd->impl_lock);
+    return answer;
+}
+
+/* Ends what tame_fd_begin began. On any thread. */
+static inline void tame_fd_done(ErlNifEnv *env, struct tame_fd *fd,
+                                enum tame_fd_direction direction)
+{
+    enif_mutex_lock(fd->impl_lock);
+    fd->impl_lines[direction].held = 0;
+    tame_impl_fd_next(env, fd, &fd->impl_lines[direction]);
+    tame_impl_fd_leave(env, fd);
+}
+
+/* The direction is held no more, and `pid` stands before all others: the VM will tell it, or we do. */
+static inline enum tame_fd_answer tame_impl_fd_first(ErlNifEnv *env, struct tame_fd *fd,
+                                                     enum tame_fd_direction direction,
+                                                     const ErlNifPid *pid, ERL_NIF_TERM ref,
+                                                     int by_vm)
+{
+    struct tame_impl_fd_line *line = &fd->impl_lines[direction];
+    struct tame_impl_fd_waiter *waiter = NULL;
+    enum tame_fd_answer answer = TAME_FD_FAILED;
+
+    enif_mutex_lock(fd->impl_lock);
+    line->held = 0;
+    if (!tame_impl_fd_is_open(fd))
+        answer = TAME_FD_CLOSED;
+    else
+        waiter = tame_impl_fd_waiter_take(env, fd, line, pid, ref);
+    if (waiter != NULL && by_vm && !tame_impl_fd_arm(env, fd, direction, waiter, ref)) {
+        tame_impl_fd_spare(env, fd, line, waiter);
+        waiter = NULL;
+    }
+    if (waiter != NULL) {
+        waiter->next = line->first;
+        line->first = waiter;
+        if (line->last == NULL)
+            line->last = waiter;
+        line->armed = by_vm;
+        line->told = 0;
+        answer = TAME_FD_WAIT;
+    }
+    tame_impl_fd_next(env, fd, line);
+    tame_impl_fd_leave(env, fd);
+    return answer;
+}
+
+/* Ends what tame_fd_begin began, and has the process told when the descriptor is ready:
+ * TAME_FD_WAIT. It keeps its place before all others. With ref 0 the descriptor's own term is the
+ * message's, and no memory is taken for one. TAME_FD_CLOSED; TAME_FD_FAILED: no memory, `pid`
+ * is dead, the VM cannot wait for this descriptor, or the thread is no scheduler. */
+static inline enum tame_fd_answer tame_fd_wait(ErlNifEnv *env, struct tame_fd *fd,
+                                               enum tame_fd_direction direction,
+                                               const ErlNifPid *pid, ERL_NIF_TERM ref)
+{
+    return tame_impl_fd_first(env, fd, direction, pid, ref, 1);
+}
+
+/* As tame_fd_wait, but it is told at once: for a call that has done enough for one slice, and keeps
+ * its place. On any thread. */
+static inline enum tame_fd_answer tame_fd_again(ErlNifEnv *env, struct tame_fd *fd,
+                                                enum tame_fd_direction direction,
+                                                const ErlNifPid *pid, ERL_NIF_TERM ref)
+{
+    return tame_impl_fd_first(env, fd, direction, pid, ref, 0);
+}
+
+/* Ends a wait whose message was not received. TAME_FD_DONE: none comes. TAME_FD_SENT: receive it,
+ * `ready` or `closed`; a turn that it gave goes to the next. On any thread but with env. */
+static inline enum tame_fd_answer tame_fd_cancel(ErlNifEnv *env, struct tame_fd *fd,
+                                                 enum tame_fd_direction direction,
+                                                 const ErlNifPid *pid)
+{
+    struct tame_impl_fd_line *line = &fd->impl_lines[direction];
+    struct tame_impl_fd_waiter *waiter;
+    enum tame_fd_answer answer = TAME_FD_SENT;
+
+    enif_mutex_lock(fd->impl_lock);
+    waiter = tame_impl_fd_find(line, pid);
+    if (waiter != NULL) {
+        if (waiter != line->first ||
+            (!line->told && (!line->armed || tame_impl_fd_disarm(env, fd, direction))))
+            answer = TAME_FD_DONE;
+        tame_impl_fd_unlink(line, waiter);
+        tame_impl_fd_spare(env, fd, line, waiter);
+        tame_impl_fd_next(env, fd, line);
+    }
+    enif_mutex_unlock(fd->impl_lock);
+    return answer;
+}
+
+/* Closes. TAME_FD_DONE: the number is closed. TAME_FD_WAIT: it will be, when the calls that use it have
+ * ended or the VM lets go of it, and then {tame_fd, Ref, closed} comes to `pid`. With pid NULL nobody
+ * is told. TAME_FD_CLOSED: somebody else has. On any thread. */
+static inline enum tame_fd_answer tame_fd_close(ErlNifEnv *env, struct tame_fd *fd,
+                                                const ErlNifPid *pid, ERL_NIF_TERM ref)
+{
+    struct tame_impl_fd_waiter *closer = pid == NULL ? NULL : tame_impl_fd_waiter_new();
+
+    if (closer != NULL)
+        (void)tame_impl_fd_waiter_set(closer, pid, ref);
+    enif_mutex_lock(fd->impl_lock);
+    if (!tame_impl_fd_is_open(fd)) {
+        enif_mutex_unlock(fd->impl_lock);
+        tame_impl_fd_waiter_free(env, fd, closer);
+        return TAME_FD_CLOSED;
+    }
+    __atomic_store_n(&fd->impl_closer, closer, __ATOMIC_RELEASE);
+    if (!tame_impl_fd_close_locked(env, fd))
+        return closer != NULL ? TAME_FD_WAIT : TAME_FD_DONE;
+    tame_impl_fd_waiter_free(env, fd,
+                             __atomic_exchange_n(&fd->impl_closer, NULL, __ATOMIC_ACQ_REL));
+    return TAME_FD_DONE;
+}
+
+/* Another process owns it from now on. TAME_FD_DONE, TAME_FD_NOT_OWNER, TAME_FD_NO_PROCESS,
+ * TAME_FD_CLOSED. On any thread. */
+static inline enum tame_fd_answer tame_fd_give(ErlNifEnv *env, struct tame_fd *fd,
+                                               const ErlNifPid *from, const ErlNifPid *to)
+{
+    enum tame_fd_answer answer = TAME_FD_DONE;
+    ErlNifMonitor monitor;
+
+    enif_mutex_lock(fd->impl_lock);
+    if (!tame_impl_fd_is_open(fd)) {
+        answer = TAME_FD_CLOSED;
+    } else if (!tame_impl_fd_is_owner(fd, from)) {
+        answer = TAME_FD_NOT_OWNER;
+    } else if (enif_monitor_process(env, fd, to, &monitor) != 0) {
+        answer = TAME_FD_NO_PROCESS;
+    } else {
+        (void)enif_demonitor_process(env, fd, &fd->impl_monitor);
+        fd->impl_monitor = monitor;
+        fd->impl_owner = *to;
+        /* The old owner's waits were the owner's; now they need monitors of their own. */
+        for (int direction = TAME_FD_READ; direction <= TAME_FD_WRITE; direction++) {
+            struct tame_impl_fd_waiter *waiter =
+                tame_impl_fd_find(&fd->impl_lines[direction], from);
+
+            if (waiter != NULL)
+                (void)tame_impl_fd_watch(env, fd, waiter);
+        }
+    }
+    enif_mutex_unlock(fd->impl_lock);
+    return answer;
+}
+
+/* Its owner; 0 when it is closed. */
+static inline int tame_fd_owner(struct tame_fd *fd, ErlNifPid *owner)
+{
+    int owned;
+
+    enif_mutex_lock(fd->impl_lock);
+    owned = fd->impl_owned;
+    if (owned)
+        *owner = fd->impl_owner;
+    enif_mutex_unlock(fd->impl_lock);
+    return owned;
+}
+
+#endif

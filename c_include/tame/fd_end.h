@@ -1,0 +1,183 @@
+/* tame/fd_end.h - the end of a descriptor: closed by somebody, by its owner's death, or by its last
+ * term's.
+ *
+ * Part of tame/fd.h, which has the manual and the drawing. */
+#ifndef TAME_FD_END_H
+#define TAME_FD_END_H
+
+#include <unistd.h>
+
+#include "fd_line.h"
+
+static inline struct tame_fd *tame_impl_fd_enter(void *object, const struct tame_fd_type *type)
+{
+    struct tame_fd *fd = (struct tame_fd *)object;
+
+    __atomic_store_n(&fd->impl_type, type, __ATOMIC_RELAXED);
+    return fd;
+}
+
+/* Here alone the number is closed; whoever takes it out does it. */
+static inline void tame_impl_fd_shut(struct tame_fd *fd)
+{
+    const struct tame_fd_type *type = __atomic_load_n(&fd->impl_type, __ATOMIC_RELAXED);
+    const int number = __atomic_exchange_n(&fd->impl_number, -1, __ATOMIC_ACQ_REL);
+
+    __atomic_store_n(&fd->impl_state, TAME_IMPL_FD_CLOSED, __ATOMIC_RELEASE);
+    if (number < 0)
+        return;
+    if (type->impl_hooks->close != NULL)
+        type->impl_hooks->close(fd, number);
+    else
+        (void)close(number);
+}
+
+static inline void tame_impl_fd_tell_closer(ErlNifEnv *env, struct tame_fd *fd)
+{
+    struct tame_impl_fd_waiter *closer =
+        __atomic_exchange_n(&fd->impl_closer, NULL, __ATOMIC_ACQ_REL);
+
+    if (closer == NULL)
+        return;
+    tame_impl_fd_tell(env, fd, closer, "closed");
+    tame_impl_fd_waiter_free(env, fd, closer);
+}
+
+/* The `stop` callback. It may run within tame_impl_fd_finish and takes no lock. */
+static inline void tame_impl_fd_stopped(ErlNifEnv *env, struct tame_fd *fd, int later)
+{
+    tame_impl_fd_shut(fd);
+    if (later)
+        tame_impl_fd_tell_closer(env, fd);
+}
+
+/* Called once, by who found that the last user is gone, without the lock. Whether it is closed now. */
+static inline int tame_impl_fd_finish(ErlNifEnv *env, struct tame_fd *fd)
+{
+    int done;
+
+    if (!fd->impl_selected) {
+        tame_impl_fd_shut(fd);
+        return 1;
+    }
+    done = enif_select(env, (ErlNifEvent)fd->impl_number, ERL_NIF_SELECT_STOP, fd, NULL,
+                       (ERL_NIF_TERM)0);
+    if (done >= 0)
+        return (done & ERL_NIF_SELECT_STOP_SCHEDULED) == 0;
+    tame_impl_fd_shut(fd); /* the VM does not know it */
+    return 1;
+}
+
+/* A user less. Unlocks. */
+static inline void tame_impl_fd_leave(ErlNifEnv *env, struct tame_fd *fd)
+{
+    const int last = --fd->impl_users == 0 && !tame_impl_fd_is_open(fd);
+
+    enif_mutex_unlock(fd->impl_lock);
+    if (last && tame_impl_fd_finish(env, fd))
+        tame_impl_fd_tell_closer(env, fd);
+}
+
+/* All who wait are told. With the lock. */
+static inline void tame_impl_fd_send_away(ErlNifEnv *env, struct tame_fd *fd, int direction)
+{
+    struct tame_impl_fd_line *line = &fd->impl_lines[direction];
+    int told = line->told || (line->armed && !tame_impl_fd_disarm(env, fd, direction));
+
+    while (line->first != NULL) {
+        struct tame_impl_fd_waiter *waiter = line->first;
+
+        tame_impl_fd_unlink(line, waiter);
+        if (!told)
+            tame_impl_fd_tell(env, fd, waiter, "closed");
+        told = 0;
+        tame_impl_fd_waiter_free(env, fd, waiter);
+    }
+    tame_impl_fd_waiter_free(env, fd, line->spare);
+    line->spare = NULL;
+}
+
+/* OPEN to CLOSING. Unlocks. Whether it is closed now. */
+static inline int tame_impl_fd_close_locked(ErlNifEnv *env, struct tame_fd *fd)
+{
+    int last;
+
+    __atomic_store_n(&fd->impl_state, TAME_IMPL_FD_CLOSING, __ATOMIC_RELEASE);
+    for (int direction = TAME_FD_READ; direction <= TAME_FD_WRITE; direction++)
+        tame_impl_fd_send_away(env, fd, direction);
+    if (fd->impl_owned)
+        (void)enif_demonitor_process(env, fd, &fd->impl_monitor);
+    fd->impl_owned = 0;
+    last = fd->impl_users == 0;
+    enif_mutex_unlock(fd->impl_lock);
+    return last && tame_impl_fd_finish(env, fd);
+}
+
+/* The destructor. Who waits for a turn, without a term and without the VM's hold, is told too. */
+static inline void tame_impl_fd_destroy(ErlNifEnv *env, struct tame_fd *fd)
+{
+    const struct tame_fd_type *type = __atomic_load_n(&fd->impl_type, __ATOMIC_RELAXED);
+
+    if (fd->impl_lock == NULL)
+        return;         /* tame_fd_new failed */
+    fd->impl_owned = 0; /* the VM has ended the monitors */
+    for (int direction = TAME_FD_READ; direction <= TAME_FD_WRITE; direction++) {
+        struct tame_impl_fd_line *line = &fd->impl_lines[direction];
+
+        for (struct tame_impl_fd_waiter *waiter = line->first; waiter != NULL;
+             waiter = waiter->next)
+            waiter->monitored = 0;
+        if (line->spare != NULL)
+            line->spare->monitored = 0;
+        line->armed = 0;
+        /* Who waits with the descriptor's own term was told with it, or it would not be dying. */
+        if (line->first != NULL && line->first->ref == 0)
+            line->told = 1;
+        tame_impl_fd_send_away(env, fd, direction);
+    }
+    tame_impl_fd_shut(fd);
+    tame_impl_fd_tell_closer(env, fd);
+    enif_mutex_destroy(fd->impl_lock);
+    if (type->impl_hooks->destroy != NULL)
+        type->impl_hooks->destroy(fd);
+}
+
+/* The `down` callback. It may come late, of one who is no owner any more or waits no more. */
+static inline void tame_impl_fd_down(ErlNifEnv *env, struct tame_fd *fd,
+                                     const ErlNifMonitor *monitor)
+{
+    const struct tame_fd_type *type = __atomic_load_n(&fd->impl_type, __ATOMIC_RELAXED);
+    int lost = -1;
+
+    enif_mutex_lock(fd->impl_lock);
+    if (fd->impl_owned && enif_compare_monitors(monitor, &fd->impl_monitor) == 0) {
+        fd->impl_owned = 0;
+        (void)tame_impl_fd_close_locked(env, fd);
+        return;
+    }
+    for (int direction = TAME_FD_READ; direction <= TAME_FD_WRITE; direction++) {
+        struct tame_impl_fd_line *line = &fd->impl_lines[direction];
+        struct tame_impl_fd_waiter *waiter = line->first;
+
+        if (line->spare != NULL && line->spare->monitored &&
+            enif_compare_monitors(monitor, &line->spare->monitor) == 0)
+            line->spare->monitored = 0;
+        while (waiter != NULL &&
+               !(waiter->monitored && enif_compare_monitors(monitor, &waiter->monitor) == 0))
+            waiter = waiter->next;
+        if (waiter == NULL)
+            continue;
+        if (waiter == line->first && line->armed)
+            (void)tame_impl_fd_disarm(env, fd, direction);
+        tame_impl_fd_unlink(line, waiter);
+        waiter->monitored = 0;
+        tame_impl_fd_waiter_free(env, fd, waiter);
+        tame_impl_fd_next(env, fd, line);
+        lost = direction;
+    }
+    enif_mutex_unlock(fd->impl_lock);
+    if (lost >= 0 && type->impl_hooks->lost != NULL)
+        type->impl_hooks->lost(env, fd, (enum tame_fd_direction)lost);
+}
+
+#endif

@@ -1,0 +1,234 @@
+# tame_tcp beside gen_tcp and OTP's socket: each row one interleaved run, in another order each round, the peer a program
+# in C on the same core. `make bench` says how the VM is started. CPU is that of the VM, user and system.
+Code.require_file("ways.ex", __DIR__)
+
+defmodule Tame.Tcp.Bench do
+  alias Tame.Tcp.Bench.Ways
+
+  @rounds String.to_integer(System.get_env("BENCH_ROUNDS", "7"))
+  @turn_ms String.to_integer(System.get_env("BENCH_TURN_MS", "500"))
+  @idle String.to_integer(System.get_env("BENCH_IDLE", "9000"))
+  @seed Tame.Turns.seed()
+  @plain [:gen_tcp, :socket, :tame_tcp]
+  @message :binary.copy("x", 64)
+  @all [:gen_tcp, :gen_tcp_once, :gen_tcp_once_64k, :socket, :tame_tcp, :tame_tcp_once]
+
+  def run do
+    system = Tame.SystemInfo.collect("make bench")
+    IO.puts(Tame.SystemInfo.text(system))
+    IO.puts("seed #{@seed}, #{@rounds} rounds of #{@turn_ms} ms a turn; medians of the rounds")
+    {:ok, _} = Application.ensure_all_started(:tame_tcp)
+
+    rows = [
+      {"trip", fn -> for size <- [64, 65_536], do: round_trips(size) end},
+      {"stream", fn -> for size <- [65_536, 1_048_576], do: stream(size) end},
+      {"accept", &accepts/0},
+      {"active", &active/0},
+      {"idle", &idle/0}
+    ]
+
+    only = System.get_env("BENCH_ONLY", "trip stream accept active idle")
+    for {name, row} <- rows, only =~ name, do: row.()
+  end
+
+  defp round_trips(size) do
+    bytes = :binary.copy("x", size)
+    {peer, port} = peer(["echo"])
+    ends = for way <- @all, do: {way, Ways.connect(way, port)}
+
+    table("round trip of #{size} B", ["µs", "CPU µs"], ends, fn {way, socket} ->
+      timed(fn ->
+        :ok = Ways.send(way, socket, bytes)
+        :ok = Ways.recv(way, socket, size)
+      end)
+    end)
+
+    for {way, socket} <- ends, do: Ways.close(way, socket)
+    Port.close(peer)
+  end
+
+  # µs of a call and of CPU, over a turn.
+  defp timed(fun) do
+    before = {cpu_ns(), now_ns()}
+    calls = repeat(fun, now_ns() + @turn_ms * 1_000_000, 0)
+    per(before, calls)
+  end
+
+  defp repeat(fun, until, calls) do
+    for _ <- 1..16, do: fun.()
+    if now_ns() < until, do: repeat(fun, until, calls + 16), else: calls + 16
+  end
+
+  defp per({cpu, at}, calls),
+    do: [(now_ns() - at) / calls / 1000, (cpu_ns() - cpu) / calls / 1000]
+
+  defp stream(size) do
+    bytes = :binary.copy("x", size)
+    {peer, port} = peer(["sink"])
+    ends = for way <- @plain, do: {way, Ways.connect(way, port)}
+
+    table("stream in #{div(size, 1024)} KiB", ["GB/s", "CPU s/GB"], ends, fn {way, socket} ->
+      [us, cpu_us] = timed(fn -> :ok = Ways.send(way, socket, bytes) end)
+      [size / us / 1000, cpu_us / size * 1000]
+    end)
+
+    for {way, socket} <- ends, do: Ways.close(way, socket)
+    Port.close(peer)
+  end
+
+  defp accepts do
+    times = @turn_ms * 4
+
+    table("accept and close", ["per s", "CPU µs"], Enum.map(@plain, &{&1, nil}), fn {way, _} ->
+      {listening, number} = Ways.listen(way)
+      before = {cpu_ns(), now_ns()}
+      peer = start(["connect", "#{number}", "#{times}"])
+      for _ <- 1..times, do: Ways.close(way, Ways.accept(way, listening))
+      "done" = line(peer)
+      [us, cpu] = per(before, times)
+      Ways.close(way, listening)
+      [1_000_000 / us, cpu]
+    end)
+  end
+
+  defp active do
+    trips = @turn_ms * 60
+
+    table("1,000 connections, 64 B", ["µs", "CPU µs"], Enum.map(@all, &{&1, nil}), fn {way, _} ->
+      {listening, number} = Ways.listen(way)
+      peer = start(["ping", "#{number}", "1000", "#{trips}", "64"])
+
+      servers =
+        for _ <- 1..1000 do
+          socket = Ways.accept(way, listening)
+          pid = spawn(fn -> receive(do: (:go -> echo(way, socket))) end)
+          :ok = Ways.give(way, socket, pid)
+          send(pid, :go)
+          pid
+        end
+
+      "ready" = line(peer)
+      before = {cpu_ns(), now_ns()}
+      Port.command(peer, "go\n")
+      "done" = line(peer)
+      result = per(before, trips)
+      Port.close(peer)
+      for pid <- servers, do: Process.exit(pid, :kill)
+      Ways.close(way, listening)
+      result
+    end)
+  end
+
+  defp echo(way, socket) do
+    with :ok <- Ways.recv(way, socket, 64),
+         :ok <- Ways.send(way, socket, @message),
+         do: echo(way, socket)
+  end
+
+  # Bytes of the VM for each of many connections of one process, each turn from the same number of descriptors.
+  defp idle do
+    table(
+      "#{@idle} idle, B each",
+      ["passive", "armed"],
+      Enum.map(@plain, &{&1, nil}),
+      &idle_turn/1
+    )
+  end
+
+  defp idle_turn({way, _}) do
+    test = self()
+    open = descriptors()
+    {pid, monitor} = spawn_monitor(fn -> hold(way, test) end)
+    result = receive(do: ({^pid, result} -> result))
+    Process.exit(pid, :kill)
+    receive(do: ({:DOWN, ^monitor, _, _, _} -> :ok))
+    true = closed?(open, 2000)
+    result
+  end
+
+  defp closed?(open, tries),
+    do:
+      descriptors() <= open or
+        (tries > 0 and Process.sleep(5) == :ok and closed?(open, tries - 1))
+
+  defp descriptors, do: length(File.ls!("/proc/self/fd"))
+
+  defp hold(way, test) do
+    {listening, number} = Ways.listen(way)
+    before = memory()
+    peer = start(["hold", "#{number}", "#{@idle}"])
+    sockets = for _ <- 1..@idle, do: Ways.accept(way, listening)
+    "held" = line(peer)
+    passive = memory() - before
+    Enum.each(sockets, &(:ok = Ways.arm(way, &1)))
+    armed = memory() - before
+    send(test, {self(), [passive / @idle, armed / @idle]})
+    Process.sleep(:infinity)
+  end
+
+  defp memory do
+    Enum.each(Process.list(), &:erlang.garbage_collect/1)
+    :erlang.memory(:total)
+  end
+
+  # ---- what all use ----
+
+  defp table(title, columns, subjects, turn) do
+    IO.puts(
+      "\n#{String.pad_trailing(title, 36)}#{Enum.map_join(columns, &String.pad_leading(&1, 12))}   vs gen_tcp"
+    )
+
+    results =
+      for {way, _} = subject <- Tame.Turns.all(subjects, @rounds, @seed), reduce: %{} do
+        seen ->
+          :erlang.garbage_collect()
+          result = turn.(subject)
+          Map.update(seen, way, [result], &[result | &1])
+      end
+
+    reference = medians(results[:gen_tcp])
+
+    for {way, _} <- subjects do
+      values = medians(results[way])
+      ratios = Enum.zip_with(values, reference, &Float.round(&1 / &2, 2))
+
+      cells =
+        Enum.map_join(values, &String.pad_leading(:erlang.float_to_binary(&1, decimals: 2), 12))
+
+      IO.puts("  #{String.pad_trailing("#{way}", 34)}#{cells}   #{Enum.join(ratios, "  ")}")
+    end
+  end
+
+  defp medians(rounds), do: rounds |> Enum.zip_with(&Enum.at(Enum.sort(&1), div(length(&1), 2)))
+
+  defp peer(arguments) do
+    peer = start(arguments)
+    {peer, String.to_integer(line(peer))}
+  end
+
+  defp start(arguments),
+    do: Port.open({:spawn_executable, "build/peer"}, [:binary, line: 100, args: arguments])
+
+  defp line(peer) do
+    receive do
+      {^peer, {:data, {:eol, text}}} -> text
+    after
+      60_000 -> raise "the peer says nothing"
+    end
+  end
+
+  defp now_ns, do: System.monotonic_time(:nanosecond)
+
+  # Of all threads of this VM: `statistics(runtime)` leaves the system's time out.
+  defp cpu_ns do
+    for thread <- File.ls!("/proc/self/task"), reduce: 0 do
+      sum ->
+        case File.read("/proc/self/task/#{thread}/schedstat") do
+          {:ok, text} -> sum + (text |> String.split() |> hd() |> String.to_integer())
+          {:error, _} -> sum
+        end
+    end
+  end
+end
+
+Tame.Tcp.Bench.run()

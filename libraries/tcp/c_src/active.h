@@ -1,0 +1,213 @@
+/* active.h - messages for credit: {tcp, Socket, Data} to the owner.
+ *
+ * Who gives credit reads what is there at once. When nothing is, a reader, one of a few processes
+ * of the application, waits in the owner's place and reads then; so the VM's own select is all that
+ * wakes anybody, and no thread is needed. */
+#ifndef TAME_TCP_ACTIVE_H
+#define TAME_TCP_ACTIVE_H
+
+#include "receiving.h"
+
+/* Messages of one call, before others have their turn. */
+#define TCP_PUSH_MESSAGES 16
+
+/* {Tag, Socket} or {Tag, Socket, Term} for the owner. */
+static void tcp_tell_owner(ErlNifEnv *env, struct tcp_socket *socket, const char *tag,
+                           const ERL_NIF_TERM *term)
+{
+    const ERL_NIF_TERM name = tcp_atom(env, tag);
+    ErlNifPid owner;
+    ERL_NIF_TERM self;
+
+    if (!tame_fd_owner(&socket->fd, &owner))
+        return;
+    self = enif_make_resource(env, socket);
+    (void)enif_send(env, &owner, NULL,
+                    term == NULL ? enif_make_tuple2(env, name, self)
+                                 : enif_make_tuple3(env, name, self, *term));
+}
+
+/* Tells the owner first: a socket that is closed has none. */
+static void tcp_push_end(ErlNifEnv *env, struct tcp_socket *socket, const char *reason)
+{
+    __atomic_store_n(&socket->credit, TCP_PASSIVE, __ATOMIC_RELEASE);
+    if (reason != NULL) {
+        const ERL_NIF_TERM atom = tcp_atom(env, reason);
+
+        tcp_tell_owner(env, socket, "tcp_error", &atom);
+    }
+    tcp_tell_owner(env, socket, "tcp_closed", NULL);
+    (void)tame_fd_close(env, &socket->fd, NULL, 0);
+}
+
+/* Takes one of the credit. Whether there was any. */
+static int tcp_credit_take(struct tcp_socket *socket)
+{
+    int credit = __atomic_load_n(&socket->credit, __ATOMIC_ACQUIRE);
+
+    while (credit > 0)
+        if (__atomic_compare_exchange_n(&socket->credit, &credit, credit - 1, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
+            return 1;
+    return credit == TCP_ALWAYS;
+}
+
+static int tcp_has_credit(struct tcp_socket *socket)
+{
+    return __atomic_load_n(&socket->credit, __ATOMIC_ACQUIRE) != TCP_PASSIVE;
+}
+
+/* The next message, or why there is none. */
+static enum tcp_read tcp_push_one(ErlNifEnv *env, struct tcp_socket *socket, int *error)
+{
+    ERL_NIF_TERM data;
+    enum tcp_read result = TCP_READ_SOME;
+
+    if (socket->early_size > 0)
+        data = tcp_early_take(env, socket, socket->early_size);
+    else
+        result = tcp_read_some(env, socket, &data, error);
+    /* Credit that was withdrawn meanwhile: the data is for the next receive. */
+    if (result == TCP_READ_SOME && !tcp_credit_take(socket)) {
+        ErlNifBinary bytes;
+
+        if (socket->has_early)
+            enif_release_binary(&socket->early);
+        socket->has_early = 0;
+        if (enif_inspect_binary(env, data, &bytes) &&
+            enif_alloc_binary(bytes.size, &socket->early)) {
+            memcpy(socket->early.data, bytes.data, bytes.size);
+            socket->early_size = bytes.size;
+            socket->has_early = 1;
+            return TCP_READ_BLOCKS;
+        }
+        *error = ENOMEM;
+        return TCP_READ_FAILS;
+    }
+    if (result == TCP_READ_SOME)
+        tcp_tell_owner(env, socket, "tcp", &data);
+    return result;
+}
+
+/* Reads for credit, as the process `self`; when nothing is there `reader` waits. */
+static void tcp_push(ErlNifEnv *env, struct tcp_socket *socket, const ErlNifPid *self,
+                     const ErlNifPid *reader)
+{
+    /* Credit may come between the last look at it and the end of our turn. */
+    while (tcp_has_credit(socket) &&
+           tame_fd_begin(env, &socket->fd, TAME_FD_READ, self, 0) == TAME_FD_GO) {
+        enum tcp_read result = TCP_READ_SOME;
+        enum tame_fd_answer answer = TAME_FD_WAIT;
+        int messages = 0, error = 0;
+        size_t before = (size_t)__atomic_load_n(&socket->received, __ATOMIC_RELAXED);
+
+        while (
+            tcp_has_credit(socket) && result == TCP_READ_SOME && messages++ < TCP_PUSH_MESSAGES &&
+            (size_t)__atomic_load_n(&socket->received, __ATOMIC_RELAXED) - before < TCP_SLICE_BYTES)
+            result = tcp_push_one(env, socket, &error);
+        if (tcp_has_credit(socket) && result == TCP_READ_BLOCKS)
+            answer = tame_fd_wait(env, &socket->fd, TAME_FD_READ, reader, 0);
+        else if (tcp_has_credit(socket) && result == TCP_READ_SOME)
+            answer = tame_fd_again(env, &socket->fd, TAME_FD_READ, reader, 0);
+        else
+            tame_fd_done(env, &socket->fd, TAME_FD_READ);
+        if (result == TCP_READ_END)
+            tcp_push_end(env, socket, NULL);
+        else if (result == TCP_READ_FAILS)
+            tcp_push_end(env, socket,
+                         error == ECONNRESET || error == EPIPE ? NULL : tcp_errno_name(error));
+        else if (answer == TAME_FD_FAILED)
+            tcp_push_end(env, socket, "enomem");
+        else if (messages > 0 && result == TCP_READ_SOME && !tcp_has_credit(socket) &&
+                 !__atomic_load_n(&socket->once, __ATOMIC_ACQUIRE))
+            tcp_tell_owner(env, socket, "tcp_passive", NULL);
+        else if (tcp_has_credit(socket))
+            return; /* the reader is told */
+    }
+}
+
+/* (Socket) -> ok: by a reader that was told. */
+static ERL_NIF_TERM tcp_push_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct tcp_socket *socket = tcp_get(env, argv[0]);
+    ErlNifPid self;
+
+    (void)argc;
+    if (socket == NULL)
+        return enif_make_badarg(env);
+    (void)enif_self(env, &self);
+    tcp_push(env, socket, &self, &self);
+    return tcp_atom(env, "ok");
+}
+
+/* (Socket, true | once | Messages, Reader) -> ok | {error, Reason} */
+static ERL_NIF_TERM tcp_credit(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct tcp_socket *socket = tcp_get(env, argv[0]);
+    ErlNifPid self, reader;
+    int more = 0;
+    const int once = enif_is_identical(argv[1], tcp_atom(env, "once"));
+    const int always = enif_is_identical(argv[1], tcp_atom(env, "true"));
+
+    (void)argc;
+    if (socket == NULL || (!once && !always && !enif_get_int(env, argv[1], &more)) ||
+        !enif_get_local_pid(env, argv[2], &reader))
+        return enif_make_badarg(env);
+    if (tame_fd_use(&socket->fd) < 0)
+        return tcp_error(env, "closed");
+    __atomic_store_n(&socket->once, once, __ATOMIC_RELEASE);
+    if (once || always) {
+        __atomic_store_n(&socket->credit, once ? 1 : TCP_ALWAYS, __ATOMIC_RELEASE);
+    } else {
+        const int before = __atomic_load_n(&socket->credit, __ATOMIC_ACQUIRE);
+        const int sum = (before == TCP_ALWAYS ? 0 : before) + more;
+
+        if (sum > INT16_MAX) {
+            tame_fd_unuse(env, &socket->fd);
+            return tcp_error(env, "einval");
+        }
+        if (before == TCP_ALWAYS)
+            __atomic_store_n(&socket->credit, sum < 0 ? 0 : sum, __ATOMIC_RELEASE);
+        else if (sum > 0)
+            __atomic_fetch_add(&socket->credit, more, __ATOMIC_ACQ_REL);
+        else
+            __atomic_store_n(&socket->credit, 0, __ATOMIC_RELEASE);
+        if (sum <= 0)
+            tcp_tell_owner(env, socket, "tcp_passive", NULL);
+    }
+    (void)enif_self(env, &self);
+    tcp_push(env, socket, &self, &reader);
+    tame_fd_unuse(env, &socket->fd);
+    return tcp_atom(env, "ok");
+}
+
+/* (Socket, Reader, Ref) -> ok | wait | {error, Reason}: no message comes after ok. */
+static ERL_NIF_TERM tcp_passive(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct tcp_socket *socket = tcp_get(env, argv[0]);
+    enum tame_fd_answer answer;
+    ErlNifPid reader;
+
+    (void)argc;
+    if (socket == NULL || !enif_get_local_pid(env, argv[1], &reader) || !enif_is_ref(env, argv[2]))
+        return enif_make_badarg(env);
+    if (__atomic_exchange_n(&socket->credit, TCP_PASSIVE, __ATOMIC_ACQ_REL) == TCP_PASSIVE)
+        return tcp_atom(env, "ok");
+    (void)tame_fd_cancel(env, &socket->fd, TAME_FD_READ, &reader);
+    answer = tcp_begin(env, socket, TAME_FD_READ, argv[2]);
+    if (answer != TAME_FD_GO)
+        return tcp_answer(env, answer);
+    tame_fd_done(env, &socket->fd, TAME_FD_READ);
+    return tcp_atom(env, "ok");
+}
+
+/* A reader has died with the socket in its hands: nobody would read. */
+static void tcp_socket_lost(ErlNifEnv *env, struct tame_fd *fd, enum tame_fd_direction direction)
+{
+    struct tcp_socket *socket = (struct tcp_socket *)fd;
+
+    if (direction == TAME_FD_READ && tcp_has_credit(socket))
+        tcp_push_end(env, socket, "reader_down");
+}
+
+#endif

@@ -1,0 +1,195 @@
+/* options.h - what can be set and asked: the system's options by their names, and our own. */
+#ifndef TAME_TCP_OPTIONS_H
+#define TAME_TCP_OPTIONS_H
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include "address.h"
+#include "socket.h"
+
+/* X(name in inet, level, option, is it true or false) */
+#define TCP_OPTIONS(X)                             \
+    X("nodelay", IPPROTO_TCP, TCP_NODELAY, 1)      \
+    X("keepalive", SOL_SOCKET, SO_KEEPALIVE, 1)    \
+    X("reuseaddr", SOL_SOCKET, SO_REUSEADDR, 1)    \
+    X("reuseport", SOL_SOCKET, SO_REUSEPORT, 1)    \
+    X("dontroute", SOL_SOCKET, SO_DONTROUTE, 1)    \
+    X("ipv6_v6only", IPPROTO_IPV6, IPV6_V6ONLY, 1) \
+    X("sndbuf", SOL_SOCKET, SO_SNDBUF, 0)          \
+    X("recbuf", SOL_SOCKET, SO_RCVBUF, 0)          \
+    X("priority", SOL_SOCKET, SO_PRIORITY, 0)      \
+    X("tos", IPPROTO_IP, IP_TOS, 0)                \
+    X("ttl", IPPROTO_IP, IP_TTL, 0)                \
+    X("tclass", IPPROTO_IPV6, IPV6_TCLASS, 0)
+
+struct tcp_option {
+    const char *name;
+    int level, option, is_boolean;
+};
+
+#define TCP_OPTION_ROW(NAME, LEVEL, OPTION, BOOLEAN) {NAME, LEVEL, OPTION, BOOLEAN},
+static const struct tcp_option tcp_options[] = {TCP_OPTIONS(TCP_OPTION_ROW){NULL, 0, 0, 0}};
+
+/* Those that are ours alone. */
+static int *tcp_own_option(ErlNifEnv *env, struct tcp_socket *socket, ERL_NIF_TERM name, int *least)
+{
+    *least = 0;
+    if (enif_is_identical(name, tcp_atom(env, "buffer"))) {
+        *least = 1;
+        return &socket->buffer;
+    }
+    if (enif_is_identical(name, tcp_atom(env, "send_timeout_close")))
+        return &socket->send_timeout_close;
+    *least = -1;
+    if (enif_is_identical(name, tcp_atom(env, "accept_active")))
+        return &socket->accept_active;
+    return enif_is_identical(name, tcp_atom(env, "send_timeout")) ? &socket->send_timeout_ms : NULL;
+}
+
+static const struct tcp_option *tcp_option_find(ErlNifEnv *env, ERL_NIF_TERM name)
+{
+    const struct tcp_option *option = tcp_options;
+
+    while (option->name != NULL && !enif_is_identical(name, tcp_atom(env, option->name)))
+        option++;
+    return option->name == NULL ? NULL : option;
+}
+
+/* Seconds to linger would block a scheduler in close(2): 0, which resets, is all that is taken. */
+static int tcp_set_linger(int number, int seconds)
+{
+    const struct linger linger = {seconds == 0, 0};
+
+    if (seconds > 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    return setsockopt(number, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+}
+
+/* (Socket, Name, Integer) -> ok | {error, Reason}. Linger: seconds, or -1. */
+static ERL_NIF_TERM tcp_setopt(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct tcp_socket *socket = tcp_get(env, argv[0]);
+    const struct tcp_option *option;
+    int value, least, number, error = 0, *own;
+
+    (void)argc;
+    if (socket == NULL || !enif_is_atom(env, argv[1]))
+        return enif_make_badarg(env);
+    if (!enif_get_int(env, argv[2], &value))
+        return tcp_error(env, "einval");
+    own = tcp_own_option(env, socket, argv[1], &least);
+    option = tcp_option_find(env, argv[1]);
+    number = tame_fd_use(&socket->fd);
+    if (number < 0)
+        return tcp_error(env, "closed");
+    if (own != NULL && value >= least && value <= TCP_BUFFER_MAX)
+        __atomic_store_n(own, value, __ATOMIC_RELAXED);
+    else if (option != NULL)
+        error = setsockopt(number, option->level, option->option, &value, sizeof value) == 0
+                    ? 0
+                    : errno;
+    else if (enif_is_identical(argv[1], tcp_atom(env, "linger")))
+        error = tcp_set_linger(number, value) == 0 ? 0 : errno;
+    else
+        error = EINVAL;
+    tame_fd_unuse(env, &socket->fd);
+    return error == 0 ? tcp_atom(env, "ok") : tcp_errno(env, error);
+}
+
+static ERL_NIF_TERM tcp_credit_term(ErlNifEnv *env, struct tcp_socket *socket)
+{
+    const int credit = __atomic_load_n(&socket->credit, __ATOMIC_ACQUIRE);
+
+    if (credit == TCP_PASSIVE)
+        return tcp_atom(env, "false");
+    if (credit == TCP_ALWAYS)
+        return tcp_atom(env, "true");
+    return __atomic_load_n(&socket->once, __ATOMIC_ACQUIRE) ? tcp_atom(env, "once")
+                                                            : enif_make_int(env, credit);
+}
+
+static ERL_NIF_TERM tcp_linger_term(ErlNifEnv *env, int number)
+{
+    struct linger linger = {0, 0};
+    socklen_t size = sizeof linger;
+
+    if (getsockopt(number, SOL_SOCKET, SO_LINGER, &linger, &size) != 0)
+        return tcp_errno(env, errno);
+    return tcp_ok(env, enif_make_tuple2(env, tcp_atom(env, linger.l_onoff ? "true" : "false"),
+                                        enif_make_int(env, linger.l_linger)));
+}
+
+static ERL_NIF_TERM tcp_getopt_open(ErlNifEnv *env, struct tcp_socket *socket, int number,
+                                    ERL_NIF_TERM name)
+{
+    const struct tcp_option *option = tcp_option_find(env, name);
+    int value = 0, least;
+    const int *own = tcp_own_option(env, socket, name, &least);
+    socklen_t size = sizeof value;
+
+    if (own != NULL)
+        return tcp_ok(env, enif_make_int(env, __atomic_load_n(own, __ATOMIC_RELAXED)));
+    if (enif_is_identical(name, tcp_atom(env, "active")))
+        return tcp_ok(env, tcp_credit_term(env, socket));
+    if (enif_is_identical(name, tcp_atom(env, "linger")))
+        return tcp_linger_term(env, number);
+    if (enif_is_identical(name, tcp_atom(env, "send_oct")))
+        return tcp_ok(env, enif_make_int64(env, __atomic_load_n(&socket->sent, __ATOMIC_RELAXED)));
+    if (enif_is_identical(name, tcp_atom(env, "recv_oct")))
+        return tcp_ok(env,
+                      enif_make_int64(env, __atomic_load_n(&socket->received, __ATOMIC_RELAXED)));
+    if (option == NULL)
+        return tcp_error(env, "einval");
+    if (getsockopt(number, option->level, option->option, &value, &size) != 0)
+        return tcp_errno(env, errno);
+    return tcp_ok(env, option->is_boolean ? tcp_atom(env, value ? "true" : "false")
+                                          : enif_make_int(env, value));
+}
+
+/* (Socket, Name) -> {ok, Value} | {error, Reason} */
+static ERL_NIF_TERM tcp_getopt(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct tcp_socket *socket = tcp_get(env, argv[0]);
+    ERL_NIF_TERM term;
+    int number;
+
+    (void)argc;
+    if (socket == NULL || !enif_is_atom(env, argv[1]))
+        return enif_make_badarg(env);
+    number = tame_fd_use(&socket->fd);
+    if (number < 0)
+        return tcp_error(env, "closed");
+    term = tcp_getopt_open(env, socket, number, argv[1]);
+    tame_fd_unuse(env, &socket->fd);
+    return term;
+}
+
+/* (Socket, sockname | peername) -> {ok, Address} | {error, Reason} */
+static ERL_NIF_TERM tcp_name(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct tcp_socket *socket = tcp_get(env, argv[0]);
+    const int peer = enif_is_identical(argv[1], tcp_atom(env, "peername"));
+    struct tcp_address address;
+    int number, error;
+
+    (void)argc;
+    if (socket == NULL)
+        return enif_make_badarg(env);
+    number = tame_fd_use(&socket->fd);
+    if (number < 0)
+        return tcp_error(env, "closed");
+    memset(&address, 0, sizeof address);
+    address.size = sizeof address.to;
+    error = (peer ? getpeername(number, &address.to.any, &address.size)
+                  : getsockname(number, &address.to.any, &address.size)) == 0
+                ? 0
+                : errno;
+    tame_fd_unuse(env, &socket->fd);
+    return error == 0 ? tcp_ok(env, tcp_address_term(env, &address)) : tcp_errno(env, error);
+}
+
+#endif

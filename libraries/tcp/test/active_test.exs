@@ -1,0 +1,159 @@
+defmodule Tame.Tcp.ActiveTest do
+  # Messages for credit, as gen_tcp's active modes.
+  use ExUnit.Case, async: false
+
+  import Tame.Tcp.Test.Sockets
+
+  test "once gives one message, then none" do
+    {client, server} = pair()
+    :ok = :tame_tcp.send(server, "a")
+    assert :tame_tcp.setopts(client, active: :once) == :ok
+    assert_receive {:tcp, ^client, "a"}
+    assert :tame_tcp.getopts(client, [:active]) == {:ok, [active: false]}
+    :ok = :tame_tcp.send(server, "b")
+    refute_receive _, 50
+    assert :tame_tcp.recv(client, 0) == {:ok, "b"}
+    assert :tame_tcp.setopts(client, active: :once) == :ok
+    assert :tame_tcp.getopts(client, [:active]) == {:ok, [active: :once]}
+    assert :tame_tcp.recv(client, 0) == {:error, :einval}
+    :ok = :tame_tcp.send(server, "c")
+    assert_receive {:tcp, ^client, "c"}
+    refute_receive _, 10
+  end
+
+  test "a number gives as many, and then says that it is passive" do
+    {client, server} = pair()
+    assert :tame_tcp.setopts(client, active: 3) == :ok
+
+    for n <- 1..3 do
+      :ok = :tame_tcp.send(server, <<n>>)
+      assert_receive {:tcp, ^client, <<^n>>}
+    end
+
+    assert_receive {:tcp_passive, ^client}
+    :ok = :tame_tcp.send(server, "rest")
+    refute_receive _, 50
+    assert :tame_tcp.setopts(client, active: 2) == :ok
+    assert_receive {:tcp, ^client, "rest"}
+    assert :tame_tcp.getopts(client, [:active]) == {:ok, [active: 1]}
+    assert :tame_tcp.setopts(client, active: -1) == :ok
+    assert_receive {:tcp_passive, ^client}
+    assert :tame_tcp.setopts(client, active: 40_000) == {:error, :einval}
+    assert :tame_tcp.setopts(client, active: :twice) == {:error, :einval}
+  end
+
+  test "always: everything, in its order, and the end" do
+    {client, server} = pair()
+    :ok = :tame_tcp.setopts(client, active: true)
+    bytes = :crypto.strong_rand_bytes(3_000_000)
+    :ok = :tame_tcp.send(server, bytes)
+    :ok = :tame_tcp.close(server)
+    assert gather(client, []) == bytes
+    assert :tame_tcp.recv(client, 0) == {:error, :closed}
+    refute_received _
+  end
+
+  test "credit is the back-pressure: a sender waits for who gives none" do
+    {client, server} = pair()
+    :ok = :tame_tcp.setopts(client, active: :once)
+    sender = Task.async(fn -> :tame_tcp.send(server, :binary.copy("x", 20_000_000)) end)
+    assert_receive {:tcp, ^client, first}
+    assert Task.yield(sender, 100) == nil
+    assert gather_once(client, byte_size(first), 20_000_000) == 20_000_000
+    assert Task.await(sender) == :ok
+    refute_received {:tcp, _, _}
+  end
+
+  test "passive again: after setopts nothing comes, and recv has the rest" do
+    {client, server} = pair()
+
+    for _ <- 1..100 do
+      :ok = :tame_tcp.setopts(client, active: true)
+      sender = Task.async(fn -> for _ <- 1..20, do: :ok = :tame_tcp.send(server, "abc") end)
+      Process.sleep(:rand.uniform(2) - 1)
+      :ok = :tame_tcp.setopts(client, active: false)
+      came = flush(client, 0)
+      Task.await(sender)
+      refute_received _
+      left = 60 - came
+
+      if left > 0,
+        do: assert({:ok, <<_::binary-size(left)>>} = :tame_tcp.recv(client, left, 5000))
+    end
+  end
+
+  test "credit that is given without an end, by many, loses nothing" do
+    {client, server} = pair()
+    sender = Task.async(fn -> for n <- 1..5000, do: :ok = :tame_tcp.send(server, <<n::32>>) end)
+    assert once_each(client, <<>>, 5000 * 4) == for(n <- 1..5000, into: <<>>, do: <<n::32>>)
+    Task.await(sender)
+  end
+
+  test "accepted sockets begin as the listening one says" do
+    for active <- [true, :once, 5] do
+      {listening, port} = listen(active: active)
+      {:ok, client} = :tame_tcp.connect(:loopback, port, active: false)
+      {:ok, server} = :tame_tcp.accept(listening)
+      :ok = :tame_tcp.send(client, "x")
+      assert_receive {:tcp, ^server, "x"}
+      :ok = :tame_tcp.close(server)
+      :ok = :tame_tcp.close(client)
+    end
+  end
+
+  test "a reader that dies ends the sockets that wait with it, and another takes its place" do
+    {client, server} = pair()
+    :ok = :tame_tcp.setopts(client, active: true)
+    reader = :tame_tcp_reader.of_socket(client)
+    Process.exit(reader, :kill)
+    assert_receive {:tcp_error, ^client, :reader_down}
+    assert_receive {:tcp_closed, ^client}
+    assert :tame_tcp.recv(server, 0) == {:error, :closed}
+    assert until(fn -> :tame_tcp_reader.of_socket(client) not in [reader, :undefined] end)
+    {client, server} = pair()
+    :ok = :tame_tcp.setopts(client, active: :once)
+    :ok = :tame_tcp.send(server, "x")
+    assert_receive {:tcp, ^client, "x"}
+  end
+
+  test "a reset of an active socket says that it is closed" do
+    {client, server} = pair(active: true)
+    :ok = :tame_tcp.setopts(client, active: true)
+    :ok = :tame_tcp.setopts(server, linger: {true, 0}, active: false)
+    :ok = :tame_tcp.close(server)
+    assert_receive {:tcp_closed, ^client}
+  end
+
+  defp gather(socket, parts) do
+    receive do
+      {:tcp, ^socket, bytes} -> gather(socket, [bytes | parts])
+      {:tcp_closed, ^socket} -> parts |> Enum.reverse() |> IO.iodata_to_binary()
+    after
+      10_000 -> flunk("no end after #{IO.iodata_length(parts)} bytes")
+    end
+  end
+
+  defp gather_once(_, total, total), do: total
+
+  defp gather_once(socket, bytes, total) do
+    :ok = :tame_tcp.setopts(socket, active: :once)
+    assert_receive {:tcp, ^socket, part}
+    gather_once(socket, bytes + byte_size(part), total)
+  end
+
+  defp once_each(_, bytes, size) when byte_size(bytes) == size, do: bytes
+
+  defp once_each(socket, bytes, size) do
+    :ok = :tame_tcp.setopts(socket, active: :once)
+    assert_receive {:tcp, ^socket, part}
+    once_each(socket, bytes <> part, size)
+  end
+
+  defp flush(socket, bytes) do
+    receive do
+      {:tcp, ^socket, part} -> flush(socket, bytes + byte_size(part))
+    after
+      0 -> bytes
+    end
+  end
+end

@@ -1,0 +1,80 @@
+defmodule Tame.Tcp.EchoTest do
+  # Data from one end to the other: all families, all sizes, as gen_tcp has it.
+  use ExUnit.Case, async: true
+
+  import Tame.Tcp.Test.Sockets
+
+  test "what is sent arrives, both ways, whatever its size" do
+    {client, server} = pair()
+
+    for size <- [1, 2, 100, 8191, 8192, 8193, 65_536, 1_000_000, 5_000_000] do
+      bytes = :crypto.strong_rand_bytes(size)
+      sender = Task.async(fn -> :tame_tcp.send(client, bytes) end)
+      assert :tame_tcp.recv(server, size, 5000) == {:ok, bytes}
+      assert Task.await(sender) == :ok
+      sender = Task.async(fn -> :tame_tcp.send(server, bytes) end)
+      assert receive_available(client, size) == bytes
+      assert Task.await(sender) == :ok
+    end
+
+    assert :tame_tcp.getstat(client, [:recv_oct]) == :tame_tcp.getstat(server, [:recv_oct])
+  end
+
+  test "iodata of thousands of parts arrives in its order" do
+    {client, server} = pair()
+    parts = for n <- 1..5000, do: [<<n::32>>, [], ~c"x", [:binary.copy(<<n>>, 70)]]
+    bytes = IO.iodata_to_binary(parts)
+    sender = Task.async(fn -> :tame_tcp.send(client, parts) end)
+    assert :tame_tcp.recv(server, byte_size(bytes), 5000) == {:ok, bytes}
+    assert Task.await(sender) == :ok
+    assert :tame_tcp.send(client, []) == :ok
+    assert :tame_tcp.send(client, [:none]) == {:error, :einval}
+  end
+
+  test "IPv6 and Unix sockets" do
+    {:ok, listening} = :tame_tcp.listen(0, [:inet6, ip: :loopback, active: false])
+    {:ok, {{0, 0, 0, 0, 0, 0, 0, 1}, port}} = :tame_tcp.sockname(listening)
+    {:ok, client} = :tame_tcp.connect({0, 0, 0, 0, 0, 0, 0, 1}, port, active: false)
+    {:ok, server} = :tame_tcp.accept(listening)
+    assert :tame_tcp.peername(client) == {:ok, {{0, 0, 0, 0, 0, 0, 0, 1}, port}}
+    assert :tame_tcp.send(server, "six") == :ok
+    assert :tame_tcp.recv(client, 0) == {:ok, "six"}
+
+    path = Path.join(System.tmp_dir!(), "tame_tcp_#{System.unique_integer([:positive])}.sock")
+    on_exit(fn -> File.rm(path) end)
+    {:ok, listening} = :tame_tcp.listen(0, ip: {:local, path}, active: false)
+    assert :tame_tcp.listen(0, ip: {:local, path}) == {:error, :eaddrinuse}
+    {:ok, client} = :tame_tcp.connect({:local, path}, 0, active: false)
+    {:ok, server} = :tame_tcp.accept(listening)
+    assert :tame_tcp.sockname(server) == {:ok, {:local, path}}
+    assert :tame_tcp.send(server, "local") == :ok
+    assert :tame_tcp.recv(client, 5) == {:ok, "local"}
+  end
+
+  test "a gen_tcp socket at the other end" do
+    {socket, peer} = with_gen_tcp()
+    :ok = :gen_tcp.send(peer, "to")
+    assert :tame_tcp.recv(socket, 2) == {:ok, "to"}
+    :ok = :tame_tcp.send(socket, "fro")
+    assert :gen_tcp.recv(peer, 3) == {:ok, "fro"}
+    assert :tame_tcp.peername(socket) == :inet.sockname(peer)
+    :ok = :gen_tcp.close(peer)
+    assert :tame_tcp.recv(socket, 0) == {:error, :closed}
+  end
+
+  test "a host's name is looked up" do
+    {listening, port} = listen()
+    assert {:ok, client} = :tame_tcp.connect(~c"localhost", port, [active: false], 5000)
+    assert {:ok, _} = :tame_tcp.accept(listening, 5000)
+    assert :tame_tcp.close(client) == :ok
+    assert {:error, :nxdomain} = :tame_tcp.connect(~c"no.such.host.invalid", port, [], 5000)
+  end
+
+  defp receive_available(socket, size, parts \\ [])
+  defp receive_available(_, 0, parts), do: IO.iodata_to_binary(Enum.reverse(parts))
+
+  defp receive_available(socket, size, parts) do
+    {:ok, bytes} = :tame_tcp.recv(socket, 0, 5000)
+    receive_available(socket, size - byte_size(bytes), [bytes | parts])
+  end
+end

@@ -1,0 +1,171 @@
+defmodule Tame.Tcp.OptionsTest do
+  # Options, names, files, and bad input: the terms that gen_tcp gives, or a sentence.
+  use ExUnit.Case, async: false
+
+  import Tame.Tcp.Test.Sockets
+
+  test "options are the system's, and can be asked" do
+    {client, _server} = pair(nodelay: true, keepalive: true, buffer: 1000)
+    names = [:nodelay, :keepalive, :buffer, :active, :mode, :send_timeout, :linger]
+
+    assert :tame_tcp.getopts(client, names) ==
+             {:ok,
+              nodelay: true,
+              keepalive: true,
+              buffer: 1000,
+              active: false,
+              mode: :binary,
+              send_timeout: :infinity,
+              linger: {false, 0}}
+
+    assert :tame_tcp.setopts(client, nodelay: false, recbuf: 100_000, priority: 2) == :ok
+
+    assert {:ok, nodelay: false, recbuf: bytes, priority: 2} =
+             :tame_tcp.getopts(client, [:nodelay, :recbuf, :priority])
+
+    assert bytes >= 100_000
+    assert :tame_tcp.setopts(client, nodelay: :perhaps) == {:error, :einval}
+    assert :tame_tcp.setopts(client, no_such: 1) == {:error, :einval}
+    assert :tame_tcp.setopts(client, buffer: 0) == {:error, :einval}
+    assert :tame_tcp.setopts(client, :none) == {:error, :einval}
+    assert :tame_tcp.getopts(client, [:no_such]) == {:ok, []}
+    assert :tame_tcp.getstat(client, [:cnt]) == {:error, :einval}
+  end
+
+  test "the buffer bounds what a receive of any length returns" do
+    {client, server} = pair(buffer: 1000)
+    :ok = :tame_tcp.send(server, :binary.copy("x", 3000))
+    assert {:ok, part} = :tame_tcp.recv(client, 0)
+    assert byte_size(part) <= 1000
+    assert {:ok, _} = :tame_tcp.recv(client, 3000 - byte_size(part))
+    :ok = :tame_tcp.setopts(client, buffer: 200_000)
+    :ok = :tame_tcp.send(server, :binary.copy("x", 150_000))
+    assert {:ok, bytes} = :tame_tcp.recv(client, 150_000)
+    assert byte_size(bytes) == 150_000
+    assert :tame_tcp.recv(client, 64 * 1024 * 1024 + 1) == {:error, :enomem}
+  end
+
+  test "files are sent by their names and as raw files, whole and in part" do
+    {client, server} = pair()
+    path = Path.join(System.tmp_dir!(), "tame_tcp_#{System.unique_integer([:positive])}")
+    bytes = :crypto.strong_rand_bytes(5_000_000)
+    File.write!(path, bytes)
+    on_exit(fn -> File.rm(path) end)
+    before = descriptors()
+    sender = Task.async(fn -> :tame_tcp.sendfile(client, path) end)
+    assert :tame_tcp.recv(server, 5_000_000, 10_000) == {:ok, bytes}
+    assert Task.await(sender) == {:ok, 5_000_000}
+    {:ok, file} = :file.open(path, [:raw, :read, :binary])
+    assert :tame_tcp.sendfile(client, file, 100, 50) == {:ok, 50}
+    assert :tame_tcp.recv(server, 50) == {:ok, binary_part(bytes, 100, 50)}
+    assert :tame_tcp.sendfile(client, file, 4_999_990, 50) == {:ok, 10}
+    assert :tame_tcp.recv(server, 10) == {:ok, binary_part(bytes, 4_999_990, 10)}
+    :ok = :file.close(file)
+    assert {:error, _} = :tame_tcp.sendfile(client, file, 0, 0)
+    assert :tame_tcp.sendfile(client, path <> ".none") == {:error, :enoent}
+    assert {:error, _} = :tame_tcp.sendfile(client, System.tmp_dir!())
+    assert :tame_tcp.sendfile(client, :none, -1, 0) == {:error, :einval}
+    assert :tame_tcp.close(server) == :ok
+    assert until(fn -> match?({:error, :closed}, :tame_tcp.sendfile(client, path)) end)
+    :erlang.garbage_collect()
+    assert until(fn -> descriptors() <= before end)
+  end
+
+  describe "bad input" do
+    test "says which argument, and what was expected" do
+      assert sentence(fn -> :tame_tcp.listen(-1, []) end) =~
+               "1st argument: must be a port from 0 to 65535"
+
+      assert sentence(fn -> :tame_tcp.listen(0, [:nonsense]) end) =~
+               "2nd argument: has an unknown option: nonsense"
+
+      assert sentence(fn -> :tame_tcp.listen(0, ip: {1, 2, 3}) end) =~
+               "unknown option: {ip,{1,2,3}}"
+
+      assert sentence(fn -> :tame_tcp.connect({1, 2, 3}, 1, []) end) =~
+               "1st argument: must be an IP address"
+
+      assert sentence(fn -> :tame_tcp.connect({1, 2, 3, 4}, 65_536, []) end) =~
+               "2nd argument: must be a port"
+
+      {listening, _} = listen()
+
+      assert sentence(fn -> :tame_tcp.accept(listening, -1) end) =~
+               "2nd argument: must be infinity or ms"
+    end
+
+    test "is badarg where there is no socket, and the system's word where it is none of that kind" do
+      {client, server} = pair()
+      {listening, port} = listen()
+
+      for none <- [make_ref(), self(), :socket, 1] do
+        assert_raise ArgumentError, fn -> :tame_tcp.recv(none, 0) end
+        assert_raise ArgumentError, fn -> :tame_tcp.send(none, "x") end
+        assert_raise ArgumentError, fn -> :tame_tcp.accept(none) end
+        assert_raise ArgumentError, fn -> :tame_tcp.close(none) end
+        assert_raise ArgumentError, fn -> :tame_tcp.peername(none) end
+      end
+
+      assert_raise ArgumentError, fn -> :tame_tcp.recv(client, -1) end
+      assert :tame_tcp.recv(listening, 0) == {:error, :enotconn}
+      assert :tame_tcp.accept(client) == {:error, :einval}
+      assert :tame_tcp.peername(listening) == {:error, :enotconn}
+      assert :tame_tcp.listen(port, ip: :loopback) == {:error, :eaddrinuse}
+      assert :tame_tcp.listen(0, ip: {192, 0, 2, 1}) == {:error, :eaddrnotavail}
+      assert :tame_tcp.connect({:local, "/no/such"}, 0, []) == {:error, :enoent}
+      assert :tame_tcp.connect({:local, "/no/such"}, 1, []) == {:error, :eaddrnotavail}
+
+      assert_raise ArgumentError, fn ->
+        :tame_tcp.connect({:local, :binary.copy("x", 200)}, 0, [])
+      end
+
+      assert :tame_tcp.close(server) == :ok
+    end
+  end
+
+  test "without descriptors accept and connect say so, and go on when there are some" do
+    {listening, port} = listen()
+    peer = for _ <- 1..4, do: elem(:gen_tcp.connect({127, 0, 0, 1}, port, [:binary]), 1)
+    set_limit = limits()
+    set_limit.(descriptors() - 2)
+
+    try do
+      assert until(fn ->
+               :tame_tcp.connect(:loopback, port, active: false) == {:error, :emfile}
+             end)
+
+      assert :tame_tcp.accept(listening, 1000) == {:error, :emfile}
+    after
+      set_limit.("")
+    end
+
+    assert {:ok, _} = :tame_tcp.accept(listening, 1000)
+    for socket <- peer, do: :gen_tcp.close(socket)
+  end
+
+  # A program that is there before the limit is: none could be started under it.
+  defp limits do
+    script =
+      "while read n; do prlimit --pid #{System.pid()} --nofile=${n:-$(ulimit -n)}: && echo set; done"
+
+    shell = System.find_executable("sh")
+    port = Port.open({:spawn_executable, shell}, [:binary, args: ["-c", script]])
+
+    fn files ->
+      Port.command(port, "#{files}\n")
+      assert_receive {^port, {:data, "set\n"}}
+    end
+  end
+
+  defp sentence(call) do
+    call.()
+    flunk("no exception")
+  rescue
+    error ->
+      Exception.format(
+        :error,
+        Exception.blame(:error, error, __STACKTRACE__) |> elem(0),
+        __STACKTRACE__
+      )
+  end
+end

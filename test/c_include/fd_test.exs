@@ -1,0 +1,141 @@
+defmodule Tame.FdTest do
+  # c_include/tame/fd.h: who waits is told, whoever dies; what is closed is closed once; nothing is left.
+  # More of the random parts: TAME_TEST_SEQUENCES=1000, TAME_TEST_STORMS=1000.
+  use ExUnit.Case, async: true
+
+  import :proper_types, only: [integer: 2, list: 1, oneof: 1, frequency: 1]
+
+  alias Tame.{FdModel, FdScenarios, JobProbe, Property}
+  alias Tame.Test.PeerVm
+
+  @moduletag isolation: :shared
+  @moduletag timeout: 600_000
+
+  @sequences String.to_integer(System.get_env("TAME_TEST_SEQUENCES", "100"))
+  @storms String.to_integer(System.get_env("TAME_TEST_STORMS", "100"))
+  @sanitized System.get_env("TAME_NATIVE_DIR") != nil
+
+  setup_all do
+    folder = Path.join(System.tmp_dir!(), "tame_fd_test_#{System.pid()}")
+    File.mkdir_p!(folder)
+    on_exit(fn -> File.rm_rf!(folder) end)
+    library = JobProbe.build(folder, "fd_probe")
+    newer = Path.join(folder, "fd_probe_newer.so")
+    File.cp!(library, newer)
+    %{library: library, newer: newer}
+  end
+
+  setup context do
+    env = [{~c"TAME_FD_LIBRARY", to_charlist(context.library)}]
+    peer = PeerVm.start(%{env: env, args: [~c"+S", ~c"4:4"]})
+    {:ok, _} = :peer.call(peer, :application, :ensure_all_started, [:elixir])
+    %{peer: peer}
+  end
+
+  defp run(peer, name, args \\ []), do: PeerVm.scenario(peer, FdScenarios, name, args)
+
+  describe "who waits" do
+    test "is served in its order, however many there are", %{peer: peer} do
+      assert run(peer, :many_readers, [2]) == {true, :done, :done}
+      assert run(peer, :many_readers, [50]) == {true, :done, :done}
+    end
+
+    test "for reading and for writing does not hinder the other", %{peer: peer} do
+      assert run(peer, :both_directions) == {1, 1}
+    end
+
+    test "and dies leaves the others in the line", %{peer: peer} do
+      assert run(peer, :waiters_killed) == {[1, 1], 2}
+      assert run(peer, :told_and_killed) == {:in_line, 1}
+    end
+
+    test "again and again, and then another, loses no message", %{peer: peer} do
+      assert run(peer, :rearm, [100]) == {:quiet, :quiet, :done}
+    end
+
+    test "on a number that was a file's before, is told too", %{peer: peer} do
+      assert run(peer, :sticky_numbers, [20]) == :quiet
+    end
+  end
+
+  describe "the owner" do
+    test "alone gives it away, to a process that lives", %{peer: peer} do
+      assert run(peer, :owners) == {:not_owner, :no_process, 1, :done, true}
+    end
+
+    for kind <- [:eventfd, :pipe, :null] do
+      test "that is killed leaves no descriptor, never waited, armed, fired, cancelled: #{kind}",
+           %{peer: peer} do
+        cycles = if @sanitized, do: 1000, else: 10_000
+        {closed, destroyed} = run(peer, :owners_killed, [unquote(kind), cycles])
+        assert closed == destroyed
+      end
+    end
+  end
+
+  describe "closing" do
+    for kind <- [:eventfd, :null, :pipe, :timerfd], how <- [:process, :dirty, :thread] do
+      test "#{kind} twice, by #{how}, spares who has the number then", %{peer: peer} do
+        assert {:done, :closed, :closed, true, nil, true} =
+                 run(peer, :guarded, [unquote(kind), unquote(how)])
+      end
+    end
+
+    test "waits for the call that holds a direction", %{peer: peer} do
+      assert run(peer, :close_while_held) == {:closed, :closed, true, :closed, false}
+    end
+
+    test "and all but waiting is allowed on a library's own threads", %{peer: peer} do
+      assert run(peer, :threads) == {:go, :busy, :done, :go, :failed, :done, :closed}
+    end
+  end
+
+  describe "the library" do
+    test "that is replaced takes the descriptors over", %{peer: peer, newer: newer} do
+      assert run(peer, :upgraded, [newer]) == {1, false, :done, true}
+    end
+
+    test "that is purged stays for those that are open", %{peer: peer} do
+      assert {still, true} = run(peer, :purged)
+      assert still >= 6
+    end
+
+    for how <- [:halt, :stop] do
+      test "does not keep the VM from ending: #{how}", %{peer: peer} do
+        monitor = Process.monitor(peer)
+        catch_exit(run(peer, :halt, [unquote(how)]) && exit(:normal))
+        assert_receive {:DOWN, ^monitor, _, _, _}, 20_000
+      end
+    end
+  end
+
+  test "who waits and what comes is what the model says, after each command", %{peer: peer} do
+    Property.check(
+      list(command()),
+      fn commands -> :peer.call(peer, FdModel, :run, [commands], 600_000) end,
+      numtests: @sequences,
+      max_size: 40,
+      max_shrinks: 20
+    )
+  end
+
+  test "nobody waits for ever and nothing is left, whoever dies when", %{peer: peer} do
+    assert {true, closed} = run(peer, :storm, [@storms])
+    assert closed == 2 * @storms
+  end
+
+  defp command do
+    reader = integer(1, 4)
+
+    frequency([
+      {8, {oneof([:read, :read_dirty]), reader}},
+      {3, {:cancel, reader}},
+      {3, {:kill, reader}},
+      {3, {:give, reader}},
+      {6, {:write, integer(1, 3)}},
+      {1, :far_close},
+      {1, :kill_owner},
+      {1, {:close, oneof([:process, :dirty, :thread])}}
+    ])
+  end
+end
