@@ -108,20 +108,22 @@
  *
  * 5  THE LIFE OF A PORT
  *
- *   A port that closes while something of it is outside, because of port_close/1, its owner's death,
- *   erl_ddll or halt, is closed for Erlang at once. For the driver:
+ *   A port that closes while something of it is outside, because of port_close/1, its owner's death or
+ *   halt, takes no more work:
  *
  *     closes --> what waits is dropped --> your flush --> what is outside ends --> your stop
  *                tame_drv_is_closing       wakes what     a job after its step,
  *                                          blocks         a callback by itself
  *
  *   So stop is called when no callback is outside any more, and frees the data as in any driver. The
- *   driver stays loaded until then: an unload waits, and a reload is refused by erl_ddll. A callback
+ *   driver stays loaded until then: an unload waits, and another file is refused by erl_ddll. A callback
  *   for TAME_DRV_PORT that is on its way is called before stop. halt waits as well, unless it is told
  *   not to flush; so a callback that may block for ever needs a flush that wakes it.
  *
- *   Two ends do not flush: exit(Port, kill), and driver_failure_* or driver_exit, for which there is
- *   tame_drv_fail. Then stop holds its scheduler until what is outside has ended, after flush.
+ *   Three ends do not flush: exit(Port, kill); driver_failure_* or driver_exit, for which there is
+ *   tame_drv_fail; and the unload of a driver that erl_ddll:load_driver/2 loaded, which kills its ports:
+ *   load with erl_ddll:load/2. Then stop holds its scheduler until what is outside has ended; flush is
+ *   called before it, all the same.
  *
  *
  * 6  BOUNDS

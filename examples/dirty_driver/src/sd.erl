@@ -40,7 +40,7 @@ crc64_next(Port) ->
     end.
 
 load() ->
-    case erl_ddll:load_driver(code:priv_dir(sd), "sd_drv") of
+    case erl_ddll:load(code:priv_dir(sd), "sd_drv") of
         ok -> ok;
         {error, Reason} -> error({sd_drv, erl_ddll:format_error(Reason)})
     end.
