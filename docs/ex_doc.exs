@@ -5,8 +5,9 @@
   extras:
     ~w(README.md docs/guide/well_behaved_nif.md docs/guide/async.md docs/guide/isolate.md
        docs/guide/operate.md docs/guide/conform.md docs/guide/hosts.md docs/guide/load.md
-       docs/guide/descriptors.md
-       docs/reference/tame_h.md docs/reference/tame_hpp.md docs/reference/threads.md docs/reference/host_api.md docs/reference/nif_suite.md
+       docs/guide/descriptors.md docs/guide/drivers.md
+       docs/reference/tame_h.md docs/reference/tame_hpp.md docs/reference/driver_h.md docs/reference/threads.md
+       docs/reference/host_api.md docs/reference/nif_suite.md
        docs/audited.md docs/conformance.md docs/architecture.md CONTRIBUTING.md CHANGELOG.md),
   groups_for_extras: [Guides: ~r"docs/guide", Reference: ~r"docs/reference"],
   groups_for_modules: [

@@ -1,4 +1,4 @@
-/* tame/os.h - what only the operating system knows or gives: CPUs, and large pages.
+/* tame/os.h - what only the operating system knows or gives: CPUs, large pages, and a bell.
  *
  * Part of tame.h; usable alone. Plain C. The one file with what is Linux's alone: elsewhere each of
  * these functions does nothing, or says that it does not know. */
@@ -11,10 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <unistd.h>
+
 #ifdef __linux__
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 /* -std=c11 hides them. */
 #ifndef __cplusplus
@@ -25,6 +27,8 @@ int madvise(void *, size_t, int);
 #define MADV_HUGEPAGE 14
 #define MADV_NOHUGEPAGE 15
 #endif
+#else
+#include <fcntl.h>
 #endif
 
 /* Lets the calling thread run wherever the VM may. A thread inherits the CPUs of the one that
@@ -138,6 +142,63 @@ static inline void tame_impl_os_large_pages_late(uint64_t now_ns)
 #else
     (void)now_ns;
 #endif
+}
+
+/* ---- a bell ---- */
+
+/* What one thread rings and another waits for, as a descriptor that becomes readable. It is rung any
+ * number of times, and heard once. On Linux both ends are one descriptor. */
+struct tame_impl_bell {
+    int wait, ring; /* -1: there is none */
+};
+
+/* Returns 0 where the system has no descriptor left. */
+static inline int tame_impl_os_bell_open(struct tame_impl_bell *bell)
+{
+#ifdef __linux__
+    bell->wait = bell->ring = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    return bell->wait >= 0;
+#else
+    int ends[2];
+
+    bell->wait = bell->ring = -1;
+    if (pipe(ends) != 0)
+        return 0;
+    for (int i = 0; i < 2; i++) {
+        (void)fcntl(ends[i], F_SETFL, O_NONBLOCK);
+        (void)fcntl(ends[i], F_SETFD, FD_CLOEXEC);
+    }
+    bell->wait = ends[0];
+    bell->ring = ends[1];
+    return 1;
+#endif
+}
+
+/* A bell that is full has been rung. */
+static inline void tame_impl_os_bell_ring(const struct tame_impl_bell *bell)
+{
+    const uint64_t one = 1;
+    const ssize_t written = write(bell->ring, &one, sizeof one);
+
+    (void)written;
+}
+
+static inline void tame_impl_os_bell_hear(const struct tame_impl_bell *bell)
+{
+    uint64_t rung[64];
+    ssize_t size;
+
+    do
+        size = read(bell->wait, rung, sizeof rung);
+    while (size == (ssize_t)sizeof rung);
+}
+
+static inline void tame_impl_os_bell_close(const struct tame_impl_bell *bell)
+{
+    if (bell->ring != bell->wait)
+        (void)close(bell->ring);
+    if (bell->wait >= 0)
+        (void)close(bell->wait);
 }
 
 /* ---- the CPU quota of a container (cgroup v2) ---- */

@@ -35,6 +35,21 @@ static inline void tame_impl_queue_push(struct tame_impl_queue *queue, struct ta
     __atomic_store_n(&queue->len, queue->len + 1, __ATOMIC_RELAXED);
 }
 
+/* In front of all others. */
+static inline void tame_impl_queue_push_first(struct tame_impl_queue *queue,
+                                              struct tame_impl_link *link)
+{
+    link->queue = queue;
+    link->before = NULL;
+    link->next = queue->head;
+    if (queue->head == NULL)
+        queue->tail = link;
+    else
+        queue->head->before = link;
+    queue->head = link;
+    __atomic_store_n(&queue->len, queue->len + 1, __ATOMIC_RELAXED);
+}
+
 /* Takes an entry out of this queue. Returns 0 when it does not stand there. */
 static inline int tame_impl_queue_remove(struct tame_impl_queue *queue, struct tame_impl_link *link)
 {

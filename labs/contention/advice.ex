@@ -17,8 +17,8 @@ defmodule Tame.Contention.Advice do
 
   @most 1000
 
-  # The controls are no choice of an author.
-  @not_a_choice ~w(erlang thousand_cuts)
+  # The controls are no choice of an author, and drivers none of who writes a NIF.
+  @not_a_choice ~w(erlang thousand_cuts driver_inline driver_async driver_dirty)
 
   # One run can tell delays apart that differ by this factor.
   @alike 2

@@ -83,7 +83,7 @@ defmodule Tame.Contention do
   @empty_ms 4000
 
   # Placements whose work needs a thread beside those of the schedulers, but for one a call.
-  @off_schedulers ~w(dirty_cpu yielding_dirty pool)
+  @off_schedulers ~w(dirty_cpu yielding_dirty pool driver_async driver_dirty)
 
   # What the observers may cost, as a share of one core.
   @visible_cost 0.01

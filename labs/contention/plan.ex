@@ -37,6 +37,21 @@ defmodule Tame.Contention.Plan do
     },
     %{id: "pool", function: {:tame_spin, :spin_pool}, about: "the library's own threads"},
     %{id: "auto", function: {:tame_spin, :spin}, about: "decides while it runs"},
+    %{
+      id: "driver_inline",
+      function: {:tame_spin_driver, :spin_inline},
+      about: "by hand: a port driver that computes in control"
+    },
+    %{
+      id: "driver_async",
+      function: {:tame_spin_driver, :spin_async},
+      about: "a port driver, the VM's asynchronous threads (+A 1)"
+    },
+    %{
+      id: "driver_dirty",
+      function: {:tame_spin_driver, :spin_dirty},
+      about: "a port driver, threads of its own"
+    },
     %{id: "erlang", function: {:tame_loop, :loop}, about: "a busy loop in Erlang, the control"}
   ]
 
@@ -84,7 +99,7 @@ defmodule Tame.Contention.Plan do
   The placements with the given ids, in the order of `placements/0`.
 
       iex> Tame.Contention.Plan.fetch(["yielding", "nope"])
-      {:error, ~s(unknown placement "nope", expected some of: inline, thousand_cuts, dirty_cpu, yielding, yielding_dirty, thread, pool, auto, erlang)}
+      {:error, ~s(unknown placement "nope", expected some of: inline, thousand_cuts, dirty_cpu, yielding, yielding_dirty, thread, pool, auto, driver_inline, driver_async, driver_dirty, erlang)}
   """
   @spec fetch([String.t()]) :: {:ok, [placement()]} | {:error, String.t()}
   def fetch(ids) do

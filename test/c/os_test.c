@@ -1,7 +1,9 @@
 /* tame/os.h: the CPU quota of a container, from files that stand for the system's; large pages; a
- * thread's turns. */
+ * thread's turns; a bell. */
 #define _GNU_SOURCE
 #include "../../test/c/check.h"
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <tame/os.h>
 #include <unistd.h>
@@ -151,6 +153,32 @@ static void a_thread_that_gave_way_is_as_it_was(void)
         CHECK_EQ(meanwhile[3], TAME_IMPL_OS_TURN_NS);
 }
 
+/* Whether it can be heard; `rings` times rung before. */
+static int is_rung(const struct tame_impl_bell *bell, int rings)
+{
+    struct pollfd waits = {.fd = bell->wait, .events = POLLIN};
+
+    for (int i = 0; i < rings; i++)
+        tame_impl_os_bell_ring(bell);
+    return poll(&waits, 1, 0);
+}
+
+static void a_bell_is_rung_any_number_of_times_and_heard_once(void)
+{
+    struct tame_impl_bell bell;
+
+    CHECK_EQ(tame_impl_os_bell_open(&bell), 1);
+    CHECK_EQ(is_rung(&bell, 0), 0);
+    for (int rings = 1; rings <= 100000; rings *= 10) {
+        CHECK_EQ(is_rung(&bell, rings), 1);
+        tame_impl_os_bell_hear(&bell);
+        CHECK_EQ(is_rung(&bell, 0), 0);
+    }
+    tame_impl_os_bell_hear(&bell); /* does not block */
+    tame_impl_os_bell_close(&bell);
+    CHECK_EQ(fcntl(bell.wait, F_GETFD), -1);
+}
+
 int main(void)
 {
     char remove[64];
@@ -166,6 +194,7 @@ int main(void)
     RUN(large_pages_that_were_slow_are_not_asked_for_for_a_minute);
 #endif
     RUN(a_thread_that_gave_way_is_as_it_was);
+    RUN(a_bell_is_rung_any_number_of_times_and_heard_once);
     (void)snprintf(remove, sizeof remove, "rm -rf %s", root);
     return system(remove) != 0 ? 1 : check_report();
 }

@@ -41,6 +41,24 @@ static void entries_come_in_the_order_in_which_they_went(void)
     CHECK_EQ(queue.len, 0);
 }
 
+/* In an empty queue, and in front of others. */
+static void one_may_go_in_front(void)
+{
+    begin();
+    for (int i = 0; i < ENTRIES; i++)
+        CHECK_EQ(tame_impl_queue_remove(&queue, &entries[i].link), 1);
+    for (int i = 0; i < ENTRIES; i++)
+        tame_impl_queue_push_first(&queue, &entries[i].link);
+    CHECK_EQ(tame_impl_queue_remove(&queue, &entries[1].link), 1);
+    tame_impl_queue_push(&queue, &entries[1].link);
+    CHECK_EQ(queue.len, ENTRIES);
+    for (int i = ENTRIES - 1; i >= 0; i--)
+        if (i != 1)
+            CHECK_EQ(next(), i);
+    CHECK_EQ(next(), 1);
+    CHECK_EQ(next(), -1);
+}
+
 /* Every subset leaves, in both orders; the others stay as they stood. */
 static void any_may_leave_from_anywhere(void)
 {
@@ -81,6 +99,7 @@ static void who_has_left_cannot_leave_again(void)
 int main(void)
 {
     RUN(entries_come_in_the_order_in_which_they_went);
+    RUN(one_may_go_in_front);
     RUN(any_may_leave_from_anywhere);
     RUN(who_has_left_cannot_leave_again);
     return check_report();

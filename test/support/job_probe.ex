@@ -68,7 +68,7 @@ defmodule Tame.JobProbe do
   end
 
   @doc """
-  Builds the library of `natives/<name>_nif.c`, or of the folder `natives/<name>`, with the flags of the
+  Builds the library of `natives/<name>_nif.c`, the driver of `natives/<name>_drv.c`, or of the folder `natives/<name>`, with the flags of the
   others; with sanitizers where those are (see `make test-sanitized`). Returns its path.
   """
   def build(folder, name \\ "job_probe", more \\ []) do
@@ -95,7 +95,7 @@ defmodule Tame.JobProbe do
   end
 
   defp sources(natives, name) do
-    Path.wildcard(Path.join(natives, "#{name}_nif.c")) ++
+    Path.wildcard(Path.join(natives, "#{name}_{nif,drv}.c")) ++
       Path.wildcard(Path.join([natives, name, "*.c"]))
   end
 end

@@ -51,6 +51,13 @@ $(OUT)/tame_spin.so: $(NATIVES)spin/spin_nif.c $(NATIVES)spin/spin.h $(TAME_H)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -I$(TAME)/c_include -o $@ $<
 
+# The same work by a port driver, in three ways.
+TARGETS += $(OUT)/tame_spin_drv.so
+
+$(OUT)/tame_spin_drv.so: $(NATIVES)spin/spin_drv.c $(NATIVES)spin/spin.h $(TAME_H) $(wildcard $(TAME)/c_include/tame/drv/*.h)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) $(SHARED) -I$(ERTS_INCLUDE) -I$(TAME)/c_include -o $@ $<
+
 # For the audit: looks into the emulator, and at the process that it runs in.
 TARGETS += $(OUT)/tame_builtin.so $(OUT)/tame_audit_process.so
 

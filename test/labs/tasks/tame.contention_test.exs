@@ -91,6 +91,22 @@ defmodule Mix.Tasks.Tame.ContentionTest do
     assert charge.({:tame_spin, :spin_inline}) > 4 * charge.({:tame_thousand_cuts, :cuts})
   end
 
+  # How much later, bench/README.md has: a factor of 20 and more on a quiet machine.
+  @tag timeout: 180_000
+  test "a driver that computes in control starves neighbours, and not one that does so outside" do
+    late_us = fn function ->
+      spec =
+        Plan.times(10_000, :quick)
+        |> Map.merge(%{job: {:tame_spin_driver, function, [10_000]}, jobs: 40})
+        |> Map.merge(%{duration_us: 10_000, limit_ms: 60_000})
+
+      assert {:ok, %{outcome: %{status: :ok}} = raw} = Cell.run(spec, ["+S", "2"])
+      Figures.figures(raw, spec).neighbour_p99_us
+    end
+
+    assert Enum.any?(1..3, fn _ -> late_us.(:spin_inline) > 3 * late_us.(:spin_dirty) end)
+  end
+
   @tag timeout: 60_000
   test "a flood that its VM cannot stop is ended by our clock, and what is known of it is there" do
     spec =

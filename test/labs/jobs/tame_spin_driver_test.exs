@@ -1,0 +1,38 @@
+defmodule Tame.SpinDriverTest do
+  # labs/jobs/tame_spin_driver: a port driver that blocks, and one that does not.
+  use ExUnit.Case, async: true
+
+  @moduletag isolation: :shared
+
+  @functions ~w(spin_inline spin_async spin_dirty)a
+
+  for function <- @functions do
+    test "#{function} does its work, and refuses what is no time" do
+      for us <- [0, 1, 99, 3000] do
+        assert apply(:tame_spin_driver, unquote(function), [us]) == :ok
+      end
+
+      for wrong <- [-1, 1_000_000_000_001, 0.5, :long] do
+        assert_raise ArgumentError, fn ->
+          apply(:tame_spin_driver, unquote(function), [wrong])
+        end
+      end
+    end
+  end
+
+  # The VM has one asynchronous thread for all drivers, which is the default.
+  @tag timeout: 120_000
+  test "a port waits for another's work in the VM's one asynchronous thread, and not where the driver has its own" do
+    flags = [~c"+A", ~c"1", ~c"+S", ~c"2:2"]
+    peer = Tame.Test.PeerVm.start_link(%{args: flags})
+
+    wait_us = fn function ->
+      Tame.Test.PeerVm.scenario(peer, Tame.DriverScenarios, :second_port_us, [function])
+    end
+
+    # At least half of a second is left of the other's work; a busy machine makes it more.
+    assert wait_us.(:spin_async) > 400_000
+    # It may be late once.
+    assert Enum.any?(1..3, fn _ -> wait_us.(:spin_dirty) * 4 < wait_us.(:spin_async) end)
+  end
+end
