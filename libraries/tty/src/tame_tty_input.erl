@@ -1,0 +1,106 @@
+%% Who else reads the terminal, and how it is kept from it while a session has the terminal.
+%%
+%% A key goes to whoever reads first, so there is one reader at a time:
+%%
+%%     started with           OTP 25                                    OTP 26 and newer
+%%     -noinput               nobody                                    nobody
+%%     -noshell, mix          the port of `user`: it stays the reader,  a process, user_drv_reader: suspended. The VM
+%%                            and its bytes go to the session           resumes it when the session ends, however it does
+%%     a shell (erl, iex)     the port tty_sl: refused                  the same process
+%%
+%% The port of `user` cannot be told to stop, but who gets what it reads can be changed by anybody (port_connect/2), and
+%% `user` writes by port_command/2, which asks for no owner. tty_sl's owner does not, and breaks without its port.
+-module(tame_tty_input).
+
+-export([take/1]).
+-export([give_back/1]).
+
+-export_type([source/0]).
+
+%% own: the session reads by itself. port: the bytes come as {Port, {data, Bytes}}.
+-type source() ::
+    {own, nobody | {suspended, pid()}}
+    | {port, port(), Keeper :: pid()}.
+
+%% How long a process that is to be suspended may be busy.
+-define(SUSPEND_MS, 2000).
+
+%% Called by the session's process. The argument: whether standard input is the terminal.
+-spec take(boolean()) -> {ok, source()} | {error, shell | reader}.
+take(false) ->
+    {ok, {own, nobody}};
+take(true) ->
+    case whereis(user_drv_reader) of
+        undefined -> take_port([Port || not no_input(), Port <- erlang:ports(), reads(Port)]);
+        Pid -> suspend(Pid)
+    end.
+
+%% To those that had it. What is waiting to be read is theirs then.
+-spec give_back(source()) -> ok.
+give_back({own, nobody}) ->
+    ok;
+give_back({own, {suspended, Pid}}) ->
+    _ = catch erlang:resume_process(Pid),
+    ok;
+give_back({port, Port, Keeper}) ->
+    Monitor = monitor(process, Keeper),
+    Keeper ! {give_back, Port},
+    receive
+        {'DOWN', Monitor, process, Keeper, _} -> ok
+    end.
+
+suspend(Pid) ->
+    Tag = make_ref(),
+    case catch erlang:suspend_process(Pid, [{asynchronous, Tag}]) of
+        true ->
+            receive
+                {Tag, suspended} -> {ok, {own, {suspended, Pid}}};
+                {Tag, _} -> {error, reader}
+            after ?SUSPEND_MS ->
+                _ = catch erlang:resume_process(Pid),
+                {error, reader}
+            end;
+        _ ->
+            {error, reader}
+    end.
+
+%% Whether the VM was told not to read: its port does not say. The last of these arguments counts (user_sup).
+no_input() ->
+    Of = [Flag || {Flag, _} <- init:get_arguments(), lists:member(Flag, [noinput, noshell, oldshell, user])],
+    Of =/= [] andalso lists:last(Of) =:= noinput.
+
+%% A driver that reads descriptor 0: fd, named by its descriptors, and tty_sl.
+reads(Port) ->
+    case erlang:port_info(Port, name) of
+        {name, "0/" ++ _} -> true;
+        {name, "tty_sl" ++ _} -> true;
+        _ -> false
+    end.
+
+take_port([]) ->
+    {ok, {own, nobody}};
+take_port([Port]) ->
+    case {erlang:port_info(Port, name), erlang:port_info(Port, connected)} of
+        {{name, "0/" ++ _}, {connected, Owner}} ->
+            Session = self(),
+            Keeper = spawn(fun() -> keep(Session, Port, Owner) end),
+            %% The keeper is there before anything changes; it undoes what follows.
+            true = erlang:port_connect(Port, self()),
+            true = unlink(Port),
+            {ok, {port, Port, Keeper}};
+        _ ->
+            {error, shell}
+    end;
+take_port(_Several) ->
+    {error, reader}.
+
+%% A session that is killed has no time to give the port back. Without its link the port outlives the session.
+keep(Session, Port, Owner) ->
+    Monitor = monitor(process, Session),
+    receive
+        {give_back, Port} -> ok;
+        {'DOWN', Monitor, process, Session, _} -> ok
+    end,
+    %% Where the port is closed, or its owner has ended, there is nobody to give it to.
+    _ = catch erlang:port_connect(Port, Owner),
+    true = unlink(Port).
