@@ -2,14 +2,17 @@
 %%
 %% A key goes to whoever reads first, so there is one reader at a time:
 %%
-%%     started with           OTP 25                                    OTP 26 and newer
-%%     -noinput               nobody                                    nobody
-%%     -noshell, mix          the port of `user`: it stays the reader,  a process, user_drv_reader: suspended. The VM
-%%                            and its bytes go to the session           resumes it when the session ends, however it does
-%%     a shell (erl, iex)     the port tty_sl: refused                  the same process
+%%     started with        OTP 25                                   OTP 26 and newer
+%%     -noinput            nobody                                   nobody
+%%     -noshell, mix       the port of `user` stays the reader,     the process user_drv_reader:
+%%                         and its bytes go to the session          suspended
+%%     a shell (erl, iex)  the port tty_sl: refused                 the same process
 %%
-%% The port of `user` cannot be told to stop, but who gets what it reads can be changed by anybody (port_connect/2), and
-%% `user` writes by port_command/2, which asks for no owner. tty_sl's owner does not, and breaks without its port.
+%% A process that is suspended is resumed by the VM when who suspended it ends, however it does.
+%%
+%% The port of `user` cannot be told to stop, but who gets what it reads can be changed by anybody
+%% (port_connect/2), and `user` writes by port_command/2, which asks for no owner. tty_sl's owner
+%% does not, and breaks without its port.
 -module(tame_tty_input).
 
 -export([take/1]).
@@ -40,8 +43,7 @@ take(true) ->
 give_back({own, nobody}) ->
     ok;
 give_back({own, {suspended, Pid}}) ->
-    _ = catch erlang:resume_process(Pid),
-    ok;
+    resume(Pid);
 give_back({port, Port, Keeper}) ->
     Monitor = monitor(process, Keeper),
     Keeper ! {give_back, Port},
@@ -51,23 +53,34 @@ give_back({port, Port, Keeper}) ->
 
 suspend(Pid) ->
     Tag = make_ref(),
-    case catch erlang:suspend_process(Pid, [{asynchronous, Tag}]) of
+    try erlang:suspend_process(Pid, [{asynchronous, Tag}]) of
         true ->
             receive
                 {Tag, suspended} -> {ok, {own, {suspended, Pid}}};
                 {Tag, _} -> {error, reader}
             after ?SUSPEND_MS ->
-                _ = catch erlang:resume_process(Pid),
+                resume(Pid),
                 {error, reader}
-            end;
-        _ ->
-            {error, reader}
+            end
+    catch
+        %% It has ended meanwhile.
+        error:badarg -> {error, reader}
     end.
 
-%% Whether the VM was told not to read: its port does not say. The last of these arguments counts (user_sup).
+resume(Pid) ->
+    try erlang:resume_process(Pid) of
+        true -> ok
+    catch
+        %% It has ended.
+        error:badarg -> ok
+    end.
+
+%% Whether the VM was told not to read: its port does not say. The last of these arguments counts
+%% (user_sup).
 no_input() ->
-    Of = [Flag || {Flag, _} <- init:get_arguments(), lists:member(Flag, [noinput, noshell, oldshell, user])],
-    Of =/= [] andalso lists:last(Of) =:= noinput.
+    Ways = [noinput, noshell, oldshell, user],
+    Chosen = [Flag || {Flag, _} <- init:get_arguments(), lists:member(Flag, Ways)],
+    Chosen =/= [] andalso lists:last(Chosen) =:= noinput.
 
 %% A driver that reads descriptor 0: fd, named by its descriptors, and tty_sl.
 reads(Port) ->
@@ -94,13 +107,17 @@ take_port([Port]) ->
 take_port(_Several) ->
     {error, reader}.
 
-%% A session that is killed has no time to give the port back. Without its link the port outlives the session.
+%% A session that is killed has no time to give the port back. Without its link the port outlives
+%% the session.
 keep(Session, Port, Owner) ->
     Monitor = monitor(process, Session),
     receive
         {give_back, Port} -> ok;
         {'DOWN', Monitor, process, Session, _} -> ok
     end,
-    %% Where the port is closed, or its owner has ended, there is nobody to give it to.
-    _ = catch erlang:port_connect(Port, Owner),
-    true = unlink(Port).
+    try erlang:port_connect(Port, Owner) of
+        true -> unlink(Port)
+    catch
+        %% The port is closed, or its owner has ended: there is nobody to give it to.
+        error:_ -> unlink(Port)
+    end.

@@ -1,11 +1,12 @@
-%% Keys from the bytes that a terminal sends: UTF-8, CSI, SS3, modifiers, bracketed paste, mouse. Pure.
+%% Keys from the bytes that a terminal sends: UTF-8, CSI, SS3, modifiers, bracketed paste, mouse.
+%% Pure.
 %%
 %%     1> {Events, _State} = tame_tty_keys:decode(<<"a\e[1;5A">>, tame_tty_keys:new()).
 %%     {[{key, 97, []}, {key, up, [ctrl]}], ...}
 %%
-%% However the bytes are cut into pieces, the events are the same. Only an ESC needs a clock: it may be the key or the
-%% beginning of a sequence, and flush/1 says that nothing more came. A state holds a few hundred bytes at most, whatever
-%% comes, but for what is pasted: of that up to 4096.
+%% However the bytes are cut into pieces, the events are the same. Only an ESC needs a clock: it may
+%% be the key or the beginning of a sequence, and flush/1 says that nothing more came. A state holds
+%% a few hundred bytes at most, whatever comes, but for what is pasted: of that up to 4096.
 -module(tame_tty_keys).
 
 -export([new/0]).
@@ -15,8 +16,8 @@
 
 -export_type([state/0, event/0, key/0, modifier/0]).
 
-%% ctrl, alt and shift are in this order. With a character shift is told only by terminals that send keys as numbers; it is
-%% in the character itself.
+%% ctrl, alt and shift are in this order. With a character shift is told only by terminals that send
+%% keys as numbers; it is in the character itself.
 -type modifier() :: ctrl | alt | shift | meta.
 
 -type key() ::
@@ -26,16 +27,19 @@
     | {f, 1..20}
     | keypad_begin.
 
-%% paste: what is pasted comes in pieces of 4096 bytes, of which the last is `last`, as it is. unknown: bytes that are no
-%% key that we know, at most 64 of a sequence. Columns and rows of the mouse begin with 1.
+%% paste: what is pasted comes in pieces of 4096 bytes, of which the last is `last`, as it is.
+%% unknown: bytes that are no key that we know, at most 64 of a sequence. Columns and rows of the
+%% mouse begin with 1.
 -type event() ::
     {key, key(), [modifier()]}
     | {paste, more | last, binary()}
-    | {mouse, press | release | drag | move, left | middle | right | none | {button, 4..11}, Position :: {pos_integer(), pos_integer()},
-        [modifier()]}
-    | {mouse, wheel, up | down | left | right, Position :: {pos_integer(), pos_integer()}, [modifier()]}
+    | {mouse, press | release | drag | move, button(), position(), [modifier()]}
+    | {mouse, wheel, up | down | left | right, position(), [modifier()]}
     | {focus, in | out}
     | {unknown, binary()}.
+
+-type button() :: left | middle | right | none | {button, 4..11}.
+-type position() :: {Column :: pos_integer(), Row :: pos_integer()}.
 
 -define(SEQUENCE_SIZE, 64).
 -define(PASTE_SIZE, 4096).
@@ -71,7 +75,7 @@ decode(<<>>, State, Events) ->
     {lists:reverse(Events), State};
 decode(<<Byte, Rest/binary>>, State, Events) ->
     case step(State, Byte) of
-        {New, Event} -> decode(Rest, New, [Event | Events]);
+        {event, New, Event} -> decode(Rest, New, [Event | Events]);
         %% What was begun is none, and the byte begins anew.
         {again, New, Event} -> decode(<<Byte, Rest/binary>>, New, [Event | Events]);
         New -> decode(Rest, New, Events)
@@ -89,7 +93,8 @@ flush(State) -> {[{unknown, bytes(State)}], ground}.
 
 %% ---- one byte ----
 
--spec step(state(), byte()) -> state() | {state(), event()} | {again, state(), event()}.
+-spec step(state(), byte()) ->
+    state() | {event, state(), event()} | {again, state(), event()}.
 step(ground, $\e) ->
     alt;
 step(ground, Byte) ->
@@ -102,13 +107,14 @@ step(alt, $\e) ->
     alt2;
 step(alt, Byte) ->
     begun(Byte, true);
-%% xterm sends the modifier in the sequence, rxvt and PuTTY an ESC before it. Else the first one was the key.
+%% xterm sends the modifier in the sequence, rxvt and PuTTY an ESC before it. Else the first one was
+%% the key.
 step(alt2, $[) ->
     {csi, true, <<>>};
 step(alt2, $O) ->
     {ss3, true, <<>>};
 step(alt2, $\e) ->
-    {alt2, {key, escape, []}};
+    {event, alt2, {key, escape, []}};
 step(alt2, _Byte) ->
     {again, alt, {key, escape, []}};
 step({utf8, Alt, Missing, Bytes}, Byte) when Byte band 16#C0 =:= 16#80 ->
@@ -119,21 +125,21 @@ step({csi, Alt, <<>>}, $[) ->
     {linux, Alt};
 step({csi, Alt, Bytes}, Byte) when Byte >= 16#20, Byte =< 16#3F ->
     case byte_size(Bytes) of
-        Size when Size >= ?SEQUENCE_SIZE - 3 -> {too_long, bytes({csi, Alt, Bytes})};
+        Size when Size >= ?SEQUENCE_SIZE - 4 -> {too_long, bytes({csi, Alt, Bytes})};
         _ -> {csi, Alt, <<Bytes/binary, Byte>>}
     end;
 step({csi, _Alt, <<"200">>}, $~) ->
     {paste, 0, <<>>};
 step({csi, Alt, Bytes}, Byte) when Byte >= 16#40, Byte =< 16#7E ->
-    {ground, sequence(Bytes, Byte, Alt)};
+    {event, ground, sequence(Bytes, Byte, Alt)};
 step({ss3, Alt, Bytes}, Byte) when Byte >= $0, Byte =< $9, byte_size(Bytes) < 2 ->
     {ss3, Alt, <<Bytes/binary, Byte>>};
 step({ss3, Alt, Bytes}, Byte) when Byte >= 16#40, Byte =< 16#7E ->
-    {ground, application(Bytes, Byte, Alt)};
+    {event, ground, application(Bytes, Byte, Alt)};
 step({linux, Alt}, Byte) when Byte >= $A, Byte =< $E ->
-    {ground, {key, {f, Byte - $A + 1}, modifiers(meta(Alt))}};
+    {event, ground, {key, {f, Byte - $A + 1}, modifiers(meta(Alt))}};
 step({too_long, Bytes}, Byte) when Byte >= 16#40, Byte =< 16#7E ->
-    {ground, {unknown, Bytes}};
+    {event, ground, {unknown, Bytes}};
 step({too_long, _} = State, Byte) when Byte >= 16#20, Byte =< 16#3F ->
     State;
 step({paste, Matched, Bytes}, Byte) ->
@@ -155,7 +161,7 @@ introducer(false, Bytes) -> Bytes.
 
 begun(Byte, Alt) when Byte < 16#80 ->
     {Key, Modifiers} = ascii(Byte),
-    {ground, {key, Key, modifiers(Modifiers ++ meta(Alt))}};
+    {event, ground, {key, Key, modifiers(Modifiers ++ meta(Alt))}};
 begun(Byte, Alt) when Byte >= 16#C2, Byte =< 16#DF ->
     {utf8, Alt, 1, <<Byte>>};
 begun(Byte, Alt) when Byte >= 16#E0, Byte =< 16#EF ->
@@ -163,13 +169,13 @@ begun(Byte, Alt) when Byte >= 16#E0, Byte =< 16#EF ->
 begun(Byte, Alt) when Byte >= 16#F0, Byte =< 16#F4 ->
     {utf8, Alt, 3, <<Byte>>};
 begun(Byte, Alt) ->
-    {ground, {unknown, introducer(Alt, <<Byte>>)}}.
+    {event, ground, {unknown, introducer(Alt, <<Byte>>)}}.
 
 continued(Alt, 1, Bytes) ->
     case Bytes of
-        <<Char/utf8>> -> {ground, {key, Char, modifiers(meta(Alt))}};
+        <<Char/utf8>> -> {event, ground, {key, Char, modifiers(meta(Alt))}};
         %% Too long a form, a surrogate, or beyond Unicode.
-        _ -> {ground, {unknown, introducer(Alt, Bytes)}}
+        _ -> {event, ground, {unknown, introducer(Alt, Bytes)}}
     end;
 continued(Alt, Missing, Bytes) ->
     {utf8, Alt, Missing - 1, Bytes}.
@@ -208,19 +214,21 @@ sequence(Parameters, Final, Alt) ->
 unknown(Parameters, Final, Alt) ->
     {unknown, <<(bytes({csi, Alt, Parameters}))/binary, Final>>}.
 
-%% Numbers between semicolons, of which each may be missing (0) and have parts after colons, which are left out;
-%% anything else is no number.
+%% Numbers between semicolons, of which each may be missing (0) and have parts after colons, which
+%% are left out; anything else is no number.
 numbers(<<>>) ->
     [];
 numbers(Parameters) ->
-    Texts = [hd(binary:split(Part, <<":">>)) || Part <- binary:split(Parameters, <<";">>, [global])],
+    Parts = binary:split(Parameters, <<";">>, [global]),
+    Texts = [hd(binary:split(Part, <<":">>)) || Part <- Parts],
     case lists:all(fun number/1, Texts) of
         true -> [value(Text) || Text <- Texts];
         false -> none
     end.
 
 number(Text) ->
-    byte_size(Text) =< 7 andalso lists:all(fun(C) -> C >= $0 andalso C =< $9 end, binary_to_list(Text)).
+    byte_size(Text) =< 7 andalso
+        lists:all(fun(C) -> C >= $0 andalso C =< $9 end, binary_to_list(Text)).
 
 value(<<>>) -> 0;
 value(Text) -> binary_to_integer(Text).
@@ -298,7 +306,8 @@ character(_) -> unknown.
 %% One more than the bits.
 held(Modifier) when Modifier >= 1, Modifier =< 64 ->
     Bits = Modifier - 1,
-    [Name || {Bit, Name} <- [{1, shift}, {2, alt}, {4, ctrl}, {8, meta}, {32, meta}], Bits band Bit =/= 0];
+    Names = [{1, shift}, {2, alt}, {4, ctrl}, {8, meta}, {32, meta}],
+    [Name || {Bit, Name} <- Names, Bits band Bit =/= 0];
 held(_) ->
     unknown.
 
@@ -308,10 +317,12 @@ modifiers(Modifiers) ->
 %% ---- the mouse ----
 
 mouse(Code, Position, Final) when Code < 256 ->
-    Modifiers = modifiers([Name || {Bit, Name} <- [{4, shift}, {8, alt}, {16, ctrl}], Code band Bit =/= 0]),
+    Names = [{4, shift}, {8, alt}, {16, ctrl}],
+    Modifiers = modifiers([Name || {Bit, Name} <- Names, Code band Bit =/= 0]),
     Button = (Code band 3) bor ((Code band 16#C0) bsr 4),
     case {Button, Code band 32, Final} of
-        {B, 0, $M} when B >= 4, B =< 7 -> {mouse, wheel, element(B - 3, {up, down, left, right}), Position, Modifiers};
+        {B, 0, $M} when B >= 4, B =< 7 ->
+            {mouse, wheel, element(B - 3, {up, down, left, right}), Position, Modifiers};
         {3, 32, _} -> {mouse, move, none, Position, Modifiers};
         {B, 32, _} -> {mouse, drag, button(B), Position, Modifiers};
         {B, 0, $M} -> {mouse, press, button(B), Position, Modifiers};
@@ -332,14 +343,17 @@ button(Button) -> {button, Button}.
 %% Only its first byte is an ESC, so where the end does not match it begins anew at once.
 pasted(Matched, Bytes, Byte) ->
     case binary:at(?PASTE_END, Matched) of
-        Byte when Matched =:= 5 -> {ground, {paste, last, Bytes}};
+        Byte when Matched =:= 5 -> {event, ground, {paste, last, Bytes}};
         Byte -> {paste, Matched + 1, Bytes};
-        _ when Byte =:= $\e -> full(1, <<Bytes/binary, (binary:part(?PASTE_END, 0, Matched))/binary>>);
-        _ -> full(0, <<Bytes/binary, (binary:part(?PASTE_END, 0, Matched))/binary, Byte>>)
+        _ when Byte =:= $\e -> full(1, <<Bytes/binary, (begun_end(Matched))/binary>>);
+        _ -> full(0, <<Bytes/binary, (begun_end(Matched))/binary, Byte>>)
     end.
+
+begun_end(Matched) ->
+    binary:part(?PASTE_END, 0, Matched).
 
 full(Matched, <<Piece:?PASTE_SIZE/binary, Rest/binary>>) ->
     %% A copy: what is kept does not keep the whole.
-    {{paste, Matched, binary:copy(Rest)}, {paste, more, Piece}};
+    {event, {paste, Matched, binary:copy(Rest)}, {paste, more, Piece}};
 full(Matched, Bytes) ->
     {paste, Matched, Bytes}.

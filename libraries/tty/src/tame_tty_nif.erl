@@ -1,27 +1,30 @@
-%% The NIFs of c_src/tame_tty.c, and nothing else: tame_tty_session calls them. A handle belongs to the process that
-%% acquired it; when that one ends, the terminal is turned back.
+%% The NIFs of c_src/tame_tty.c, and nothing else: tame_tty_session calls them. A handle belongs to
+%% the process that acquired it; when that one ends, the terminal is turned back.
 -module(tame_tty_nif).
 
 -export([acquire/0, raw/2, cooked/1, release/1]).
 -export([await_input/2, await_output/2, input/1, output/2, size/1]).
 -export(['$tame'/3]).
 
--export_type([handle/0, error/0]).
+-export_type([handle/0, error/0, size/0]).
 
 -nifs([acquire/0, raw/2, cooked/1, release/1, '$tame'/3]).
 -nifs([await_input/2, await_output/2, input/1, output/2, size/1]).
 -on_load(load/0).
 
+-type size() :: {Columns :: non_neg_integer(), Rows :: non_neg_integer()}.
+
 -opaque handle() :: reference().
 
-%% closed: the handle was released. hangup: the terminal is gone. An atom or a number of the system otherwise.
+%% closed: the handle was released. hangup: the terminal is gone. An atom or a number of the system
+%% otherwise.
 -type error() :: closed | hangup | background | atom() | integer().
 
 load() ->
     erlang:load_nif(filename:join(code:priv_dir(tame_tty), "tame_tty"), 0).
 
 %% The terminal that controls this VM, its path, and whether standard input is it too.
--spec acquire() -> {ok, handle(), Path :: string(), boolean()} | {error, busy | no_terminal | error()}.
+-spec acquire() -> {ok, handle(), string(), boolean()} | {error, busy | no_terminal | error()}.
 acquire() ->
     erlang:nif_error(nif_not_loaded).
 
@@ -58,7 +61,7 @@ input(_Handle) ->
 output(_Handle, _Bytes) ->
     erlang:nif_error(nif_not_loaded).
 
--spec size(handle()) -> {Columns :: non_neg_integer(), Rows :: non_neg_integer()} | {error, error()}.
+-spec size(handle()) -> size() | {error, error()}.
 size(_Handle) ->
     erlang:nif_error(nif_not_loaded).
 

@@ -3,8 +3,8 @@
 %%     owner ◀──events── session ──tame_tty_nif──▶ /dev/tty
 %%                          │──port──▶ guard
 %%
-%% It monitors its owner and is linked to nobody. The NIF library and the guard watch the session: whichever way it
-%% ends, one of them turns the terminal back.
+%% It monitors its owner and is linked to nobody. The NIF library and the guard watch the session:
+%% whichever way it ends, one of them turns the terminal back.
 -module(tame_tty_session).
 
 -behaviour(gen_server).
@@ -13,10 +13,12 @@
 -export([call/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
-%% An ESC that nothing follows for so long is the key. Terminals send a sequence in one piece, networks do not always.
+%% An ESC that nothing follows for so long is the key. Terminals send a sequence in one piece,
+%% networks do not always.
 -define(ESCAPE_MS, 50).
-%% How often the size is asked for: one ioctl. SIGWINCH would be the VM's, and OTP 25 hands it to nobody; where it can be
-%% had (os:set_signal/2 of newer versions) it is one handler for the whole VM, which the shell has.
+%% How often the size is asked for: one ioctl. SIGWINCH would be the VM's, and OTP 25 hands it to
+%% nobody; where it can be had (os:set_signal/2 of newer versions) it is one handler for the whole
+%% VM, which the shell has.
 -define(LOOK_MS, 200).
 %% An owner that is so far behind gets no more for a while: then the keys wait in the terminal.
 -define(BEHIND, 1000).
@@ -37,7 +39,7 @@
     ref = make_ref() :: reference(),
     keys = tame_tty_keys:new() :: tame_tty_keys:state(),
     escape = none :: none | reference(),
-    size :: {non_neg_integer(), non_neg_integer()},
+    size :: tame_tty_nif:size() | {error, tame_tty_nif:error()},
     %% Who waits until what was written, oldest first.
     output = queue:new() :: queue:queue({gen_server:from() | none, binary()}),
     blocked = false :: boolean()
@@ -122,7 +124,8 @@ cooked(#state{source = Source} = State) ->
 
 %% What a program that draws the screen switches on, and off in the other order.
 sequences(Options) ->
-    Wanted = maps:merge(#{alternate => true, cursor => true, mouse => false, paste => true}, Options),
+    Default = #{alternate => true, cursor => true, mouse => false, paste => true},
+    Wanted = maps:merge(Default, Options),
     Parts = [
         {alternate, true, <<"\e[?1049h">>, <<"\e[?1049l">>},
         {cursor, false, <<"\e[?25l">>, <<"\e[?25h">>},
@@ -138,7 +141,8 @@ sequences(Options) ->
 
 guard(Path, Leave) ->
     Program = filename:join(code:priv_dir(tame_tty), "tame_tty_guard"),
-    try open_port({spawn_executable, Program}, [{args, [Path]}, {packet, 2}, binary, exit_status]) of
+    Settings = [{args, [Path]}, {packet, 2}, binary, exit_status],
+    try open_port({spawn_executable, Program}, Settings) of
         Guard ->
             case answer(Guard) of
                 <<"ready">> ->
@@ -149,7 +153,8 @@ guard(Path, Leave) ->
                     {error, {guard, Why}}
             end
     catch
-        error:Reason -> {error, {guard, iolist_to_binary(io_lib:format("~ts: ~p", [Program, Reason]))}}
+        error:Reason ->
+            {error, {guard, iolist_to_binary(io_lib:format("~ts: ~p", [Program, Reason]))}}
     end.
 
 armed(Guard, <<"armed">>) ->
@@ -168,19 +173,19 @@ answer(Guard) ->
 status(Status) ->
     iolist_to_binary(io_lib:format("exit status ~b", [Status])).
 
-%% Its work is done: it ends without touching the terminal. We wait for that, so that the next session's finds no lock.
+%% Its work is done: it ends without touching the terminal. We wait for that, so that the next
+%% session's finds no lock.
 dismissed(Guard) ->
-    case catch port_command(Guard, <<>>) of
+    try port_command(Guard, <<>>) of
         true ->
             receive
                 {Guard, {exit_status, _}} -> ok
-            after ?GUARD_MS -> ok
+            after ?GUARD_MS -> true = port_close(Guard)
             end,
-            _ = catch port_close(Guard),
-            ok;
-        %% It has ended before.
-        {'EXIT', _} ->
             ok
+    catch
+        %% It has ended before.
+        error:badarg -> ok
     end.
 
 %% ---- calls ----
