@@ -12,11 +12,6 @@ for file <- Path.wildcard(Path.join(__DIR__, "support/*.erl")) do
     ])
 end
 
-defmodule Tame.TTY.Test do
-  @folder folder
-  def folder, do: @folder
-end
-
 {:ok, _, _} =
   Kernel.ParallelCompiler.compile_to_path(
     Path.wildcard(Path.join(__DIR__, "support/*.ex")),

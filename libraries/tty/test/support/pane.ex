@@ -102,10 +102,10 @@ defmodule Tame.TTY.Test.Pane do
     end
   end
 
-  @doc "The settings of the terminal, whoever has set them."
+  @doc "The settings of the terminal, whoever has set them, without its size."
   def stty(pane) do
     {out, 0} = System.cmd("stty", ["-a", "-F", pane.tty])
-    out
+    String.replace(out, ~r/rows \d+; columns \d+; /, "")
   end
 
   @doc "Whether the alternate screen is shown."
@@ -122,11 +122,10 @@ defmodule Tame.TTY.Test.Pane do
   @doc "The VM in the pane: its command line, with the code of the tests."
   def erl(flags, code) do
     paths =
-      for app <- [:tame_tty, :tame] do
-        "-pa #{Application.app_dir(app, "ebin")}"
-      end
+      for module <- [:tame_tty, :tame, :tame_tty_subject],
+          do: "-pa #{module |> :code.which() |> Path.dirname()}"
 
-    "erl #{flags} #{Enum.join(paths, " ")} -pa #{Tame.TTY.Test.folder()} -eval '#{code}'"
+    "erl #{flags} #{Enum.join(paths, " ")} -eval '#{code}'"
   end
 
   defp now, do: System.monotonic_time(:millisecond)
