@@ -40,10 +40,12 @@ defmodule Tame.Labs.MixProject do
       erlc_options: [:debug_info, :warn_missing_spec, :warn_export_vars, :warn_shadow_vars],
       # The tests of both applications are one project: ../test/mix.exs.
       test_paths: [],
-      # tame_sha3: what the digest lab measures. A project that has the labs has it only when it names it.
+      # tame_sha3: what the digest lab measures; tame_tty: the watch's full screen. A project that has the labs has
+      # them only when it names them; the labs ask when they run.
       deps: [
         {:tame, path: "..", env: Mix.env(), override: true},
-        {:tame_sha3, path: "../libraries/sha3", optional: true, runtime: false}
+        {:tame_sha3, path: "../libraries/sha3", optional: true, runtime: false},
+        {:tame_tty, path: "../libraries/tty", optional: true, runtime: false}
       ],
       package: package()
     ]

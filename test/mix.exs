@@ -18,7 +18,8 @@ defmodule Tame.Test.MixProject do
       deps: [
         {:tame, path: "..", env: Mix.env(), override: true},
         {:tame_labs, path: "../labs", env: Mix.env()},
-        {:tame_sha3, path: "../libraries/sha3", runtime: false}
+        {:tame_sha3, path: "../libraries/sha3", runtime: false},
+        {:tame_tty, path: "../libraries/tty", runtime: false}
       ],
       # Newer Elixir tells each .exs file that is no test.
       test_ignore_filters: [~r"^mix.exs$", ~r"^c/"]

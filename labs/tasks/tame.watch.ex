@@ -9,11 +9,12 @@ defmodule Mix.Tasks.Tame.Watch do
       $ mix tame.watch --node app@host
       $ mix tame.watch --node app@host --cookie secret --for 60s --json watch.json
       $ mix tame.watch --node app@host --slices my_nif:decode/1 --calls 50
+      $ mix tame.watch --node app@host --lines
 
   Sends three small Erlang modules to the node, and a fourth with `--slices`. The node needs OTP 25 or newer, and
   neither tame nor Elixir. A node that has one of these modules already is refused. They remove themselves when the
-  watch ends, is interrupted or killed, or loses the connection. A terminal shows a new screen every second; at the
-  end, and where the output is no terminal, the task prints the summary:
+  watch ends, is interrupted or killed, or loses the connection. At the end the task prints the summary, and where the
+  output is no terminal nothing else:
 
       app@127.0.0.1  OTP 25, 2 schedulers, 2 dirty CPU, 10 dirty I/O
       6 seconds, cost 0.26 % of a core there (mean)
@@ -33,6 +34,22 @@ defmodule Mix.Tasks.Tame.Watch do
 
       calls traced: 50, 2136 µs (median), 10184 µs at most
         normal slices: 1045, the longest 8034 µs
+
+  ## The screen
+
+  In a terminal the watch has a full screen: the schedulers, who is in native code now, who called NIFs that took long,
+  and the hosts of isolated modules where the node runs tame.
+
+    * `q`, Ctrl-C - end the watch, with the summary
+    * `p`, space - keep what is shown; the watch goes on, and `p` again shows all of it
+    * `s` - sort the callers: by their longest slice, by how many there were, by name
+    * up and down (`k`, `j`) - select a process; enter asks it for its function, messages and memory; escape goes back
+
+  The screen is `tame_tty`'s (`libraries/tty`), a package of its own. A project that has only the labs gets a new text
+  every second instead, as do `--lines` and `--json`, and a terminal that another program in the VM reads. The
+  terminal is as before when the watch has ended, however it ends.
+
+  ## What the figures are
 
   `threads at work` and `waiting` are of the dirty schedulers; the summary has the highest of all seconds. `in a dirty
   NIF` lists processes that were seen there at least twice in a row, and for how long without a break. A process that
@@ -67,9 +84,10 @@ defmodule Mix.Tasks.Tame.Watch do
     * `--node NAME` - the node, as `name@host`; a dot in the host part selects long names
     * `--cookie COOKIE` - its cookie (default: this user's)
     * `--for TIME` - how long to watch, such as `60s`, at most `1000s` (default: 600s); Ctrl-C ends it sooner, without a
-      summary
+      summary where there is no full screen
     * `--slices FUNCTION` - trace calls of that function and read their slices
     * `--calls N` - how many calls to trace, at most 10000 (default: 100)
+    * `--lines` - no full screen
     * `--json FILE` - write all seconds and all traced calls as JSON (`-`: standard output) at the end
 
   ## Exit status
@@ -79,7 +97,7 @@ defmodule Mix.Tasks.Tame.Watch do
   """
 
   alias Tame.{Duration, FunctionName, Options, Output, SystemInfo, Watch}
-  alias Tame.Watch.{Connection, Format}
+  alias Tame.Watch.{Connection, Format, Screen}
 
   @switches [
     node: :string,
@@ -87,6 +105,7 @@ defmodule Mix.Tasks.Tame.Watch do
     for: :string,
     slices: :string,
     calls: :pos_integer,
+    lines: :flag,
     json: :string
   ]
 
@@ -105,14 +124,8 @@ defmodule Mix.Tasks.Tame.Watch do
          {:ok, slices} <- slices(options[:slices], options[:calls]),
          :ok <- Output.check(options[:json]),
          system = SystemInfo.collect(command(argv)),
-         {:ok, result} <-
-           Watch.run(%{
-             node: node,
-             cookie: options[:cookie],
-             for_ms: for_ms,
-             slices: slices,
-             each: screen(IO.ANSI.enabled?())
-           }),
+         watch = %{node: node, cookie: options[:cookie], for_ms: for_ms, slices: slices},
+         {:ok, result} <- shown(watch, options),
          do: finish(result, system, slices, options[:json])
   end
 
@@ -156,17 +169,42 @@ defmodule Mix.Tasks.Tame.Watch do
 
   # ---- telling --------------------------------------------------------------------------------------
 
-  # Where the output is no terminal, the sum at the end is enough.
-  defp screen(false), do: fn _, _, _ -> :ok end
+  defp shown(watch, options) do
+    cond do
+      # Where the output is no terminal, the sum at the end is enough.
+      not IO.ANSI.enabled?() -> Watch.run(Map.put(watch, :each, fn _, _, _ -> :ok end))
+      options[:lines] || options[:json] || not Screen.here?() -> lines(watch)
+      true -> full_screen(watch)
+    end
+  end
 
-  defp screen(true) do
-    fn facts, second, calls ->
+  defp full_screen(watch) do
+    case Screen.start(watch.node) do
+      {:ok, screen} ->
+        try do
+          Watch.run(Map.put(watch, :each, &Screen.second(screen, &1, &2, &3)))
+        after
+          Screen.stop(screen)
+        end
+
+      {:error, why} ->
+        Mix.shell().info("no full screen: #{why}")
+        lines(watch)
+    end
+  end
+
+  defp lines(watch) do
+    each = fn facts, second, calls ->
       IO.write([IO.ANSI.home(), IO.ANSI.clear(), Format.screen(facts, second, calls)])
+    end
+
+    with {:ok, result} <- Watch.run(Map.put(watch, :each, each)) do
+      IO.write([IO.ANSI.home(), IO.ANSI.clear()])
+      {:ok, result}
     end
   end
 
   defp finish(result, system, slices, json) do
-    if IO.ANSI.enabled?(), do: IO.write([IO.ANSI.home(), IO.ANSI.clear()])
     result |> Format.summary() |> IO.write()
     function = slices && elem(slices, 0)
 

@@ -46,7 +46,14 @@ defmodule Tame.Watch do
   # Seconds beyond this are left out of the result, the oldest first: a watch may last for hours.
   @most_seconds 3600
 
-  @doc "Watches until the time is up, or the node is gone."
+  @doc "Ends a watch that another process runs, before its time; its result is as if the time were up."
+  @spec quit(pid()) :: :ok
+  def quit(watcher) do
+    send(watcher, {__MODULE__, :quit})
+    :ok
+  end
+
+  @doc "Watches until the time is up, the node is gone, or `quit/1` was called."
   @spec run(options()) :: {:ok, result()} | {:error, String.t()}
   def run(options) do
     with {:ok, whose} <- Connection.open(options.node, options.cookie) do
@@ -243,6 +250,7 @@ defmodule Tame.Watch do
   defp wait(%{monitor: monitor} = state, next) do
     receive do
       {:DOWN, ^monitor, _, _, reason} -> %{state.result | ended: gone(reason)}
+      {__MODULE__, :quit} -> stop(state)
     after
       max(0, next - now_ms()) -> seconds(%{state | next: next})
     end
@@ -255,14 +263,22 @@ defmodule Tame.Watch do
     await(reference, monitor, state, now_ms(), silent_ms)
   end
 
-  defp await(reference, monitor, state, asked, silent_ms) do
+  defp await(reference, monitor, %{keeper: keeper} = state, asked, silent_ms) do
     receive do
-      {^reference, reading} -> {:ok, reading, silent_ms}
-      {:DOWN, ^monitor, _, _, reason} -> {:gone, reason}
+      {^reference, reading} ->
+        {:ok, reading, silent_ms}
+
+      {:DOWN, ^monitor, _, _, reason} ->
+        {:gone, reason}
+
+      # The node's schedulers may be held: it is told, and not waited for.
+      {__MODULE__, :quit} ->
+        send(keeper, {@module, :stop})
+        {:gone, {:shutdown, :stopped}}
     after
       @answer_ms ->
         # The keeper counts what it is asked, not what it has answered.
-        send(state.keeper, {@module, :ask, self(), make_ref()})
+        send(keeper, {@module, :ask, self(), make_ref()})
         await(reference, monitor, state, asked, now_ms() - asked)
     end
   end

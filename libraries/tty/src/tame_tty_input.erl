@@ -1,0 +1,123 @@
+%% Who else reads the terminal, and how it is kept from it while a session has the terminal.
+%%
+%% A key goes to whoever reads first, so there is one reader at a time:
+%%
+%%     started with        OTP 25                                   OTP 26 and newer
+%%     -noinput            nobody                                   nobody
+%%     -noshell, mix       the port of `user` stays the reader,     the process user_drv_reader:
+%%                         and its bytes go to the session          suspended
+%%     a shell (erl, iex)  the port tty_sl: refused                 the same process
+%%
+%% A process that is suspended is resumed by the VM when who suspended it ends, however it does.
+%%
+%% The port of `user` cannot be told to stop, but who gets what it reads can be changed by anybody
+%% (port_connect/2), and `user` writes by port_command/2, which asks for no owner. tty_sl's owner
+%% does not, and breaks without its port.
+-module(tame_tty_input).
+
+-export([take/1]).
+-export([give_back/1]).
+
+-export_type([source/0]).
+
+%% own: the session reads by itself. port: the bytes come as {Port, {data, Bytes}}.
+-type source() ::
+    {own, nobody | {suspended, pid()}}
+    | {port, port(), Keeper :: pid()}.
+
+%% How long a process that is to be suspended may be busy.
+-define(SUSPEND_MS, 2000).
+
+%% Called by the session's process. The argument: whether standard input is the terminal.
+-spec take(boolean()) -> {ok, source()} | {error, shell | reader}.
+take(false) ->
+    {ok, {own, nobody}};
+take(true) ->
+    case whereis(user_drv_reader) of
+        undefined -> take_port([Port || not no_input(), Port <- erlang:ports(), reads(Port)]);
+        Pid -> suspend(Pid)
+    end.
+
+%% To those that had it. What is waiting to be read is theirs then.
+-spec give_back(source()) -> ok.
+give_back({own, nobody}) ->
+    ok;
+give_back({own, {suspended, Pid}}) ->
+    resume(Pid);
+give_back({port, Port, Keeper}) ->
+    Monitor = monitor(process, Keeper),
+    Keeper ! {give_back, Port},
+    receive
+        {'DOWN', Monitor, process, Keeper, _} -> ok
+    end.
+
+suspend(Pid) ->
+    Tag = make_ref(),
+    try erlang:suspend_process(Pid, [{asynchronous, Tag}]) of
+        true ->
+            receive
+                {Tag, suspended} -> {ok, {own, {suspended, Pid}}};
+                {Tag, _} -> {error, reader}
+            after ?SUSPEND_MS ->
+                resume(Pid),
+                {error, reader}
+            end
+    catch
+        %% It has ended meanwhile.
+        error:badarg -> {error, reader}
+    end.
+
+resume(Pid) ->
+    try erlang:resume_process(Pid) of
+        true -> ok
+    catch
+        %% It has ended.
+        error:badarg -> ok
+    end.
+
+%% Whether the VM was told not to read: its port does not say. The last of these arguments counts
+%% (user_sup).
+no_input() ->
+    Ways = [noinput, noshell, oldshell, user],
+    Chosen = [Flag || {Flag, _} <- init:get_arguments(), lists:member(Flag, Ways)],
+    Chosen =/= [] andalso lists:last(Chosen) =:= noinput.
+
+%% A driver that reads descriptor 0: fd, named by its descriptors, and tty_sl.
+reads(Port) ->
+    case erlang:port_info(Port, name) of
+        {name, "0/" ++ _} -> true;
+        {name, "tty_sl" ++ _} -> true;
+        _ -> false
+    end.
+
+take_port([]) ->
+    {ok, {own, nobody}};
+take_port([Port]) ->
+    case {erlang:port_info(Port, name), erlang:port_info(Port, connected)} of
+        {{name, "0/" ++ _}, {connected, Owner}} ->
+            Session = self(),
+            Keeper = spawn(fun() -> keep(Session, Port, Owner) end),
+            %% The keeper is there before anything changes; it undoes what follows.
+            true = erlang:port_connect(Port, self()),
+            true = unlink(Port),
+            {ok, {port, Port, Keeper}};
+        _ ->
+            {error, shell}
+    end;
+take_port(_Several) ->
+    {error, reader}.
+
+%% A session that is killed has no time to give the port back. Without its link the port outlives
+%% the session.
+keep(Session, Port, Owner) ->
+    Monitor = monitor(process, Session),
+    receive
+        {give_back, Port} -> ok;
+        {'DOWN', Monitor, process, Session, _} -> ok
+    end,
+    try erlang:port_connect(Port, Owner) of
+        true -> unlink(Port)
+    catch
+        %% The port is closed, or its owner has ended: there is nobody to give it to.
+        error:_ -> unlink(Port)
+    end.

@@ -1,0 +1,82 @@
+%% What runs in a pane: tells its terminal what comes, and ends as it is told by a key.
+-module(tame_tty_subject).
+
+-export([main/0]).
+-export([main/1]).
+
+main() ->
+    main(#{mouse => true}).
+
+main(Options) ->
+    case tame_tty:open(Options) of
+        {ok, Tty} ->
+            say(Tty, "pid ~s", [os:getpid()]),
+            say(Tty, "ready", []),
+            loop(Tty);
+        {error, Reason} ->
+            io:format("refused: ~ts~n", [tame_tty:format_error(Reason)]),
+            halt(3)
+    end.
+
+loop(Tty) ->
+    receive
+        {tame_tty, Tty, {key, {f, N}, []}} -> do(N, Tty);
+        {tame_tty, Tty, {closed, _} = Event} -> io:format("~0p~n", [Event]), halt(4);
+        {tame_tty, Tty, Event} -> say(Tty, "~0p", [Event])
+    end,
+    loop(Tty).
+
+say(Tty, Format, Values) ->
+    ok = tame_tty:write(Tty, io_lib:format(Format ++ "\r\n", Values)).
+
+%% close
+do(1, Tty) ->
+    ok = tame_tty:close(Tty),
+    ok = tame_tty:close(Tty),
+    {error, closed} = tame_tty:write(Tty, "x"),
+    io:format("closed~n"),
+    halt();
+%% The owner crashes, is killed, ends well; the VM goes on, and opens the terminal again.
+do(2, Tty) -> again(Tty, fun() -> error(crash) end);
+do(3, Tty) -> again(Tty, fun() -> exit(self(), kill) end);
+do(4, Tty) -> again(Tty, fun() -> ok end);
+%% The session is killed.
+do(5, Tty) -> killed(Tty);
+do(6, _Tty) -> halt(0);
+do(7, _Tty) -> halt(0, [{flush, false}]);
+do(8, _Tty) -> init:stop();
+do(9, _Tty) -> halt(abort);
+%% Another program has the terminal for a while.
+do(10, Tty) ->
+    ok = tame_tty:mode(Tty, cooked),
+    io:format("cooked~n"),
+    receive after 1500 -> ok end,
+    ok = tame_tty:mode(Tty, raw),
+    say(Tty, "raw again", []);
+do(12, Tty) ->
+    {error, busy} = tame_tty:open(),
+    {ok, Size} = tame_tty:size(Tty),
+    say(Tty, "size ~0p", [Size]).
+
+again(Tty, End) ->
+    logger:set_primary_config(level, none),
+    ok = tame_tty:close(Tty),
+    {Pid, Monitor} = spawn_monitor(fun() ->
+        {ok, Mine} = tame_tty:open(#{alternate => false}),
+        say(Mine, "another", []),
+        receive {tame_tty, Mine, {key, $!, []}} -> ok end,
+        End()
+    end),
+    receive {'DOWN', Monitor, process, Pid, _} -> ok end,
+    io:format("owner gone~n"),
+    receive after infinity -> ok end.
+
+killed(Tty) ->
+    Monitor = monitor(process, Tty),
+    exit(Tty, kill),
+    receive {'DOWN', Monitor, process, Tty, _} -> ok end,
+    io:format("session gone~n"),
+    receive after 1000 -> ok end,
+    {ok, Mine} = tame_tty:open(#{alternate => false}),
+    say(Mine, "opened again", []),
+    loop(Mine).
