@@ -239,7 +239,7 @@ defmodule Tame.FdScenarios do
 
   @doc "What own threads may do, and what they are refused."
   def threads do
-    {near, _far} = FdProbe.open(:sockets)
+    {near, far} = FdProbe.open(:sockets)
     turn = FdProbe.thread(near, 1, self())
     waits = reader(near)
     busy = FdProbe.thread(near, 1, self())
@@ -247,6 +247,8 @@ defmodule Tame.FdScenarios do
     free = FdProbe.thread(near, 1, self())
     wait = FdProbe.thread(near, 3, self())
     closed = FdProbe.thread(near, 0, self())
+    # Until here: without a term the other end closes.
+    _ = FdProbe.close_wait(far)
     {turn, busy, taken, free, wait, closed, FdProbe.thread(near, 1, self())}
   end
 
