@@ -34,13 +34,14 @@
  *                    v
  *     .---------------------------.  begin, again, done, cancel, use, unuse, give, close: any
  *     |           OPEN            |  thread; wait: schedulers alone, regular or dirty
- *     | each direction is         |
- *     |  free --begin--> held     |  held: one call, which ends it by done, wait or again
- *     |   ^              |  |     |
- *     |   '----done------'  wait  |  done: the first who waits is told `ready`, and tries
- *     |   ^                 v     |
- *     |   '--cancel,down-- armed  |  armed: the VM will say `ready` to the first who waits; begin of
- *     '---------------------------'  that process holds it, others queue
+ *     | each direction:           |
+ *     |  free --begin--> held     |  held: by one call, which ends it by done, wait or again
+ *     |   ^               |  |    |
+ *     |   '----- done ----'  wait |  done: the first who waits is told `ready`, and tries
+ *     |   ^                  v    |
+ *     |   '-- cancel, ---- armed  |  armed: the VM will say `ready` to the first who waits; when that
+ *     |       down                |  process begins it holds the direction; others stand behind it
+ *     '---------------------------'
  *                    | close; the owner dies; the last term is gone and nobody waits
  *                    v
  *     .---------------------------.  all who wait are told `closed`. begin, wait, use, give, close
@@ -80,7 +81,7 @@
  *   The owner's death closes; so does the end of the last term when nobody has ever waited. After a
  *   wait the VM itself holds the resource until it is closed. Whoever has an owner leaks nothing.
  *
- *   No call of ours is made with the lock held into a callback of the VM: `stop` takes no lock.
+ *   STOP is asked for without the lock, because `stop` may run within that call; it takes none.
  *
  *
  * 5  WHAT YOU MAY NOT DO

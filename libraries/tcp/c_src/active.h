@@ -40,15 +40,19 @@ static void tcp_push_end(ErlNifEnv *env, struct tcp_socket *socket, const char *
     (void)tame_fd_close(env, &socket->fd, NULL, 0);
 }
 
-/* Takes one of the credit. Whether there was any. */
-static int tcp_credit_take(struct tcp_socket *socket)
+/* Takes one of the credit. Whether there was any; and whether it was the last of a number that was
+ * given, which the owner is told. */
+static int tcp_credit_take(struct tcp_socket *socket, int *last)
 {
+    const int once = __atomic_load_n(&socket->once, __ATOMIC_ACQUIRE);
     int credit = __atomic_load_n(&socket->credit, __ATOMIC_ACQUIRE);
 
     while (credit > 0)
         if (__atomic_compare_exchange_n(&socket->credit, &credit, credit - 1, 0, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_ACQUIRE))
+                                        __ATOMIC_ACQUIRE)) {
+            *last = credit == 1 && !once;
             return 1;
+        }
     return credit == TCP_ALWAYS;
 }
 
@@ -58,7 +62,7 @@ static int tcp_has_credit(struct tcp_socket *socket)
 }
 
 /* The next message, or why there is none. */
-static enum tcp_read tcp_push_one(ErlNifEnv *env, struct tcp_socket *socket, int *error)
+static enum tcp_read tcp_push_one(ErlNifEnv *env, struct tcp_socket *socket, int *last, int *error)
 {
     ERL_NIF_TERM data;
     enum tcp_read result = TCP_READ_SOME;
@@ -68,7 +72,7 @@ static enum tcp_read tcp_push_one(ErlNifEnv *env, struct tcp_socket *socket, int
     else
         result = tcp_read_some(env, socket, &data, error);
     /* Credit that was withdrawn meanwhile: the data is for the next receive. */
-    if (result == TCP_READ_SOME && !tcp_credit_take(socket)) {
+    if (result == TCP_READ_SOME && !tcp_credit_take(socket, last)) {
         ErlNifBinary bytes;
 
         if (socket->has_early)
@@ -89,28 +93,57 @@ static enum tcp_read tcp_push_one(ErlNifEnv *env, struct tcp_socket *socket, int
     return result;
 }
 
+/* Messages while there is credit, up to a slice. */
+static enum tcp_read tcp_push_some(ErlNifEnv *env, struct tcp_socket *socket, int *error)
+{
+    const int64_t before = __atomic_load_n(&socket->received, __ATOMIC_RELAXED);
+    enum tcp_read result = TCP_READ_SOME;
+    int last = 0;
+
+    for (int messages = 0;
+         messages < TCP_PUSH_MESSAGES && result == TCP_READ_SOME && !last && tcp_has_credit(socket);
+         messages++) {
+        result = tcp_push_one(env, socket, &last, error);
+        if (__atomic_load_n(&socket->received, __ATOMIC_RELAXED) - before >=
+            (int64_t)TCP_SLICE_BYTES)
+            break;
+    }
+    if (last)
+        tcp_tell_owner(env, socket, "tcp_passive", NULL);
+    return result;
+}
+
+/* The reader waits, if there is credit. Credit that is withdrawn meanwhile takes it out of the line:
+ * here, or in tcp_passive when that comes later. */
+static enum tame_fd_answer tcp_push_wait(ErlNifEnv *env, struct tcp_socket *socket,
+                                         enum tcp_read result, const ErlNifPid *reader)
+{
+    enum tame_fd_answer answer = TAME_FD_DONE;
+
+    if (tcp_has_credit(socket) && result == TCP_READ_BLOCKS)
+        answer = tame_fd_wait(env, &socket->fd, TAME_FD_READ, reader, 0);
+    else if (tcp_has_credit(socket) && result == TCP_READ_SOME)
+        answer = tame_fd_again(env, &socket->fd, TAME_FD_READ, reader, 0);
+    else
+        tame_fd_done(env, &socket->fd, TAME_FD_READ);
+    if (answer == TAME_FD_WAIT && !tcp_has_credit(socket))
+        (void)tame_fd_cancel(env, &socket->fd, TAME_FD_READ, reader);
+    return answer;
+}
+
 /* Reads for credit, as the process `self`; when nothing is there `reader` waits. */
 static void tcp_push(ErlNifEnv *env, struct tcp_socket *socket, const ErlNifPid *self,
                      const ErlNifPid *reader)
 {
-    /* Credit may come between the last look at it and the end of our turn. */
-    while (tcp_has_credit(socket) &&
-           tame_fd_begin(env, &socket->fd, TAME_FD_READ, self, 0) == TAME_FD_GO) {
-        enum tcp_read result = TCP_READ_SOME;
-        enum tame_fd_answer answer = TAME_FD_WAIT;
-        int messages = 0, error = 0;
-        size_t before = (size_t)__atomic_load_n(&socket->received, __ATOMIC_RELAXED);
+    enum tame_fd_answer answer = TAME_FD_DONE;
 
-        while (
-            tcp_has_credit(socket) && result == TCP_READ_SOME && messages++ < TCP_PUSH_MESSAGES &&
-            (size_t)__atomic_load_n(&socket->received, __ATOMIC_RELAXED) - before < TCP_SLICE_BYTES)
-            result = tcp_push_one(env, socket, &error);
-        if (tcp_has_credit(socket) && result == TCP_READ_BLOCKS)
-            answer = tame_fd_wait(env, &socket->fd, TAME_FD_READ, reader, 0);
-        else if (tcp_has_credit(socket) && result == TCP_READ_SOME)
-            answer = tame_fd_again(env, &socket->fd, TAME_FD_READ, reader, 0);
-        else
-            tame_fd_done(env, &socket->fd, TAME_FD_READ);
+    /* Credit may come between the last look at it and the end of our turn. */
+    while (answer == TAME_FD_DONE && tcp_has_credit(socket) &&
+           tame_fd_begin(env, &socket->fd, TAME_FD_READ, self, 0) == TAME_FD_GO) {
+        int error = 0;
+        const enum tcp_read result = tcp_push_some(env, socket, &error);
+
+        answer = tcp_push_wait(env, socket, result, reader);
         if (result == TCP_READ_END)
             tcp_push_end(env, socket, NULL);
         else if (result == TCP_READ_FAILS)
@@ -118,11 +151,6 @@ static void tcp_push(ErlNifEnv *env, struct tcp_socket *socket, const ErlNifPid 
                          error == ECONNRESET || error == EPIPE ? NULL : tcp_errno_name(error));
         else if (answer == TAME_FD_FAILED)
             tcp_push_end(env, socket, "enomem");
-        else if (messages > 0 && result == TCP_READ_SOME && !tcp_has_credit(socket) &&
-                 !__atomic_load_n(&socket->once, __ATOMIC_ACQUIRE))
-            tcp_tell_owner(env, socket, "tcp_passive", NULL);
-        else if (tcp_has_credit(socket))
-            return; /* the reader is told */
     }
 }
 

@@ -61,6 +61,7 @@ defmodule Tame.Tcp.ActiveTest do
     assert Task.yield(sender, 100) == nil
     assert gather_once(client, byte_size(first), 20_000_000) == 20_000_000
     assert Task.await(sender) == :ok
+    assert :tame_tcp.close(server) == :ok
     refute_received {:tcp, _, _}
   end
 
@@ -87,6 +88,32 @@ defmodule Tame.Tcp.ActiveTest do
     sender = Task.async(fn -> for n <- 1..5000, do: :ok = :tame_tcp.send(server, <<n::32>>) end)
     assert once_each(client, <<>>, 5000 * 4) == for(n <- 1..5000, into: <<>>, do: <<n::32>>)
     Task.await(sender)
+    assert :tame_tcp.close(server) == :ok
+  end
+
+  test "modes that change while data comes: nothing is lost, nothing stalls" do
+    {client, server} = pair()
+    total = 4 * 20_000
+    sender = Task.async(fn -> for n <- 1..20_000, do: :ok = :tame_tcp.send(server, <<n::32>>) end)
+    assert modes(client, [], 0, total) == for(n <- 1..20_000, into: <<>>, do: <<n::32>>)
+    Task.await(sender, 60_000)
+    # Its term until here: a socket that nobody knows any more may be closed.
+    assert :tame_tcp.close(server) == :ok
+  end
+
+  test "the library is loaded anew while sockets are open and wait" do
+    {client, server} = pair()
+    :ok = :tame_tcp.setopts(client, active: :once)
+    waits = Task.async(fn -> :tame_tcp.recv(server, 3) end)
+    assert until(fn -> Process.info(waits.pid, :status) == {:status, :waiting} end)
+    assert {:module, _} = :code.load_file(:tame_tcp_nif)
+    refute :code.purge(:tame_tcp_nif)
+    :ok = :tame_tcp.send(server, "to")
+    assert_receive {:tcp, ^client, "to"}
+    :ok = :tame_tcp.send(client, "fro")
+    assert Task.await(waits) == {:ok, "fro"}
+    :ok = :tame_tcp.close(client)
+    assert :tame_tcp.recv(server, 0) == {:error, :closed}
   end
 
   test "accepted sockets begin as the listening one says" do
@@ -122,6 +149,41 @@ defmodule Tame.Tcp.ActiveTest do
     :ok = :tame_tcp.setopts(server, linger: {true, 0}, active: false)
     :ok = :tame_tcp.close(server)
     assert_receive {:tcp_closed, ^client}
+  end
+
+  # One way of receiving after the other, each for a while.
+  defp modes(_, parts, total, total), do: parts |> Enum.reverse() |> IO.iodata_to_binary()
+
+  defp modes(socket, parts, bytes, total) do
+    case Enum.random([:once, :number, :always, :passive]) do
+      :once -> :ok = :tame_tcp.setopts(socket, active: :once)
+      :number -> :ok = :tame_tcp.setopts(socket, active: Enum.random(1..5))
+      :always -> :ok = :tame_tcp.setopts(socket, active: true)
+      :passive -> :ok
+    end
+
+    :ok = :tame_tcp.setopts(socket, active: Enum.random([false, false, :once, 2]))
+    came = Enum.random([&came/1, &passive/1]).(socket)
+    modes(socket, Enum.reverse(came, parts), bytes + IO.iodata_length(came), total)
+  end
+
+  defp passive(socket) do
+    :ok = :tame_tcp.setopts(socket, active: false)
+    before = came(socket)
+
+    case :tame_tcp.recv(socket, 0, 2) do
+      {:ok, bytes} -> before ++ [bytes]
+      {:error, :timeout} -> before
+    end
+  end
+
+  defp came(socket) do
+    receive do
+      {:tcp, ^socket, bytes} -> [bytes | came(socket)]
+      {:tcp_passive, ^socket} -> came(socket)
+    after
+      0 -> []
+    end
   end
 
   defp gather(socket, parts) do

@@ -120,6 +120,7 @@ defmodule Tame.Tcp.EndingTest do
 
       assert collect(client, 2000) == Enum.to_list(1..2000)
       Task.await(sender)
+      assert :tame_tcp.close(server) == :ok
       refute_received _
     end
   end
@@ -139,6 +140,7 @@ defmodule Tame.Tcp.EndingTest do
 
       assert Enum.sort(messages) == [1, 2, 3, 4, 5]
       for sender <- senders, do: assert(Task.await(sender) == :ok)
+      assert :tame_tcp.close(client) == :ok
     end
 
     test "and dies while it waits leaves the turn to others" do
