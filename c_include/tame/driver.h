@@ -133,9 +133,10 @@
  *                                  caller, until half of it is done
  *   TAME_DRV_MAX_WAITING   10000   waiting in a port: it takes no more
  *
- *   The time of callbacks under the port's lock is charged, 4000 reductions per ms, to the port or to
- *   who called it. Threads are made when they are needed, and joined when the driver is unloaded. A
- *   port that has scheduled something has one descriptor (Linux; two elsewhere).
+ *   The time of callbacks under the port's lock is charged to the port, or to who called it: 4000
+ *   reductions per ms, and a whole timeslice at most for each, because the VM takes no more. Threads are
+ *   made when they are needed, and joined when the driver is unloaded. A port that has scheduled
+ *   something has one descriptor (Linux; two elsewhere).
  *
  *
  * 7  WHAT YOU MAY NOT DO
