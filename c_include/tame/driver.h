@@ -4,8 +4,8 @@
  * default, one thread for all drivers of the VM (+A 1). Here a callback schedules what is large
  * somewhere else: on threads of the driver's own, and back on a scheduler under the port's lock.
  *
- * Header-only: C11 or C++17, gcc or clang, OTP 25 or newer; for drivers, without tame.h. A driver of
- * yours keeps its functions, and its DRIVER_INIT becomes the macro TAME_DRIVER_INIT.
+ * Header-only: C11 or C++17, gcc or clang, OTP 25 or newer; for drivers, without tame.h. A driver
+ * of yours keeps its functions, and its DRIVER_INIT becomes the macro TAME_DRIVER_INIT.
  *
  *   docs/guide/drivers.md          a guide: a driver that does not block
  *   docs/reference/driver_h.md     every function, type, macro and constant
@@ -71,14 +71,14 @@
  *
  *     control  --TAME_DRV_CPU-->  work(data, arg)  --TAME_DRV_PORT-->  done(data, arg)
  *
- * What a port has scheduled to be done outside is done in order, one at a time. Ports that have work
- * take turns. To use several cores open several ports.
+ * What a port has scheduled to be done outside is done in order, one at a time. Ports that have
+ * work take turns. To use several cores open several ports.
  *
  *
  * 3  WHAT THERE IS
  *
- *   tame_drv_schedule   a callback somewhere else. It is called once; or, when the port closes first,
- *                       DROP of TAME_DRIVER_INIT is called, to free the arg.
+ *   tame_drv_schedule   a callback somewhere else. It is called once; or, when the port closes
+ *                       first, DROP of TAME_DRIVER_INIT is called, to free the arg.
  *   tame_drv_control    from control: the same control, outside. What it returns there goes to the
  *                       caller as {Port, {data, Bytes}}; {Port, {error, badarg}} where it fails,
  *                       {Port, {error, busy}} where the port takes no more.
@@ -98,54 +98,56 @@
  *
  * 4  WHAT A CALLBACK MAY DO OUTSIDE
  *
- *   It has the port's data, without the port's lock, while the VM's callbacks of the same port go on
- *   beside it: what both use needs a lock or an atomic of yours; what only `arg` has needs none. It
- *   may call what is above, erl_drv_send_term, erl_drv_output_term, driver_alloc and driver_free,
- *   and the functions for binaries, locks and threads. All else (driver_select, driver_output,
- *   driver_set_timer, set_busy_port, driver_failure) wants the port's lock: schedule it there.
- *   It may block as long as it likes, on TAME_DRV_IO; flush is how it is woken (5).
+ *   It has the port's data, without the port's lock, while the VM's callbacks of the same port go
+ *   on beside it: what both use needs a lock or an atomic of yours; what only `arg` has needs none.
+ *   It may call what is above, erl_drv_send_term, erl_drv_output_term, driver_alloc and
+ *   driver_free, and the functions for binaries, locks and threads. All else (driver_select,
+ *   driver_output, driver_set_timer, set_busy_port, driver_failure) wants the port's lock: schedule
+ *   it there. It may block as long as it likes, on TAME_DRV_IO; flush is how it is woken (5).
  *
  *
  * 5  THE LIFE OF A PORT
  *
- *   A port that closes while something of it is outside, because of port_close/1, its owner's death or
- *   halt, takes no more work:
+ *   A port that closes while something of it is outside, because of port_close/1, its owner's death
+ *   or halt, takes no more work:
  *
  *     closes --> what waits is dropped --> your flush --> what is outside ends --> your stop
  *                tame_drv_is_closing       wakes what     a job after its step,
  *                                          blocks         a callback by itself
  *
- *   So stop is called when no callback is outside any more, and frees the data as in any driver. The
- *   driver stays loaded until then: an unload waits, and another file is refused by erl_ddll. A callback
- *   for TAME_DRV_PORT that is on its way is called before stop. halt waits as well, unless it is told
- *   not to flush; so a callback that may block for ever needs a flush that wakes it.
+ *   So stop is called when no callback is outside any more, and frees the data as in any driver.
+ *   The driver stays loaded until then: an unload waits, and another file is refused by erl_ddll. A
+ *   callback for TAME_DRV_PORT that is on its way is called before stop. halt waits as well, unless
+ *   it is told not to flush; so a callback that may block for ever needs a flush that wakes it.
  *
  *   Three ends do not flush: exit(Port, kill); driver_failure_* or driver_exit, for which there is
- *   tame_drv_fail; and the unload of a driver that erl_ddll:load_driver/2 loaded, which kills its ports:
- *   load with erl_ddll:load/2. Then stop holds its scheduler until what is outside has ended; flush is
- *   called before it, all the same.
+ *   tame_drv_fail; and the unload of a driver that erl_ddll:load_driver/2 loaded, which kills its
+ *   ports: load with erl_ddll:load/2. Then stop holds its scheduler until what is outside has
+ *   ended; flush is called before it, all the same.
  *
  *
  * 6  BOUNDS
  *
  *   TAME_DRV_IO_THREADS    10      threads that may block
- *   TAME_DRV_BUSY_AT       64      waiting in a port: it is busy, so that port_command/2 suspends its
+ *   TAME_DRV_BUSY_AT       64      waiting in a port: it is busy, and port_command/2 suspends its
  *                                  caller, until half of it is done
  *   TAME_DRV_MAX_WAITING   10000   waiting in a port: it takes no more
  *
- *   The time of callbacks under the port's lock is charged, 4000 reductions per ms, to the port or to
- *   who called it. Threads are made when they are needed, and joined when the driver is unloaded. A
- *   port that has scheduled something has one descriptor (Linux; two elsewhere).
+ *   The time of callbacks under the port's lock is charged to the port, or to who called it: 4000
+ *   reductions per ms, and a whole timeslice at most for each, because the VM takes no more.
+ *   Threads are made when they are needed, and joined when the driver is unloaded. A port that has
+ *   scheduled something has one descriptor (Linux; two elsewhere).
  *
  *
  * 7  WHAT YOU MAY NOT DO
  *
- *   - Use the driver queue (driver_enq and the like), driver_pdl_create or driver_create_port: they do
- *     not compile behind this header. The queue holds a byte of ours, by which the VM knows that the
- *     port is not through.
+ *   - Use the driver queue (driver_enq and the like), driver_pdl_create or driver_create_port: they
+ *     do not compile behind this header. The queue holds a byte of ours, by which the VM knows that
+ *     the port is not through.
  *   - Keep bytes or vectors of control and outputv for later: they last for the call.
  *   - Schedule from a thread that runs no callback of the port: tame_drv_schedule returns 0 there.
- *   - Wait outside for something that another callback of the same port does outside: it comes after.
+ *   - Wait outside for something that another callback of the same port does outside: it comes
+ *     after.
  *
  *   Names with `impl` in them are private. */
 #ifndef TAME_DRIVER_H

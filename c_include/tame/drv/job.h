@@ -89,7 +89,7 @@ static inline enum tame_impl_drv_ran tame_impl_drv_job_run(struct tame_impl_drv_
         item->where = TAME_DRV_PORT;
         return TAME_IMPL_DRV_AGAIN;
     }
-    if (it->job->done != NULL && !port->closing)
+    if (it->job->done != NULL && !__atomic_load_n(&port->closing, __ATOMIC_RELAXED))
         it->job->done(port->data, it->state, it->status);
     tame_impl_drv_job_drop(port, item);
     return TAME_IMPL_DRV_ENDED;

@@ -4,7 +4,7 @@
 
 enum { SD_CRC64 = 1 };
 
-/* About 20 us of work. More than that holds a scheduler. */
+/* From here on the work is worth the way to another thread and back, some tens of us. */
 #define SD_LARGE 8192
 #define SD_REPLY_BYTES 8
 

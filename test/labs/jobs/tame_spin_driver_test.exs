@@ -20,6 +20,15 @@ defmodule Tame.SpinDriverTest do
     end
   end
 
+  # 4000 a millisecond; one that was disturbed is charged more.
+  test "a callback's time is charged to who called it" do
+    :ok = :tame_spin_driver.spin_inline(1)
+    {:reductions, before} = Process.info(self(), :reductions)
+    :ok = :tame_spin_driver.spin_inline(500)
+    {:reductions, later} = Process.info(self(), :reductions)
+    assert later - before > 1000
+  end
+
   # The VM has one asynchronous thread for all drivers, which is the default.
   @tag timeout: 120_000
   test "a port waits for another's work in the VM's one asynchronous thread, and not where the driver has its own" do

@@ -91,7 +91,7 @@ defmodule Mix.Tasks.Tame.ContentionTest do
     assert charge.({:tame_spin, :spin_inline}) > 4 * charge.({:tame_thousand_cuts, :cuts})
   end
 
-  # How much later, bench/README.md has: a factor of 20 and more on a quiet machine.
+  # How much later the lab itself shows, on a quiet machine.
   @tag timeout: 180_000
   test "a driver that computes in control starves neighbours, and not one that does so outside" do
     late_us = fn function ->
