@@ -9,7 +9,7 @@ defmodule Tame.TTY.SessionTest do
   setup do
     pane = Pane.start()
     on_exit(fn -> Pane.stop(pane) end)
-    Pane.await(pane, ~r"^[$#] "m)
+    Pane.await(pane, ~r"[$#]")
     %{pane: pane, before: Pane.stty(pane)}
   end
 
