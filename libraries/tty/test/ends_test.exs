@@ -27,12 +27,12 @@ defmodule Tame.TTY.EndsTest do
   end
 
   defp vms(pane) do
-    {out, _} = System.cmd("pgrep", ["-t", Path.relative_to(pane.tty, "/dev"), "beam.smp"])
+    {out, _} = Pane.pgrep(["-t", Path.relative_to(pane.tty, "/dev"), "beam.smp"])
     String.split(out)
   end
 
   defp guards(pane) do
-    {out, _} = System.cmd("pgrep", ["-f", "tame_tty_guard #{pane.tty}$"])
+    {out, _} = Pane.pgrep(["-f", "tame_tty_guard #{pane.tty}$"])
     String.split(out)
   end
 
