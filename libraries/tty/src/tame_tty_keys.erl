@@ -341,6 +341,8 @@ button(Button) -> {button, Button}.
 %% ---- what is pasted ----
 
 %% Only its first byte is an ESC, so where the end does not match it begins anew at once.
+pasted(0, Bytes, Byte) when Byte =/= $\e ->
+    full(0, <<Bytes/binary, Byte>>);
 pasted(Matched, Bytes, Byte) ->
     case binary:at(?PASTE_END, Matched) of
         Byte when Matched =:= 5 -> {event, ground, {paste, last, Bytes}};

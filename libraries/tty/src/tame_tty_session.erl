@@ -321,10 +321,11 @@ flushed(State) ->
     end.
 
 await_output(State) ->
-    case tame_tty_nif:await_output(State#state.handle, State#state.ref) of
-        ok -> ok;
-        {error, Reason} -> self() ! {output, Reason}
-    end,
+    _ =
+        case tame_tty_nif:await_output(State#state.handle, State#state.ref) of
+            ok -> ok;
+            {error, Reason} -> self() ! {output, Reason}
+        end,
     State#state{blocked = true}.
 
 %% ---- the end ----

@@ -11,7 +11,7 @@ defmodule Tame.TTY.EndsTest do
   setup do
     pane = Pane.start()
     on_exit(fn -> Pane.stop(pane) end)
-    Pane.await(pane, ~r"^[$#] "m)
+    Pane.await(pane, ~r"[$#]")
     %{pane: pane, before: Pane.stty(pane)}
   end
 
@@ -27,12 +27,12 @@ defmodule Tame.TTY.EndsTest do
   end
 
   defp vms(pane) do
-    {out, _} = System.cmd("pgrep", ["-t", Path.relative_to(pane.tty, "/dev"), "beam.smp"])
+    {out, _} = Pane.pgrep(["-t", Path.relative_to(pane.tty, "/dev"), "beam.smp"])
     String.split(out)
   end
 
   defp guards(pane) do
-    {out, _} = System.cmd("pgrep", ["-f", "tame_tty_guard #{pane.tty}$"])
+    {out, _} = Pane.pgrep(["-f", "tame_tty_guard #{pane.tty}$"])
     String.split(out)
   end
 

@@ -9,7 +9,7 @@ defmodule Tame.TTY.SessionTest do
   setup do
     pane = Pane.start()
     on_exit(fn -> Pane.stop(pane) end)
-    Pane.await(pane, ~r"^[$#] "m)
+    Pane.await(pane, ~r"[$#]")
     %{pane: pane, before: Pane.stty(pane)}
   end
 
@@ -107,8 +107,8 @@ defmodule Tame.TTY.SessionTest do
     terminal = Path.relative_to(pane.tty, "/dev")
 
     Pane.until("all have ended", fn ->
-      {vms, _} = System.cmd("pgrep", ["-t", terminal, "beam.smp"])
-      {guards, _} = System.cmd("pgrep", ["-f", "tame_tty_guard #{pane.tty}$"])
+      {vms, _} = Pane.pgrep(["-t", terminal, "beam.smp"])
+      {guards, _} = Pane.pgrep(["-f", "tame_tty_guard #{pane.tty}$"])
       vms <> guards == ""
     end)
   end

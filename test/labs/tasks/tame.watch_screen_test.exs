@@ -18,7 +18,7 @@ defmodule Mix.Tasks.Tame.WatchScreenTest do
     watched = WatchNode.start()
     pane = Pane.start()
     on_exit(fn -> Pane.stop(pane) end)
-    Pane.await(pane, ~r"^[$#] "m)
+    Pane.await(pane, ~r"[$#]")
     Pane.tmux(pane, ["resize-window", "-x", "110", "-y", "30"])
     Pane.run(pane, "cd #{Path.expand("../labs")}; export MIX_ENV=test; clear")
     %{watched: watched, pane: pane, before: Pane.stty(pane)}

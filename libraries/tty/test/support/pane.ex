@@ -102,6 +102,9 @@ defmodule Tame.TTY.Test.Pane do
     end
   end
 
+  @doc "Processes by pgrep, which does not end with a sanitizer in it (`make sanitized`)."
+  def pgrep(args), do: System.cmd("pgrep", args, env: [{"LD_PRELOAD", nil}])
+
   @doc "The settings of the terminal, whoever has set them, without its size."
   def stty(pane) do
     {out, 0} = System.cmd("stty", ["-a", "-F", pane.tty])
