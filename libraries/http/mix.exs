@@ -1,0 +1,54 @@
+defmodule Mix.Tasks.Compile.TameHttpNif do
+  @moduledoc false
+  use Mix.Task.Compiler
+
+  @impl true
+  def run(_args) do
+    make = ["-s", "priv/tame_http.so"]
+
+    case System.cmd("make", make, into: IO.stream(), stderr_to_stdout: true, cd: __DIR__) do
+      {_, 0} ->
+        Mix.Project.build_structure()
+        :ok
+
+      # make or cargo has said what is wrong.
+      {_, _} ->
+        {:error, []}
+    end
+  end
+end
+
+defmodule TameHttp.MixProject do
+  use Mix.Project
+
+  # Name, version and description are written once, in src/tame_http.app.src.
+  {:ok, [{:application, :tame_http, app}]} =
+    :file.consult(to_charlist(Path.expand("src/tame_http.app.src", __DIR__)))
+
+  @version to_string(app[:vsn])
+  @description to_string(app[:description])
+  @callback_module app[:mod]
+  @registered app[:registered]
+
+  def project do
+    [
+      app: :tame_http,
+      version: @version,
+      description: @description,
+      elixir: "~> 1.14",
+      build_path: "_build/mix",
+      compilers: [:tame_http_nif] ++ Mix.compilers(),
+      erlc_options: [:debug_info],
+      # The second for the example.
+      deps: [{:tame, path: "../.."}, {:tame_sha3, path: "../sha3", only: :dev}]
+    ]
+  end
+
+  def application do
+    [
+      mod: @callback_module,
+      registered: @registered,
+      extra_applications: if(Mix.env() == :test, do: [:inets, :ssl], else: [])
+    ]
+  end
+end

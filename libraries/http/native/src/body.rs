@@ -1,0 +1,128 @@
+//! The body of an answer, as hyper takes it.
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::Ordering::*;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+
+use crate::io::{Connection, Local};
+use crate::places::{End, State};
+use crate::server::Key;
+
+/// How much of a whole body hyper takes at once: what it has taken counts as sent, so a client that takes nothing is seen.
+const FRAME: usize = 64 * 1024;
+/// How much of a stream may wait for the client before its sender has to.
+pub const WINDOW: usize = 256 * 1024;
+
+pub enum Answer {
+    Whole(Bytes, Option<Rc<Connection>>),
+    Stream(Stream),
+}
+
+pub struct Stream {
+    pub local: Rc<Local>,
+    pub connection: Rc<Connection>,
+    pub key: Key,
+}
+
+#[derive(Debug)]
+pub struct Aborted;
+
+impl std::fmt::Display for Aborted {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str("the handler ended before its answer did")
+    }
+}
+
+impl std::error::Error for Aborted {}
+
+impl From<Infallible> for Aborted {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+impl Answer {
+    pub fn whole(bytes: Bytes, connection: &Rc<Connection>) -> Self {
+        let long = bytes.len() > FRAME;
+        Answer::Whole(bytes, long.then(|| connection.clone()))
+    }
+}
+
+impl http_body::Body for Answer {
+    type Data = Bytes;
+    type Error = Aborted;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {
+        match self.get_mut() {
+            Answer::Whole(bytes, _) if bytes.is_empty() => Poll::Ready(None),
+            Answer::Whole(bytes, connection) => {
+                if let Some(connection) = connection {
+                    connection.progress();
+                }
+                let frame = bytes.split_to(bytes.len().min(FRAME));
+                Poll::Ready(Some(Ok(Frame::data(frame))))
+            }
+            Answer::Stream(stream) => stream.poll(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Answer::Whole(bytes, _) if bytes.is_empty())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Answer::Whole(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
+            Answer::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl Stream {
+    fn poll(&mut self, cx: &mut Context) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {
+        let mut places = self.local.places.borrow_mut();
+        let Some(place) = places.get(self.key) else { return Poll::Ready(Some(Err(Aborted))) };
+        let State::Streaming(streaming) = &mut place.state else { return Poll::Ready(Some(Err(Aborted))) };
+        if let Some(chunk) = streaming.chunks.pop_front() {
+            self.connection.progress();
+            let left = streaming.flow.bytes.fetch_sub(chunk.len(), AcqRel) - chunk.len();
+            if left <= WINDOW / 2 {
+                let waiting = streaming.flow.waiting.lock().unwrap().take();
+                if let Some(pid) = waiting {
+                    self.local.tell_room(&pid, self.key);
+                }
+            }
+            return Poll::Ready(Some(Ok(Frame::data(chunk))));
+        }
+        match streaming.end.take() {
+            None => {
+                place.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            Some(End::Aborted) => Poll::Ready(Some(Err(Aborted))),
+            Some(End::Complete(trailers)) => {
+                // Dropped from now on without telling anybody.
+                streaming.end = Some(End::Complete(None));
+                Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
+            }
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let (flow, complete) = match self.local.places.borrow_mut().get(self.key).map(|place| &place.state) {
+            Some(State::Streaming(s)) => (Some(s.flow.clone()), matches!(s.end, Some(End::Complete(_)))),
+            _ => (None, false),
+        };
+        self.local.give_back(self.key, !complete);
+        let waiting = flow.and_then(|flow| flow.waiting.lock().unwrap().take());
+        if let Some(pid) = waiting {
+            self.local.tell_room(&pid, self.key);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The requests of one I/O thread that are not answered whole: a table of places, each with a generation.
+use std::task::Waker;
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::{HeaderMap, Response};
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::Release;
+use std::sync::Arc;
+
+use crate::nif::ErlNifPid;
+use crate::request::Request;
+use crate::server::{Flow, Key, Shared};
+
+pub enum State {
+    Free,
+    /// For an acceptor with credit.
+    Waiting(Box<Request>),
+    /// In Erlang's hands.
+    Held,
+    Answered(Answer),
+    /// Its head is on its way, its body comes from Erlang.
+    Streaming(Streaming),
+}
+
+pub enum Answer {
+    Whole(Response<Bytes>),
+    Stream(Response<()>, Streaming),
+    /// No answer comes: what the client is told instead.
+    Failed(u16),
+}
+
+pub struct Streaming {
+    pub flow: Arc<Flow>,
+    pub chunks: VecDeque<Bytes>,
+    pub end: Option<End>,
+}
+
+pub enum End {
+    Complete(Option<HeaderMap>),
+    Aborted,
+}
+
+pub struct Place {
+    pub generation: u32,
+    /// When the request came, in the thread's ms.
+    pub since_ms: u64,
+    pub state: State,
+    /// The client's side: the future of the service, or of the body.
+    pub waker: Option<Waker>,
+    pub watcher: Option<ErlNifPid>,
+    pub body: Option<Incoming>,
+    /// How much of the body Erlang has read.
+    pub read: u64,
+}
+
+pub struct Places {
+    places: Vec<Place>,
+    free: Vec<u32>,
+    limit: usize,
+}
+
+impl Places {
+    pub fn new(limit: usize) -> Self {
+        Places { places: Vec::new(), free: Vec::new(), limit }
+    }
+
+    /// None where all are taken.
+    pub fn take(&mut self, since_ms: u64) -> Option<Key> {
+        if let Some(place) = self.free.pop() {
+            let taken = &mut self.places[place as usize];
+            taken.since_ms = since_ms;
+            return Some(Key { place, generation: taken.generation });
+        }
+        let place = self.places.len();
+        if place == self.limit {
+            return None;
+        }
+        let (state, waker) = (State::Free, None);
+        self.places.push(Place { generation: 0, since_ms, state, waker, watcher: None, body: None, read: 0 });
+        Some(Key { place: place as u32, generation: 0 })
+    }
+
+    /// From now on the key is bad, for every thread.
+    pub fn give_back(&mut self, key: Key, shared: &Shared) -> Option<ErlNifPid> {
+        let place = self.get(key)?;
+        place.generation = place.generation.wrapping_add(1);
+        shared.generations[key.place as usize].store(place.generation, Release);
+        let watcher = place.watcher.take();
+        place.waker = None;
+        place.body = None;
+        place.read = 0;
+        if let State::Streaming(s) | State::Answered(Answer::Stream(_, s)) =
+            std::mem::replace(&mut place.state, State::Free)
+        {
+            s.flow.closed.store(true, Release);
+        }
+        self.free.push(key.place);
+        watcher
+    }
+
+    pub fn get(&mut self, key: Key) -> Option<&mut Place> {
+        self.places.get_mut(key.place as usize).filter(|place| place.generation == key.generation)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (Key, &Place)> {
+        let key = |(i, place): (usize, &Place)| Key { place: i as u32, generation: place.generation };
+        self.places.iter().enumerate().map(move |(i, place)| (key((i, place)), place))
+    }
+}

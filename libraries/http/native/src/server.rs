@@ -1,0 +1,244 @@
+//! A server, as its I/O threads and the NIFs share it.
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::{Arc, Mutex, RwLock};
+
+use atomic_waker::AtomicWaker;
+use bytes::Bytes;
+use hyper::{HeaderMap, Response};
+use tokio_rustls::rustls::ServerConfig;
+
+use crate::nif::ErlNifPid;
+
+/// What start was given, checked there.
+pub struct Config {
+    pub address: SocketAddr,
+    pub io_threads: usize,
+    pub h2c: bool,
+    pub tls: Option<Arc<ServerConfig>>,
+    pub max_in_flight: usize,
+    pub max_waiting: usize,
+    pub max_connections: usize,
+    pub max_streams: u32,
+    pub body_limit: u64,
+    pub body_memory: usize,
+    pub stream_bodies: bool,
+    pub header_timeout_ms: u64,
+    pub request_timeout_ms: u64,
+    pub idle_timeout_ms: u64,
+    pub wait_timeout_ms: u64,
+    pub credit: i64,
+    /// Tests only: this path panics in the I/O thread.
+    pub panic_path: Option<Vec<u8>>,
+}
+
+/// A request's place in its I/O thread. The generation makes a place that was used again another key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Key {
+    pub place: u32,
+    pub generation: u32,
+}
+
+/// What NIFs tell an I/O thread.
+pub enum Command {
+    Reply(Key, Response<Bytes>),
+    Start(Key, Response<()>, Arc<Flow>),
+    Chunk(Key, Bytes),
+    End(Key, Option<HeaderMap>),
+    /// The reference is gone and the answer is not complete.
+    Dropped(Key),
+    Read(Key, usize, ErlNifPid),
+    Watch(Key, ErlNifPid),
+    /// There may be credit again.
+    Credit,
+    Accept,
+    Close { grace_ms: u64 },
+}
+
+/// How much of a streamed answer has not left yet.
+pub struct Flow {
+    pub bytes: AtomicUsize,
+    pub waiting: Mutex<Option<ErlNifPid>>,
+    pub closed: AtomicBool,
+}
+
+#[derive(Default)]
+pub struct Counters {
+    pub requests: AtomicU64,
+    pub answered: AtomicU64,
+    pub refused: AtomicU64,
+    pub failed: AtomicU64,
+    pub gone: AtomicU64,
+    pub connections: AtomicU64,
+    pub connections_total: AtomicU64,
+    pub accept_errors: AtomicU64,
+    pub waiting: AtomicU64,
+    pub batches: AtomicU64,
+    pub wakes: AtomicU64,
+}
+
+/// A counter with one writer.
+pub fn count(counter: &AtomicU64) {
+    counter.store(counter.load(Relaxed) + 1, Relaxed)
+}
+
+/// What the NIFs see of one I/O thread.
+pub struct Shared {
+    commands: Mutex<Vec<Command>>,
+    notified: AtomicBool,
+    closed: AtomicBool,
+    pub starved: AtomicBool,
+    waker: AtomicWaker,
+    /// The generation of each place: whether a key is still good can be asked from any thread.
+    pub generations: Box<[AtomicU32]>,
+    pub counters: Counters,
+}
+
+impl Shared {
+    pub fn new(places: usize) -> Self {
+        Shared {
+            commands: Mutex::new(Vec::new()),
+            notified: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            starved: AtomicBool::new(false),
+            waker: AtomicWaker::new(),
+            generations: (0..places).map(|_| AtomicU32::new(0)).collect(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Only the first of the commands that the thread has not seen wakes it.
+    pub fn push(&self, command: Command) {
+        {
+            let mut commands = self.commands.lock().unwrap();
+            // Under the lock: what comes after the thread's last look is not kept.
+            if self.closed.load(Relaxed) {
+                return;
+            }
+            commands.push(command);
+        }
+        if !self.notified.swap(true, AcqRel) {
+            self.waker.wake();
+        }
+    }
+
+    pub fn register(&self, waker: &std::task::Waker) {
+        self.waker.register(waker)
+    }
+
+    /// Swaps the commands into `into`, which is empty. The flag first: a command that comes now wakes again.
+    pub fn take(&self, into: &mut Vec<Command>) {
+        if self.notified.swap(false, AcqRel) {
+            std::mem::swap(&mut *self.commands.lock().unwrap(), into);
+        }
+    }
+
+    /// The thread has ended.
+    pub fn close(&self) {
+        let mut commands = self.commands.lock().unwrap();
+        self.closed.store(true, Relaxed);
+        commands.clear();
+    }
+
+    pub fn is_good(&self, key: Key) -> bool {
+        self.generations[key.place as usize].load(Acquire) == key.generation
+    }
+}
+
+/// A process that takes requests.
+pub struct Acceptor {
+    pub pid: ErlNifPid,
+    pub credit: AtomicI64,
+    pub dead: AtomicBool,
+}
+
+pub type Statics = HashMap<Vec<u8>, Response<Bytes>>;
+
+pub struct Server {
+    pub config: Config,
+    pub owner: ErlNifPid,
+    pub threads: Vec<Shared>,
+    /// Requests that Erlang has, answered or not: what max_in_flight bounds.
+    pub held: AtomicUsize,
+    pub body_memory: AtomicUsize,
+    pub running: AtomicUsize,
+    acceptors: RwLock<Arc<Vec<Arc<Acceptor>>>>,
+    pub acceptors_version: AtomicU64,
+    statics: RwLock<Arc<Statics>>,
+    pub statics_version: AtomicU64,
+}
+
+impl Server {
+    pub fn new(config: Config, owner: ErlNifPid) -> Self {
+        let places = config.max_in_flight + config.max_waiting;
+        let threads = (0..config.io_threads).map(|_| Shared::new(places)).collect();
+        let running = AtomicUsize::new(config.io_threads);
+        Server {
+            config,
+            owner,
+            threads,
+            held: AtomicUsize::new(0),
+            body_memory: AtomicUsize::new(0),
+            running,
+            acceptors: RwLock::default(),
+            acceptors_version: AtomicU64::new(0),
+            statics: RwLock::default(),
+            statics_version: AtomicU64::new(0),
+        }
+    }
+
+    pub fn push_all(&self, make: impl Fn() -> Command) {
+        for thread in &self.threads {
+            thread.push(make());
+        }
+    }
+
+    /// Threads that have requests and found no credit look again.
+    pub fn wake_starved(&self) {
+        for thread in &self.threads {
+            if thread.starved.load(SeqCst) && thread.starved.swap(false, SeqCst) {
+                thread.push(Command::Credit);
+            }
+        }
+    }
+
+    pub fn acceptors(&self) -> Arc<Vec<Arc<Acceptor>>> {
+        self.acceptors.read().unwrap().clone()
+    }
+
+    /// Also forgets the dead ones.
+    pub fn join(&self, acceptor: Arc<Acceptor>) {
+        self.change_acceptors(Some(acceptor));
+        self.wake_starved();
+    }
+
+    pub fn forget_dead(&self) {
+        self.change_acceptors(None);
+        self.wake_starved();
+    }
+
+    fn change_acceptors(&self, new: Option<Arc<Acceptor>>) {
+        let mut acceptors = self.acceptors.write().unwrap();
+        let living = acceptors.iter().filter(|a| !a.dead.load(Acquire)).cloned();
+        *acceptors = Arc::new(living.chain(new).collect());
+        self.acceptors_version.fetch_add(1, AcqRel);
+    }
+
+    pub fn statics(&self) -> Arc<Statics> {
+        self.statics.read().unwrap().clone()
+    }
+
+    pub fn set_statics(&self, statics: Statics) {
+        *self.statics.write().unwrap() = Arc::new(statics);
+        self.statics_version.fetch_add(1, AcqRel);
+    }
+
+    /// A request leaves Erlang's hands.
+    pub fn let_go(&self) {
+        if self.held.fetch_sub(1, AcqRel) >= self.config.max_in_flight {
+            self.wake_starved();
+        }
+    }
+}
+

@@ -1,0 +1,142 @@
+//! The bodies of requests: whole before Erlang hears of them, or read by Erlang.
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::Ordering::*;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::Body as _;
+use hyper::body::Incoming;
+use hyper::HeaderMap;
+use tokio::task::spawn_local;
+
+use crate::io::{Connection, Local};
+use crate::nif::*;
+use crate::request::{headers, Body, Counted};
+use crate::server::Key;
+
+pub enum Refusal {
+    Gone,
+    Status(u16),
+}
+
+/// What a body of unknown length gets at first.
+const FIRST: usize = 16 * 1024;
+
+pub async fn take(
+    local: &Rc<Local>,
+    incoming: Incoming,
+    connection: &Rc<Connection>,
+) -> Result<(Body, Option<Incoming>), Refusal> {
+    if incoming.is_end_stream() {
+        return Ok((Body::Empty, None));
+    }
+    let config = &local.server.config;
+    // Refused before the client has sent it, if it says how much it is.
+    if incoming.size_hint().lower() > config.body_limit {
+        return Err(Refusal::Status(413));
+    }
+    if config.stream_bodies {
+        return Ok((Body::Stream, Some(incoming)));
+    }
+    let within = Duration::from_millis(config.request_timeout_ms);
+    let whole = tokio::time::timeout(within, whole(local, incoming, connection)).await;
+    whole.unwrap_or(Err(Refusal::Status(408))).map(|body| (body, None))
+}
+
+async fn whole(local: &Rc<Local>, mut incoming: Incoming, connection: &Connection) -> Result<Body, Refusal> {
+    let config = &local.server.config;
+    let announced = incoming.size_hint().lower().min(FIRST as u64) as usize;
+    let bytes = Growing::new(announced.max(256)).ok_or(Refusal::Status(503))?;
+    let mut counted = Counted { counted: 0, bytes: Some(bytes), server: local.server.clone() };
+    let mut trailers = None;
+    while let Some(frame) = next(&mut incoming).await {
+        connection.progress();
+        match frame.map_err(|_| Refusal::Gone)? {
+            Piece::Data(data) => {
+                let bytes = counted.bytes.as_mut().expect("ours");
+                if (bytes.len + data.len()) as u64 > config.body_limit {
+                    return Err(Refusal::Status(413));
+                }
+                if !bytes.push(&data) {
+                    return Err(Refusal::Status(503));
+                }
+                let grown = bytes.capacity() - counted.counted;
+                counted.counted += grown;
+                if local.server.body_memory.fetch_add(grown, Relaxed) + grown > config.body_memory {
+                    return Err(Refusal::Status(503));
+                }
+            }
+            Piece::Trailers(map) => trailers = Some(map),
+        }
+    }
+    Ok(Body::Whole(counted, trailers))
+}
+
+enum Piece {
+    Data(Bytes),
+    Trailers(HeaderMap),
+}
+
+async fn next(incoming: &mut Incoming) -> Option<Result<Piece, hyper::Error>> {
+    loop {
+        let frame = poll_fn(|cx| Pin::new(&mut *incoming).poll_frame(cx)).await?;
+        match frame.map(|frame| frame.into_data().map_err(|frame| frame.into_trailers())) {
+            Ok(Ok(data)) => return Some(Ok(Piece::Data(data))),
+            Ok(Err(Ok(trailers))) => return Some(Ok(Piece::Trailers(trailers))),
+            Ok(Err(Err(_))) => (), // a kind of frame that hyper has not yet
+            Err(error) => return Some(Err(error)),
+        }
+    }
+}
+
+/// Reads until there are `most` bytes or more, by one frame at most, or the body ends, and tells `pid`.
+/// The client sends on only as far as it is read: this is the credit.
+pub fn read(local: &Rc<Local>, key: Key, most: usize, pid: ErlNifPid) -> bool {
+    let body = local.places.borrow_mut().get(key).and_then(|place| place.body.take());
+    let Some(mut incoming) = body else {
+        // Read to its end, being read, or the client is gone.
+        let a = atoms();
+        local.tell_body(&pid, key, |env| tuple(env, &[a.error, a.closed]));
+        return false;
+    };
+    let local = local.clone();
+    spawn_local(async move {
+        let limit = local.server.config.body_limit;
+        let mut got = Vec::new();
+        let mut trailers = None;
+        let ended = loop {
+            match next(&mut incoming).await {
+                None => break Ok(true),
+                Some(Err(_)) => break Err(atoms().closed),
+                Some(Ok(Piece::Trailers(map))) => trailers = Some(map),
+                Some(Ok(Piece::Data(data))) => {
+                    got.extend_from_slice(&data);
+                    let mut places = local.places.borrow_mut();
+                    let Some(place) = places.get(key) else { break Err(atoms().closed) };
+                    place.read += data.len() as u64;
+                    if place.read > limit {
+                        break Err(atoms().body_limit);
+                    }
+                    if got.len() >= most {
+                        break Ok(false);
+                    }
+                }
+            }
+        };
+        if let (Ok(false), Some(place)) = (&ended, local.places.borrow_mut().get(key)) {
+            place.body = Some(incoming);
+        }
+        let a = atoms();
+        local.tell_body(&pid, key, |env| match ended {
+            Err(reason) => tuple(env, &[a.error, reason]),
+            Ok(false) => tuple(env, &[a.more, binary(env, &got)]),
+            Ok(true) => {
+                let trailers = trailers.map_or_else(|| list(env, &[]), |map| headers(env, &map, None));
+                tuple(env, &[a.done, binary(env, &got), trailers])
+            }
+        });
+    });
+    true
+}

@@ -1,0 +1,83 @@
+%% Takes batches of requests, and has each handled in a process of its own, or here, one after the other.
+%%
+%% A request that nobody refers to any more is answered 500 by the garbage collector. So if a process was killed while
+%% it had a request, this one collects its garbage: it may be the last that refers to it.
+-module(tame_http_acceptor).
+
+-export([start_link/2]).
+%% Internal.
+-export([init/3]).
+-export([loop/1]).
+-export([system_continue/3]).
+-export([system_terminate/4]).
+-export([system_code_change/4]).
+
+-record(state, {
+    parent :: pid(),
+    acceptor :: tame_http_nif:acceptor(),
+    run :: process | acceptor,
+    handler :: tame_http:handler()
+}).
+
+%% After so long without a request, bodies that are garbage go.
+-define(IDLE_MS, 2000).
+
+-spec start_link(pid(), tame_http_options:checked()) -> {ok, pid()} | {error, term()}.
+start_link(Sup, Options) -> proc_lib:start_link(?MODULE, init, [self(), Sup, Options]).
+
+-spec init(pid(), pid(), tame_http_options:checked()) -> no_return().
+init(Parent, Sup, #{run := Run, handler := Handler}) ->
+    %% Its processes are linked: they end with it, and one that is killed is seen.
+    process_flag(trap_exit, true),
+    {ok, #{handle := Handle}} = tame_http_servers:find(Sup),
+    Acceptor = tame_http_nif:join(Handle),
+    proc_lib:init_ack(Parent, {ok, self()}),
+    loop(#state{parent = Parent, acceptor = Acceptor, run = Run, handler = Handler}).
+
+-spec loop(#state{}) -> no_return().
+loop(#state{parent = Parent} = State) ->
+    receive
+        {tame_http, requests, N, Requests} ->
+            batch(Requests, State),
+            ok = tame_http_nif:credit(State#state.acceptor, N),
+            ?MODULE:loop(State);
+        {'EXIT', Parent, Reason} ->
+            exit(Reason);
+        {'EXIT', _, normal} ->
+            loop(State);
+        {'EXIT', _, _} ->
+            killed(Parent),
+            loop(State);
+        {system, From, Request} ->
+            sys:handle_system_msg(Request, From, Parent, ?MODULE, [], State);
+        _ ->
+            loop(State)
+    after ?IDLE_MS ->
+        proc_lib:hibernate(?MODULE, loop, [State])
+    end.
+
+batch(Requests, #state{run = process, handler = Handler}) ->
+    lists:foreach(
+        fun(Request) -> spawn_link(fun() -> tame_http_answer:handle(Request, Handler) end) end,
+        Requests
+    );
+batch(Requests, #state{run = acceptor, handler = Handler}) ->
+    lists:foreach(fun(Request) -> tame_http_answer:handle_here(Request, Handler) end, Requests).
+
+%% Many may have been: one collection for those that are known.
+killed(Parent) ->
+    receive
+        {'EXIT', Pid, Reason} when Reason =/= normal, Pid =/= Parent -> killed(Parent)
+    after 0 ->
+        true = erlang:garbage_collect(),
+        ok
+    end.
+
+-spec system_continue(pid(), [sys:dbg_opt()], #state{}) -> no_return().
+system_continue(_Parent, _Debug, State) -> loop(State).
+
+-spec system_terminate(term(), pid(), [sys:dbg_opt()], #state{}) -> no_return().
+system_terminate(Reason, _Parent, _Debug, _State) -> exit(Reason).
+
+-spec system_code_change(#state{}, module(), term(), term()) -> {ok, #state{}}.
+system_code_change(State, _Module, _OldVsn, _Extra) -> {ok, State}.

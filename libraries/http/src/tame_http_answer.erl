@@ -1,0 +1,139 @@
+%% A request's way through its handler: the map that the handler gets, and what becomes of its answer.
+-module(tame_http_answer).
+
+-export([handle/2]).
+-export([handle_here/2]).
+-export([send/2]).
+-export([headers/1]).
+
+-define(FILE_BYTES, 65536).
+
+%% In a process of its own.
+-spec handle(tuple(), tame_http:handler()) -> ok.
+handle(Request, Handler) ->
+    answered(request(Request), Handler, fun(Fun) -> Fun() end).
+
+%% In an acceptor: what takes time to send has a process of its own.
+-spec handle_here(tuple(), tame_http:handler()) -> ok.
+handle_here(Request, Handler) ->
+    answered(request(Request), Handler, fun(Fun) -> _ = spawn_link(Fun), ok end).
+
+request({Ref, Method, Path, Query, Headers, Peer, Version, Scheme, Body, Trailers}) ->
+    #{
+        ref => Ref, method => Method, path => Path, query => Query, headers => Headers, peer => Peer,
+        version => Version, scheme => Scheme, body => Body, trailers => Trailers
+    }.
+
+answered(#{ref := Ref} = Req, Handler, Elsewhere) ->
+    Began = erlang:monotonic_time(),
+    try Handler(Req) of
+        {_, _, Body} = Answer when is_tuple(Body) ->
+            Elsewhere(fun() -> protected(Req, Began, fun() -> told(Req, Began, Answer) end) end);
+        Answer ->
+            protected(Req, Began, fun() -> told(Req, Began, Answer) end)
+    catch
+        Class:Reason:Stack -> failed(Req, Began, Ref, {Class, Reason, Stack})
+    end.
+
+protected(#{ref := Ref} = Req, Began, Fun) ->
+    try
+        Fun()
+    catch
+        Class:Reason:Stack -> failed(Req, Began, Ref, {Class, Reason, Stack})
+    end.
+
+told(_Req, _Began, later) ->
+    ok;
+told(Req, Began, {Status, _, _} = Answer) ->
+    Result = send(Req, Answer),
+    event(Req, Began, Status, Result);
+told(_Req, _Began, Answer) ->
+    error({bad_answer, Answer}).
+
+failed(#{method := Method, path := Path} = Req, Began, Ref, {Class, Reason, Stack}) ->
+    logger:error("tame_http: ~ts ~ts: ~0tP", [Method, Path, {Class, Reason, Stack}, 60]),
+    %% Its head may be out already: then it is cut off when nobody refers to it any more.
+    Result = tame_http_nif:reply(Ref, 500, [], <<>>),
+    event(Req, Began, 500, Result).
+
+event(#{method := Method, path := Path, version := Version}, Began, Status, Result) ->
+    Measurements = #{duration => erlang:monotonic_time() - Began},
+    Sent = Result =:= ok,
+    Metadata = #{method => Method, path => Path, version => Version, status => Status, sent => Sent},
+    tame_telemetry:execute([tame, http, request], Measurements, Metadata).
+
+%% Answers, once. Returns when all of it is on its way.
+-spec send(tame_http:request(), tame_http:answer()) -> ok | {error, closed | term()}.
+send(#{ref := Ref, method := Method}, {Status, Headers, {Kind, _} = Body}) when
+    Kind =:= stream; Kind =:= file
+->
+    streamed(Ref, Status, headers(Headers), has_body(Method, Status), Body);
+send(#{ref := Ref}, {Status, Headers, Body}) ->
+    tame_http_nif:reply(Ref, Status, headers(Headers), iolist_to_binary(Body)).
+
+%% HEAD, and statuses that have none.
+has_body(<<"HEAD">>, _) -> false;
+has_body(_, Status) -> Status =/= 204 andalso Status =/= 304.
+
+streamed(Ref, Status, Headers, true, {stream, Fun}) when is_function(Fun, 1) ->
+    case tame_http_nif:start(Ref, Status, Headers) of
+        ok ->
+            case Fun(fun(Data) -> chunk(Ref, iolist_to_binary(Data)) end) of
+                {trailers, Trailers} -> tame_http_nif:finish(Ref, headers(Trailers));
+                _ -> tame_http_nif:finish(Ref, [])
+            end;
+        {error, closed} ->
+            {error, closed}
+    end;
+streamed(Ref, Status, Headers, true, {file, Path}) ->
+    {ok, File} = file:open(Path, [read, raw, binary]),
+    try
+        {ok, Size} = file:position(File, eof),
+        {ok, 0} = file:position(File, bof),
+        Length = {<<"content-length">>, integer_to_binary(Size)},
+        case tame_http_nif:start(Ref, Status, [Length | Headers]) of
+            ok -> file(Ref, File, Size);
+            {error, closed} -> {error, closed}
+        end
+    after
+        ok = file:close(File)
+    end;
+streamed(Ref, Status, Headers, false, {file, Path}) ->
+    Length = {<<"content-length">>, integer_to_binary(filelib:file_size(Path))},
+    without_body(Ref, Status, [Length | Headers]);
+streamed(Ref, Status, Headers, false, {stream, _}) ->
+    without_body(Ref, Status, Headers).
+
+without_body(Ref, Status, Headers) ->
+    case tame_http_nif:start(Ref, Status, Headers) of
+        ok -> tame_http_nif:finish(Ref, []);
+        {error, closed} -> {error, closed}
+    end.
+
+file(Ref, _File, 0) ->
+    tame_http_nif:finish(Ref, []);
+file(Ref, File, Left) ->
+    %% One that became shorter fails here, and the client sees an answer that is cut off.
+    {ok, Data} = file:read(File, min(Left, ?FILE_BYTES)),
+    case chunk(Ref, Data) of
+        ok -> file(Ref, File, Left - byte_size(Data));
+        {error, closed} -> {error, closed}
+    end.
+
+%% Waits while the client takes too little. The I/O thread tells us when there is room, and when nobody takes it any more;
+%% it ends a connection that takes nothing for idle_timeout_ms.
+chunk(Ref, Data) ->
+    case tame_http_nif:chunk(Ref, Data) of
+        wait ->
+            Id = tame_http_nif:id(Ref),
+            receive
+                {tame_http, room, Id} -> ok
+            end;
+        Result ->
+            Result
+    end.
+
+%% A map or a list of pairs.
+-spec headers(tame_http:headers()) -> tame_http_nif:headers().
+headers(Headers) when is_map(Headers) -> maps:to_list(Headers);
+headers(Headers) when is_list(Headers) -> Headers.

@@ -1,0 +1,179 @@
+defmodule Tame.HTTP.FailTest do
+  # What handlers, acceptors and clients do wrong: every request is answered, or its client has gone.
+  use ExUnit.Case, async: true
+  import Tame.HTTP.Test.Client
+
+  # Tells the test of each request, and does what it is told. Who has its reference keeps it from being garbage.
+  defp told(without \\ [:ref]) do
+    test = self()
+
+    fn request ->
+      send(test, {:request, self(), Map.drop(request, without)})
+
+      receive do
+        {:answer, answer} -> answer
+        :crash -> raise "on purpose"
+      end
+    end
+  end
+
+  defp ask(port, path \\ "/"), do: send_raw(port, "GET #{path} HTTP/1.1\r\nhost: a\r\n\r\n")
+
+  for run <- [:process, :acceptor] do
+    test "a handler that crashes, answers nonsense or bad headers: 500, and the next is served: #{run}" do
+      bad = [
+        fn -> raise "on purpose" end,
+        fn -> throw(:on_purpose) end,
+        fn -> exit(:on_purpose) end,
+        fn -> :nonsense end,
+        fn -> {99, [], ""} end,
+        fn -> {200, [{"a\r\nb", "c"}], ""} end,
+        fn -> {200, [{"a", "b\r\nset-cookie: c"}], ""} end,
+        fn -> {200, [{"transfer-encoding", "chunked"}], ""} end,
+        fn -> {200, [], :nonsense} end,
+        fn -> {200, [], {:file, "/there/is/none"}} end
+      ]
+
+      handler = fn
+        %{path: "/" <> ""} -> {200, [], "hello"}
+        %{path: "/" <> n} -> Enum.at(bad, String.to_integer(n)).()
+      end
+
+      {server, port} = start(handler: handler, run: unquote(run))
+
+      for n <- 0..(length(bad) - 1) do
+        assert {{500, _, ""}, ^n} = {get(port, "/#{n}"), n}
+        assert {200, _, "hello"} = get(port)
+      end
+
+      balanced(server)
+    end
+  end
+
+  test "a handler's process is killed: 500 at once" do
+    {server, port} = start(handler: told())
+    socket = ask(port)
+    assert_receive {:request, handler, _}, 5000
+    Process.exit(handler, :kill)
+    assert {500, _, ""} = answer(socket)
+    assert %{failed: 1} = balanced(server)
+  end
+
+  test "an acceptor is killed: those that it has are answered 500, those that come go to the next" do
+    {server, port} = start(handler: told(), credit: 1)
+    sockets = for _ <- 1..3, do: ask(port)
+    for _ <- 1..3, do: assert_receive({:request, _, _}, 5000)
+    {_, acceptors, _, _} = List.keyfind(Supervisor.which_children(server), :acceptors, 0)
+    [{_, acceptor, _, _}] = Supervisor.which_children(acceptors)
+    Process.exit(acceptor, :kill)
+    for socket <- sockets, do: assert({500, _, ""} = answer(socket))
+    socket = ask(port)
+    assert_receive {:request, handler, _}, 5000
+    send(handler, {:answer, {200, [], "next"}})
+    assert {200, _, "next"} = answer(socket)
+    assert %{failed: 3, answered: 1} = balanced(server)
+  end
+
+  test "an acceptor that does not read: what it has no credit for waits, and is refused in time" do
+    {server, port} = start(handler: told(), run: :acceptor, credit: 2, wait_timeout_ms: 200)
+    first = ask(port)
+    assert_receive {:request, handler, _}, 5000
+    others = for _ <- 1..4, do: ask(port)
+    # One has gone to the acceptor, behind the first.
+    statuses = for socket <- Enum.drop(others, 1), do: answer(socket) |> elem(0)
+    assert statuses == [503, 503, 503]
+    send(handler, {:answer, {200, [], "first"}})
+    assert {200, _, "first"} = answer(first)
+    assert_receive {:request, handler, _}, 5000
+    send(handler, {:answer, {200, [], "second"}})
+    assert {200, _, "second"} = answer(hd(others))
+    assert %{refused: 3, answered: 2} = balanced(server)
+  end
+
+  test "nobody answers within request_timeout_ms: 504; a late answer is closed, and its handler was told" do
+    test = self()
+
+    handler = fn request ->
+      id = :tame_http.watch(request)
+      assert :tame_http.is_alive(request)
+      receive do: ({:tame_http, :gone, ^id} -> :ok)
+      send(test, {:alive, :tame_http.is_alive(request)})
+      send(test, {:late, :tame_http.reply(request, {200, [], "late"})})
+      :later
+    end
+
+    {server, port} = start(handler: handler, request_timeout_ms: 200)
+    assert {504, _, ""} = get(port)
+    assert_receive {:alive, false}, 5000
+    assert_receive {:late, {:error, :closed}}, 5000
+    assert %{failed: 1} = balanced(server)
+  end
+
+  test "later, and nobody ever: 500 when the garbage is collected" do
+    {server, port} = start(handler: fn _ -> :later end, request_timeout_ms: 60_000)
+    socket = ask(port)
+    eventually(fn -> :tame_http.info(server).in_flight == 1 end)
+    # An idle acceptor collects its garbage.
+    assert {500, _, ""} = answer(socket)
+    assert %{failed: 1} = balanced(server)
+  end
+
+  test "later, by another process" do
+    test = self()
+    handler = fn request -> send(test, {:request, request}) && :later end
+    {server, port} = start(handler: handler, run: :acceptor)
+    socket = ask(port)
+    assert_receive {:request, request}, 5000
+    assert :ok = :tame_http.reply(request, {201, %{"a" => "b"}, ["la", "ter"]})
+    assert {201, head, "later"} = answer(socket)
+    assert head =~ "a: b"
+    assert {:error, :closed} = :tame_http.reply(request, {200, [], "again"})
+    assert %{answered: 1} = balanced(server)
+  end
+
+  test "the client leaves: the handler sees it" do
+    {server, port} = start(handler: told([]))
+
+    for protocol <- [:h1, :h2] do
+      leave =
+        case protocol do
+          :h1 ->
+            socket = ask(port)
+            fn -> :gen_tcp.close(socket) end
+
+          :h2 ->
+            curl = Task.async(fn -> curl(["--http2-prior-knowledge", "-m", "1", url(port)]) end)
+            fn -> assert {_, 28} = Task.await(curl, 10_000) end
+        end
+
+      assert_receive {:request, handler, request}, 5000
+      id = :tame_http.watch(request)
+      leave.()
+      assert_receive {:tame_http, :gone, ^id}, 5000
+      refute :tame_http.is_alive(request)
+      assert {:error, :closed} = :tame_http.reply(request, {200, [], ""})
+      send(handler, {:answer, {200, [], "nobody hears it"}})
+    end
+
+    assert %{gone: 2} = balanced(server)
+  end
+
+  test "a panic in an I/O thread is a request's own: 500" do
+    {server, port} = start(panic_path: "/panic")
+    for _ <- 1..100, do: assert({500, _, ""} = get(port, "/panic"))
+
+    {output, 0} =
+      curl([
+        "--http2-prior-knowledge",
+        "-o",
+        "/dev/null",
+        "-w",
+        "%{http_code}",
+        url(port, "/panic")
+      ])
+
+    assert output == "500"
+    assert {200, _, "hello"} = get(port)
+    assert %{failed: 101, answered: 1} = balanced(server)
+  end
+end

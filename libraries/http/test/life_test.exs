@@ -1,0 +1,151 @@
+defmodule Tame.HTTP.LifeTest do
+  # What ends, is killed, reloaded or purged under load. Each in a VM of its own.
+  use ExUnit.Case, async: true
+  import Tame.HTTP.Test.Client, except: [start: 1, stop: 1]
+  alias Tame.HTTP.Test.{Load, Peer}
+
+  @modules [:tame_http_nif, :tame_http_acceptor, :tame_http_answer, :tame_http_server, :tame_http]
+
+  setup context do
+    if context[:no_peer], do: :ok, else: under_load(context)
+  end
+
+  defp under_load(context) do
+    peer = Peer.start_link()
+    {server, port} = Peer.server(peer, context[:options] || %{})
+    load = Load.start(port, context[:load] || ["-m", "10"])
+    answered = fn -> Peer.call(peer, :tame_http, :info, [server]).answered end
+    eventually(fn -> answered.() > 100 end)
+    on_exit(fn -> Load.stop(load) end)
+    %{peer: peer, server: server, port: port, answered: answered}
+  end
+
+  defp goes_on(%{port: port, answered: answered}) do
+    before = answered.()
+    eventually(fn -> answered.() > before + 100 end)
+    assert {200, _, "hello"} = get(port)
+  end
+
+  defp curl_status(port) do
+    case curl(["-w", "%{http_code}", url(port)]) do
+      {output, 0} ->
+        {output |> String.slice(-3, 3) |> String.to_integer(), String.slice(output, 0..-4)}
+
+      {_, _} ->
+        nil
+    end
+  end
+
+  for protocol <- [["-m", "10"], ["--h1"]] do
+    @tag load: protocol
+    test "every module is deleted and purged, again and again: #{protocol}", context do
+      for _ <- 1..10, module <- @modules do
+        Peer.call(context.peer, :code, :purge, [module])
+        Peer.call(context.peer, :code, :delete, [module])
+        Peer.call(context.peer, :code, :purge, [module])
+      end
+
+      goes_on(context)
+    end
+  end
+
+  test "every module is loaded again, with its native half", context do
+    for _ <- 1..10, module <- @modules do
+      Peer.call(context.peer, :code, :purge, [module])
+      assert {:module, ^module} = Peer.call(context.peer, :code, :load_file, [module])
+    end
+
+    goes_on(context)
+    assert [_] = Peer.call(context.peer, Peer, :maps, ["tame_http.so"])
+  end
+
+  @tag options: %{acceptors: 3}
+  test "acceptors are killed: requests are answered, and others take what comes", context do
+    for _ <- 1..20 do
+      Peer.call(context.peer, Peer, :kill_acceptor, [context.server])
+      before = context.answered.()
+      eventually(fn -> context.answered.() > before end)
+    end
+
+    goes_on(context)
+  end
+
+  test "the owner is killed: the server starts anew", context do
+    Peer.call(context.peer, Peer, :kill_child, [context.server, :server])
+
+    eventually(fn ->
+      port = Peer.call(context.peer, Peer, :port_if_alive, [context.server])
+      is_integer(port) and port != context.port and {200, "hello"} == curl_status(port)
+    end)
+
+    # That of the old one.
+    eventually(fn -> match?({:error, _}, :gen_tcp.connect({127, 0, 0, 1}, context.port, [])) end)
+    eventually(fn -> Peer.call(context.peer, Peer, :threads, []) == 1 end)
+  end
+
+  test "its supervisor is killed: sockets and threads end", context do
+    Peer.call(context.peer, Process, :exit, [context.server, :kill])
+    eventually(fn -> match?({:error, _}, :gen_tcp.connect({127, 0, 0, 1}, context.port, [])) end)
+    eventually(fn -> Peer.call(context.peer, Peer, :threads, []) == 0 end)
+    {_, port} = Peer.server(context.peer)
+    assert {200, _, "hello"} = get(port)
+  end
+
+  test "stopped and started under load, again and again", context do
+    for _ <- 1..20 do
+      {server, port} = Peer.server(context.peer, %{io_threads: 2})
+      load = Load.start(port)
+      eventually(fn -> Peer.call(context.peer, :tame_http, :info, [server]).answered > 10 end)
+      assert :ok = Peer.call(context.peer, :tame_http, :drain, [server, 0])
+      Load.stop(load)
+    end
+
+    goes_on(context)
+    eventually(fn -> Peer.call(context.peer, Peer, :threads, []) == 1 end)
+  end
+
+  @tag :no_peer
+  @tag :tmp_dir
+  test "another build of the native half is refused while a server runs, and taken then", %{
+    tmp_dir: folder
+  } do
+    # As releases have them. Another path is another mapping; one path is one for as long as the VM lives.
+    [old, new] =
+      for version <- ["1", "2"] do
+        app = Path.join([folder, version, "tame_http"])
+        File.mkdir_p!(Path.join(app, "priv"))
+        File.cp_r!(Application.app_dir(:tame_http, "ebin"), Path.join(app, "ebin"))
+        ours = Application.app_dir(:tame_http, "priv/tame_http.so")
+        File.cp!(ours, Path.join(app, "priv/tame_http.so"))
+        to_charlist(Path.join(app, "ebin"))
+      end
+
+    peer = Peer.start_link([old])
+    {server, port} = Peer.server(peer)
+    assert {200, _, "hello"} = get(port)
+    assert [map] = Peer.call(peer, Peer, :maps, ["tame_http.so"])
+    assert map =~ Path.join(folder, "1")
+    true = Peer.call(peer, :code, :add_patha, [new])
+    load = fn -> Peer.call(peer, :code, :load_file, [:tame_http_nif]) end
+    assert {:error, :on_load_failure} = load.()
+    assert {200, _, "hello"} = get(port)
+    :ok = Peer.call(peer, :tame_http, :stop, [server])
+    eventually(fn -> Peer.call(peer, Peer, :threads, []) == 0 end)
+    Peer.call(peer, :code, :purge, [:tame_http_nif])
+    assert {:module, :tame_http_nif} = load.()
+    {_, port} = Peer.server(peer)
+    assert {200, _, "hello"} = get(port)
+    # The old one stays.
+    assert length(Peer.call(peer, Peer, :maps, ["tame_http.so"])) == 2
+  end
+
+  for {how, status} <- [{"halt(0)", 0}, {"halt(3)", 3}, {"init:stop()", 0}] do
+    @tag :no_peer
+    test "#{how} under load: the exit status is #{status}" do
+      for _ <- 1..3 do
+        {output, status} = Peer.run_and(unquote(how))
+        assert {output, status} == {"", unquote(status)}
+      end
+    end
+  end
+end

@@ -1,0 +1,202 @@
+defmodule Tame.HTTP.LimitsTest do
+  # Each bound, reached: what is beyond it is refused, what is below is served, and nothing is left.
+  use ExUnit.Case, async: true
+  import Tame.HTTP.Test.Client
+  alias Tame.HTTP.Test.Peer
+
+  defp held do
+    test = self()
+
+    fn _ ->
+      send(test, {:held, self()})
+      receive do: (:go -> {200, [], "hello"})
+    end
+  end
+
+  defp handlers(n), do: for(_ <- 1..n, do: receive(do: ({:held, pid} -> pid)))
+
+  test "max_in_flight and max_waiting: some run, some wait, others are refused with Retry-After" do
+    {server, port} =
+      start(handler: held(), max_in_flight: 3, max_waiting: 4, wait_timeout_ms: 60_000)
+
+    sockets = for _ <- 1..3, do: send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    running = handlers(3)
+    waiting = for _ <- 1..4, do: send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    eventually(fn -> :tame_http.info(server).waiting == 4 end)
+
+    for _ <- 1..20 do
+      assert {503, head, ""} = get(port)
+      assert head =~ "retry-after: 1"
+    end
+
+    assert %{in_flight: 3, waiting: 4, refused: 20} = :tame_http.info(server)
+    for pid <- running, do: send(pid, :go)
+    for socket <- sockets, do: assert({200, _, "hello"} = answer(socket))
+    for _ <- 1..4, [pid] = handlers(1), do: send(pid, :go)
+    for socket <- waiting, do: assert({200, _, "hello"} = answer(socket))
+    assert %{answered: 7, refused: 20} = balanced(server)
+  end
+
+  test "what waited for too long is refused, though handlers never end" do
+    {server, port} = start(handler: held(), max_in_flight: 1, wait_timeout_ms: 100)
+    first = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    [handler] = handlers(1)
+    for _ <- 1..3, do: assert({503, _, ""} = get(port))
+    send(handler, :go)
+    assert {200, _, "hello"} = answer(first)
+    balanced(server)
+  end
+
+  test "a handler beyond request_timeout_ms still counts, so their number is bounded" do
+    {server, port} =
+      start(handler: held(), max_in_flight: 2, request_timeout_ms: 100, wait_timeout_ms: 100)
+
+    for _ <- 1..2, do: assert({504, _, ""} = get(port))
+    for _ <- 1..3, do: assert({503, _, ""} = get(port))
+    assert %{in_flight: 2, open_requests: 0} = :tame_http.info(server)
+    for pid <- handlers(2), do: send(pid, :go)
+    eventually(fn -> :tame_http.info(server).in_flight == 0 end)
+    balanced(server)
+  end
+
+  test "max_connections: the next one is served when another ends" do
+    {server, port} = start(max_connections: 2)
+    [first, second] = for _ <- 1..2, do: connect(port)
+    for s <- [first, second], do: :gen_tcp.send(s, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    for s <- [first, second], do: assert({200, _, "hello"} = answer(s))
+    third = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    assert {:error, :timeout} = :gen_tcp.recv(third, 0, 200)
+    assert %{connections: 2} = :tame_http.info(server)
+    :gen_tcp.close(first)
+    assert {200, _, "hello"} = answer(third)
+  end
+
+  test "max_streams: clients are told, and those that keep to it are served" do
+    {server, port} = start(max_streams: 3)
+    {output, 0} = System.cmd("nghttp", ["-v", "-n", url(port)])
+    assert output =~ "SETTINGS_MAX_CONCURRENT_STREAMS(0x03):3]"
+    {output, 0} = System.cmd("h2load", ["-n", "500", "-c", "1", "-m", "3", url(port)])
+    assert output =~ "500 succeeded"
+    # What is beyond it is reset, and never comes to a handler.
+    {output, _} = System.cmd("h2load", ["-n", "500", "-c", "1", "-m", "100", url(port)])
+    refute output =~ "500 succeeded"
+    balanced(server)
+  end
+
+  test "body_limit: 413, by the announced length and by what comes" do
+    {server, port} =
+      start(body_limit: 1000, handler: fn r -> {200, [], "#{byte_size(r.body)}"} end)
+
+    data = String.duplicate("a", 1000)
+
+    for {flags, body, expected} <- [
+          {[], data, "1000-200"},
+          {[], data <> "a", "-413"},
+          {["-H", "transfer-encoding: chunked"], data, "1000-200"},
+          {["-H", "transfer-encoding: chunked"], data <> "a", "-413"},
+          {["--http2-prior-knowledge"], data, "1000-200"},
+          {["--http2-prior-knowledge"], data <> "a", "-413"}
+        ] do
+      {output, status} = curl(["-w", "-%{http_code}", "-d", body, url(port)] ++ flags)
+
+      # On HTTP/2 the stream may be reset before curl has sent its body: it says 92 then, and no status.
+      early = expected == "-413" and flags == ["--http2-prior-knowledge"]
+      assert {output, status} == {expected, 0} or (early and {output, status} == {"-000", 92})
+    end
+
+    # Refused before it is sent: there is no 100.
+    head = "POST / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 1001\r\n\r\n"
+    assert {413, _, ""} = answer(send_raw(port, head))
+    assert %{refused: 4} = balanced(server)
+    assert :tame_http.info(server).body_memory == 0
+  end
+
+  test "body_memory: 503 for the bodies of all clients together" do
+    {server, port} = start(body_memory: 100_000, max_in_flight: 1, handler: held())
+    first = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    [handler] = handlers(1)
+    head = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 60000\r\n\r\n"
+    body = String.duplicate("a", 60_000)
+    second = send_raw(port, head <> body)
+    eventually(fn -> :tame_http.info(server).waiting == 1 end)
+    assert {503, _, ""} = answer(send_raw(port, head <> body))
+    send(handler, :go)
+    assert {200, _, _} = answer(first)
+    [handler] = handlers(1)
+    send(handler, :go)
+    assert {200, _, _} = answer(second)
+    balanced(server)
+    assert :tame_http.info(server).body_memory == 0
+  end
+
+  test "header_timeout_ms: clients that say nothing, and those that never end their head" do
+    {server, port} = start(header_timeout_ms: 200)
+    silent = connect(port)
+    preface = send_raw(port, "PRI * HTTP/2.0\r\n")
+    slow = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n")
+    # Also on a connection that has been of use.
+    used = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    assert {200, _, "hello"} = answer(used)
+    drip = Task.async(fn -> drip(used) end)
+    for socket <- [silent, preface, slow], do: all(socket)
+    assert :closed = Task.await(drip, 20_000)
+    eventually(fn -> :tame_http.info(server).connections == 0 end)
+  end
+
+  defp drip(socket) do
+    :ok = :gen_tcp.send(socket, "GET / HTTP/1.1\r\n")
+
+    Enum.find_value(1..10_000, fn _ ->
+      with :ok <- :gen_tcp.send(socket, "a: b\r\n"),
+           {:error, :timeout} <- :gen_tcp.recv(socket, 0, 20) do
+        nil
+      else
+        {:error, _} -> :closed
+        # 408 and its like
+        {:ok, _} -> nil
+      end
+    end)
+  end
+
+  test "request_timeout_ms: a body that never ends is 408" do
+    {server, port} = start(request_timeout_ms: 200)
+    socket = send_raw(port, "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nabc")
+    assert {408, _, ""} = answer(socket)
+    assert %{refused: 1} = balanced(server)
+  end
+
+  test "idle_timeout_ms: connections that nobody uses, and clients that do not read" do
+    big = String.duplicate("a", 64 * 1024 * 1024)
+
+    {server, port} =
+      start(
+        idle_timeout_ms: 300,
+        handler: fn r -> {200, [], if(r.path == "/big", do: big, else: "hello")} end
+      )
+
+    used = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    assert {200, _, "hello"} = answer(used)
+    deaf = send_raw(port, "GET /big HTTP/1.1\r\nhost: a\r\n\r\n")
+    eventually(fn -> :tame_http.info(server).connections == 0 end)
+    assert all(used) == ""
+    :gen_tcp.close(deaf)
+    balanced(server)
+  end
+
+  test "no files left: connections wait, and are served when there are some" do
+    peer = Peer.start_link()
+    {server, port} = Peer.server(peer)
+    os_pid = Peer.call(peer, :os, :getpid)
+    limit_files(os_pid, 60)
+    Peer.call(peer, Peer, :take_files)
+    _waiting = for _ <- 1..5, do: connect(port)
+    eventually(fn -> Peer.call(peer, :tame_http, :info, [server]).accept_errors > 0 end)
+    socket = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    limit_files(os_pid, 1024)
+    assert {200, _, "hello"} = answer(socket)
+  end
+
+  defp limit_files(os_pid, n) do
+    {"", 0} = System.cmd("prlimit", ["--pid", "#{os_pid}", "--nofile=#{n}:1024"])
+  end
+end

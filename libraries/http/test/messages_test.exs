@@ -1,0 +1,266 @@
+defmodule Tame.HTTP.MessagesTest do
+  # What is in requests, and what answers may be, over HTTP/1.1, HTTP/2 and TLS.
+  use ExUnit.Case, async: true
+  import Tame.HTTP.Test.Client
+
+  @h2 "--http2-prior-knowledge"
+  @tag_protocols [["--http1.1"], [@h2]]
+
+  defp told do
+    test = self()
+
+    fn request ->
+      send(test, {:request, Map.delete(request, :ref)})
+      {200, [], "hello"}
+    end
+  end
+
+  test "method, path, query, headers, peer, version, scheme" do
+    {_, port} = start(handler: told())
+
+    for {flag, version} <- [
+          {"--http1.1", :"HTTP/1.1"},
+          {"--http1.0", :"HTTP/1.0"},
+          {@h2, :"HTTP/2"}
+        ] do
+      headers = ["-H", "X-Two: 1", "-H", "X-Two: 2", "-H", "accept;"]
+      {"hello", 0} = curl([flag, "-X", "PATCH", url(port, "/a%20b/?c=d?e&f")] ++ headers)
+      assert_receive {:request, request}, 5000
+
+      assert %{method: "PATCH", path: "/a%20b/", query: "c=d?e&f", scheme: :http, body: ""} =
+               request
+
+      assert %{version: ^version, trailers: [], peer: {{127, 0, 0, 1}, _}} = request
+      assert for({"x-two", value} <- request.headers, do: value) == ["1", "2"]
+      assert :tame_http.header("host", Map.put(request, :ref, nil)) == "127.0.0.1:#{port}"
+      assert :tame_http.header("none", request) == :undefined
+    end
+  end
+
+  test "IPv6" do
+    {:ok, server} = :tame_http.start(%{ip: {0, 0, 0, 0, 0, 0, 0, 1}, handler: told()})
+    {"hello", 0} = curl(["http://[::1]:#{:tame_http.port(server)}/"])
+    assert_receive {:request, %{peer: {{0, 0, 0, 0, 0, 0, 0, 1}, _}}}, 5000
+    :ok = :tame_http.stop(server)
+  end
+
+  for protocol <- @tag_protocols do
+    test "bodies of many sizes, whole, up and down: #{protocol}" do
+      digest = &Base.encode16(:crypto.hash(:sha256, &1))
+
+      handler = fn r -> {200, %{"x-digest" => digest.(r.body)}, [r.body, r.body]} end
+      {server, port} = start(handler: handler, body_limit: 50_000_000)
+
+      for size <- [0, 1, 64, 65, 16_383, 16_384, 70_000, 5_000_000, 20_000_000] do
+        body = :crypto.strong_rand_bytes(size)
+        file = Path.join(System.tmp_dir!(), "tame_http_#{System.unique_integer([:positive])}")
+        File.write!(file, body)
+        args = ["--data-binary", "@#{file}", "-D", "-", "-o", file <> ".out", url(port)]
+        {head, 0} = curl(unquote(protocol) ++ args)
+        assert head =~ digest.(body)
+        assert File.read!(file <> ".out") == body <> body
+        for f <- [file, file <> ".out"], do: File.rm!(f)
+      end
+
+      balanced(server)
+    end
+
+    test "a body that is read as it comes: #{protocol}" do
+      test = self()
+
+      handler = fn r ->
+        assert r.body == :stream
+
+        receive_all = fn receive_all, n, hash ->
+          case :tame_http.read_body(r, %{bytes: 100_000}) do
+            {:more, data} -> receive_all.(receive_all, n + 1, :crypto.hash_update(hash, data))
+            {:done, data, []} -> {n, :crypto.hash_final(:crypto.hash_update(hash, data))}
+          end
+        end
+
+        {n, digest} = receive_all.(receive_all, 0, :crypto.hash_init(:sha256))
+        send(test, {:pieces, n})
+        assert {:error, :closed} = :tame_http.read_body(r)
+        {200, [], Base.encode16(digest)}
+      end
+
+      {server, port} = start(handler: handler, body: :stream, body_limit: 100_000_000)
+      file = Path.join(System.tmp_dir!(), "tame_http_#{System.unique_integer([:positive])}")
+      body = :crypto.strong_rand_bytes(10_000_000)
+      File.write!(file, body)
+      {output, 0} = curl(unquote(protocol) ++ ["--data-binary", "@#{file}", url(port)])
+      assert output == Base.encode16(:crypto.hash(:sha256, body))
+      assert_receive {:pieces, n} when n > 10
+      File.rm!(file)
+      balanced(server)
+    end
+
+    test "an answer in pieces, with trailers, at the client's pace: #{protocol}" do
+      test = self()
+      piece = String.duplicate("a", 100_000)
+
+      handler = fn
+        %{path: "/short"} ->
+          {200, [],
+           {:stream,
+            fn send ->
+              for(x <- ["a", ["b"], "", "c"], do: send.(x)) && {:trailers, [{"x-end", "yes"}]}
+            end}}
+
+        %{path: "/crash"} ->
+          {200, [], {:stream, fn send -> send.("begun") && raise("on purpose") end}}
+
+        _ ->
+          {200, [],
+           {:stream,
+            fn send ->
+              n =
+                Enum.find_value(1..100_000, fn n ->
+                  send(test, {:sent, n})
+                  if send.(piece) == {:error, :closed}, do: n
+                end)
+
+              send(test, {:closed, n})
+            end}}
+      end
+
+      {server, port} = start(handler: handler)
+      assert {"abc", 0} = curl(unquote(protocol) ++ [url(port, "/short")])
+      {output, 0} = curl(unquote(protocol) ++ ["-I", url(port, "/short")])
+      assert output =~ "200"
+      {output, 0} = System.cmd("nghttp", ["-v", url(port, "/short")])
+      assert output =~ "x-end: yes"
+      # Cut off, and seen to be.
+      assert {"begun" <> _, status} = curl(unquote(protocol) ++ [url(port, "/crash")])
+      assert status in [18, 92]
+      # A client that reads slowly, and leaves.
+      {_, 28} =
+        curl(
+          unquote(protocol) ++ ["--limit-rate", "100K", "-m", "2", "-o", "/dev/null", url(port)]
+        )
+
+      assert_receive {:closed, n}, 10_000
+      # Windows and buffers of sockets; not what the handler would like to send.
+      assert n < 200
+      balanced(server)
+    end
+
+    test "files: #{protocol}" do
+      file = Path.join(System.tmp_dir!(), "tame_http_#{System.unique_integer([:positive])}")
+      body = :crypto.strong_rand_bytes(3_000_000)
+      File.write!(file, body)
+
+      for run <- [:process, :acceptor] do
+        {server, port} = start(handler: fn _ -> {200, [], {:file, file}} end, run: run)
+        {head, 0} = curl(unquote(protocol) ++ ["-D", "-", "-o", file <> ".out", url(port)])
+        assert head =~ "content-length: 3000000"
+        assert File.read!(file <> ".out") == body
+        {head, 0} = curl(unquote(protocol) ++ ["-I", url(port)])
+        assert head =~ "content-length: 3000000"
+        balanced(server)
+      end
+
+      for f <- [file, file <> ".out"], do: File.rm!(f)
+    end
+  end
+
+  test "trailers of a request" do
+    {_, port} = start(handler: told())
+    head = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\ntrailer: x-sum\r\n\r\n"
+    socket = send_raw(port, head <> "3\r\nabc\r\n2\r\nde\r\n0\r\nX-Sum: 5\r\n\r\n")
+    assert {200, _, "hello"} = answer(socket)
+    assert_receive {:request, %{body: "abcde", trailers: [{"x-sum", "5"}]}}
+  end
+
+  test "static routes, changed while it runs: Erlang hears nothing of them" do
+    static = %{
+      "/health" => {200, %{"content-type" => "text/plain"}, "fine"},
+      "/old" => {200, [], "old"}
+    }
+
+    {server, port} = start(static: static, handler: told())
+    assert {200, head, "fine"} = get(port, "/health")
+    assert head =~ "content-type: text/plain"
+    assert {200, _, "fine"} = get(port, "/health?a=b")
+    assert {200, _, "old"} = get(port, "/old")
+    {output, 0} = curl(["-I", url(port, "/health")])
+    assert output =~ "content-length: 4"
+    refute_received {:request, _}
+    :ok = :tame_http.static(server, %{"/health" => {503, [], "no more"}})
+    assert {503, _, "no more"} = get(port, "/health")
+    assert {200, _, "hello"} = get(port, "/old")
+    assert_received {:request, _}
+    {"hello", 0} = curl(["-d", "a", url(port, "/health")])
+
+    assert_raise ArgumentError, ~r/must be #{Regex.escape("\#{Path")}/, fn ->
+      :tame_http.static(server, %{"a" => 1})
+    end
+
+    balanced(server)
+  end
+
+  test "drain: no new connections, those there finish" do
+    test = self()
+
+    handler = fn _ ->
+      send(test, {:held, self()})
+      receive do: (:go -> {200, [], "hello"})
+    end
+
+    {server, port} = start(handler: handler)
+    idle = connect(port)
+    busy = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    assert_receive {:held, pid}
+    drain = Task.async(fn -> :tame_http.drain(server, 60_000) end)
+
+    eventually(fn ->
+      match?({:error, :econnrefused}, :gen_tcp.connect({127, 0, 0, 1}, port, []))
+    end)
+
+    assert all(idle) == ""
+    send(pid, :go)
+    assert all(busy) =~ ~r/connection: close.*hello/s
+    assert :ok = Task.await(drain)
+    refute Process.alive?(server)
+  end
+
+  test "drain does not wait for longer than it is told" do
+    {server, port} = start(handler: fn _ -> Process.sleep(:infinity) end)
+    socket = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    eventually(fn -> :tame_http.info(server).in_flight == 1 end)
+    assert :ok = :tame_http.drain(server, 100)
+    assert all(socket) == ""
+  end
+
+  test "pipelined requests are answered in their order" do
+    {_, port} = start(handler: fn r -> {200, [{"connection-note", "x"}], r.path} end)
+    requests = for n <- 1..50, do: "GET /#{n} HTTP/1.1\r\nhost: a\r\n\r\n"
+    last = "GET /last HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
+    output = all(send_raw(port, [requests, last]))
+    paths = Regex.scan(~r"\r\n\r\n(/[a-z0-9]+)", output) |> Enum.map(&List.last/1)
+    assert paths == for(n <- 1..50, do: "/#{n}") ++ ["/last"]
+  end
+
+  test "telemetry, where it is there" do
+    test = self()
+    Process.register(test, :telemetry_test)
+
+    Code.compile_string("""
+    defmodule :telemetry do
+      def execute(event, measurements, metadata),
+        do: send(:telemetry_test, {:event, event, measurements, metadata})
+    end
+    """)
+
+    {_, port} = start(%{})
+    get(port, "/telemetry")
+
+    assert_receive {:event, [:tame, :http, :request], %{duration: d},
+                    %{path: "/telemetry", status: 200}}
+
+    assert d > 0
+  after
+    :code.purge(:telemetry)
+    :code.delete(:telemetry)
+  end
+end

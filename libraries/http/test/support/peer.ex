@@ -1,0 +1,103 @@
+defmodule Tame.HTTP.Test.Peer do
+  @moduledoc false
+  # A VM of its own, because what is tested may crash it, with a server in it under load.
+
+  alias Tame.HTTP.Test.Peer
+
+  # Folders of code that come before ours.
+  def start_link(first \\ []) do
+    paths = Enum.flat_map(:code.get_path() ++ first, &[~c"-pa", &1])
+    env = [{~c"ERL_CRASH_DUMP_BYTES", ~c"0"}]
+    {:ok, peer, _} = :peer.start(%{connection: :standard_io, args: paths, env: env})
+    {:ok, _} = :peer.call(peer, :application, :ensure_all_started, [:elixir])
+    {:ok, _} = :peer.call(peer, :application, :ensure_all_started, [:tame_http])
+    :ok = :peer.call(peer, :logger, :set_primary_config, [:level, :none])
+    ExUnit.Callbacks.on_exit(fn -> stop(peer) end)
+    peer
+  end
+
+  defp stop(peer) do
+    :peer.stop(peer)
+  catch
+    _, _ -> :ok
+  end
+
+  def call(peer, module, name, arguments \\ []),
+    do: :peer.call(peer, module, name, arguments, 60_000)
+
+  # The server and its port.
+  def server(peer, options \\ %{}), do: call(peer, Peer, :start_there, [options])
+
+  def start_there(options) do
+    options = Map.merge(%{ip: {127, 0, 0, 1}, handler: &Tame.HTTP.Test.Client.hello/1}, options)
+    {:ok, server} = :tame_http.start(options)
+    {server, :tame_http.port(server)}
+  end
+
+  # ---- what runs there ----
+
+  def children(supervisor),
+    do: for({id, pid, _, _} <- Supervisor.which_children(supervisor), do: {id, pid})
+
+  def kill_child(server, id) do
+    {_, pid} = List.keyfind(children(server), id, 0)
+    Process.exit(pid, :kill)
+  end
+
+  def kill_acceptor(server) do
+    {_, acceptors} = List.keyfind(children(server), :acceptors, 0)
+    {_, pid} = Enum.random(children(acceptors))
+    Process.exit(pid, :kill)
+  end
+
+  def port_if_alive(server) do
+    :tame_http.port(server)
+  catch
+    _, _ -> nil
+  end
+
+  # I/O threads in this VM.
+  def threads do
+    Enum.count(Path.wildcard("/proc/#{:os.getpid()}/task/*/comm"), fn comm ->
+      match?({:ok, "tame_http_" <> _}, File.read(comm))
+    end)
+  end
+
+  # Where a library's code is mapped.
+  def maps(name) do
+    for line <- File.stream!("/proc/#{:os.getpid()}/maps"), line =~ name, line =~ "r-xp", do: line
+  end
+
+  # All that this VM may have.
+  def take_files do
+    parent = self()
+
+    pid =
+      spawn(fn ->
+        {result, _} = :file.open(~c"/dev/null", [:read, :raw])
+        send(parent, {self(), result})
+        Process.sleep(:infinity)
+      end)
+
+    receive do
+      {^pid, :ok} -> take_files()
+      {^pid, :error} -> :ok
+    end
+  end
+
+  # A VM with a server under load that does something then; what it writes, and its exit status.
+  def run_and(how) do
+    code = """
+    logger:set_primary_config(level, none),
+    {ok, _} = application:ensure_all_started(tame_http),
+    {ok, S} = tame_http:start(\#{ip => {127,0,0,1}, handler => fun(_) -> {200, [], <<"hello">>} end}),
+    Url = "http://127.0.0.1:" ++ integer_to_list(tame_http:port(S)),
+    spawn(fun() -> os:cmd("timeout 20 h2load -c 20 -m 10 -D 10 " ++ Url) end),
+    Wait = fun W() -> case tame_http:info(S) of \#{answered := N} when N > 1000 -> ok; _ -> timer:sleep(5), W() end end,
+    Wait(), #{how}.
+    """
+
+    paths = Enum.flat_map(:code.get_path(), &["-pa", to_string(&1)])
+    System.cmd("erl", ["-noinput", "-eval", code | paths], stderr_to_stdout: true)
+  end
+end

@@ -1,0 +1,60 @@
+defmodule Tame.HTTP.TLSTest do
+  use ExUnit.Case, async: true
+  import Tame.HTTP.Test.Client
+
+  @moduletag :tmp_dir
+
+  setup %{tmp_dir: folder} do
+    [cert, key] = for name <- ["cert.pem", "key.pem"], do: Path.join(folder, name)
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+
+    new =
+      ~w(req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -keyout) ++
+        [key, "-out", cert]
+
+    {_, 0} = System.cmd("openssl", new ++ subject, stderr_to_stdout: true)
+    %{tls: %{certfile: cert, keyfile: key}, cert: cert}
+  end
+
+  defp https(port), do: "https://localhost:#{port}/"
+
+  test "HTTP/2 and HTTP/1.1 by ALPN, and with no ALPN", %{tls: tls, cert: cert} do
+    {server, port} = start(tls: tls, handler: fn r -> {200, [], "#{r.version} #{r.scheme}"} end)
+    assert {"HTTP/2 https", 0} = curl(["--cacert", cert, https(port)])
+    assert {"HTTP/1.1 https", 0} = curl(["--cacert", cert, "--http1.1", https(port)])
+    assert {"HTTP/1.1 https", 0} = curl(["--cacert", cert, "--no-alpn", https(port)])
+    # OTP takes no certificate that signs itself.
+    options = [ssl: [verify: :verify_none]]
+    url = String.to_charlist(https(port))
+
+    assert {:ok, {{_, 200, _}, _, 'HTTP/1.1 https'}} =
+             :httpc.request(:get, {url, []}, options, [])
+
+    {output, 0} = System.cmd("h2load", ["-n", "2000", "-c", "10", "-m", "10", https(port)])
+    assert output =~ "2000 succeeded"
+    balanced(server)
+  end
+
+  test "clients that speak no TLS, or none that ends, do not stay", %{tls: tls} do
+    {server, port} = start(tls: tls, header_timeout_ms: 200)
+    plain = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    _ = all(plain)
+    silent = connect(port)
+    half = send_raw(port, <<22, 3, 1, 2, 0, 1>>)
+    for socket <- [silent, half], do: all(socket)
+    eventually(fn -> :tame_http.info(server).connections == 0 end)
+  end
+
+  test "files that are no certificate or key are said to be none", %{tls: tls, tmp_dir: folder} do
+    none = Path.join(folder, "none")
+    assert {:error, {:enoent, ^none}} = try_start(%{tls | keyfile: none})
+    empty = Path.join(folder, "empty")
+    File.write!(empty, "nothing")
+    assert {:error, {:tls, text}} = try_start(%{tls | certfile: empty})
+    assert text == "the certificate file has no certificate in PEM"
+    assert {:error, {:tls, "the key is no PEM" <> _}} = try_start(%{tls | keyfile: tls.certfile})
+    assert {:error, {:bad_option, :tls, _}} = try_start(%{certfile: empty})
+  end
+
+  defp try_start(tls), do: :tame_http.start(%{tls: tls, handler: &hello/1})
+end
