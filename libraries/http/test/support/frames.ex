@@ -1,0 +1,85 @@
+defmodule Tame.HTTP.Test.Frames do
+  @moduledoc false
+  # HTTP/2 as a client writes it that keeps to no rule: single frames, RFC 9113.
+
+  @preface "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+  @types %{
+    data: 0,
+    headers: 1,
+    priority: 2,
+    rst_stream: 3,
+    settings: 4,
+    push_promise: 5,
+    ping: 6,
+    goaway: 7,
+    window_update: 8,
+    continuation: 9
+  }
+
+  @names Map.new(@types, fn {name, number} -> {number, name} end)
+
+  def frame(type, flags, stream, payload) do
+    payload = IO.iodata_to_binary(payload)
+    [<<byte_size(payload)::24, @types[type], flags, 0::1, stream::31>>, payload]
+  end
+
+  # A connection after both sides' settings. Settings of ours: `[{id, value}]`.
+  def connect(port, settings \\ []) do
+    socket = Tame.HTTP.Test.Client.connect(port)
+    ours = for {id, value} <- settings, do: <<id::16, value::32>>
+    :ok = :gen_tcp.send(socket, [@preface, frame(:settings, 0, 0, ours)])
+    {{:settings, _, _, _}, _} = next(socket, "")
+    :ok = :gen_tcp.send(socket, frame(:settings, 1, 0, ""))
+    socket
+  end
+
+  # GET / with nothing that HPACK would have to remember; more header fields follow.
+  def get(stream, more \\ []), do: frame(:headers, 0x5, stream, [fields(), more])
+
+  def fields, do: [0x82, 0x86, 0x84, 0x41, 1, "a"]
+
+  # A literal that is not remembered. Names and values up to 126 bytes.
+  def literal(name, value), do: [0, byte_size(name), name, byte_size(value), value]
+
+  # The first frame in the bytes, or of those that come: {{type, flags, stream, payload}, rest}; :closed.
+  def next(socket, bytes, ms \\ 10_000)
+
+  def next(
+        _socket,
+        <<size::24, type, flags, _::1, stream::31, payload::binary-size(size), rest::binary>>,
+        _ms
+      ),
+      do: {{Map.get(@names, type, type), flags, stream, payload}, rest}
+
+  def next(socket, bytes, ms) do
+    case :gen_tcp.recv(socket, 0, ms) do
+      {:ok, more} -> next(socket, bytes <> more, ms)
+      {:error, :timeout} -> :silent
+      {:error, _} -> :closed
+    end
+  end
+
+  # All frames until the server closes, or says nothing for so long: {:closed | :silent, frames}.
+  def all(socket, ms \\ 10_000), do: all(socket, "", ms, [])
+
+  defp all(socket, bytes, ms, seen) do
+    case next(socket, bytes, ms) do
+      {frame, rest} -> all(socket, rest, ms, [frame | seen])
+      ended -> {ended, Enum.reverse(seen)}
+    end
+  end
+
+  # The error codes of the GOAWAY frames among these.
+  def goaway(frames), do: for({:goaway, _, _, <<_::32, code::32, _::binary>>} <- frames, do: code)
+
+  # Sends until the server has closed, or so often: what was sent, in bytes.
+  def flood(socket, bytes, times) do
+    Enum.reduce_while(1..times, 0, fn _, sent ->
+      case :gen_tcp.send(socket, bytes) do
+        :ok -> {:cont, sent + IO.iodata_length(bytes)}
+        {:error, _} -> {:halt, sent}
+      end
+    end)
+  end
+end
