@@ -46,18 +46,32 @@ defmodule Tame.Load.H2load do
   @spec cell_ms() :: pos_integer()
   def cell_ms, do: 1000 * (@warm_s + @for_s) + 1500
 
-  @doc "Drives `/hello` of a server as fast as it answers."
-  @spec run(%{server: module(), protocol: :h1 | :h2, port: 0..65535}, [String.t()]) ::
-          {:ok, map()} | {:error, String.t()}
+  @typedoc "Of the client: a path (default: `/hello`), connections, requests under way on each, a file that each request sends."
+  @type spec :: %{
+          required(:server) => module(),
+          required(:protocol) => :h1 | :h2,
+          required(:port) => 0..65535,
+          optional(:path) => String.t(),
+          optional(:connections) => pos_integer(),
+          optional(:streams) => pos_integer(),
+          optional(:data) => Path.t()
+        }
+
+  @doc "Drives a server as fast as it answers."
+  @spec run(spec(), [String.t()]) :: {:ok, map()} | {:error, String.t()}
   def run(spec, flags) do
     Cell.with_server(Map.put(spec, :work, :nothing), flags, &drive(&1, spec))
   end
 
-  defp drive(%{facts: facts, peer: peer}, %{protocol: protocol}) do
+  defp drive(%{facts: facts, peer: peer}, %{protocol: protocol} = spec) do
+    connections = Map.get(spec, :connections, @connections)
+    streams = Map.get(spec, :streams, @streams[protocol])
+
     arguments =
       if(protocol == :h1, do: ["--h1"], else: []) ++
-        ["-t1", "-c#{@connections}", "-m#{@streams[protocol]}", "-D#{@for_s}"] ++
-        ["--warm-up-time=#{@warm_s}", "http://127.0.0.1:#{facts.port}/hello"]
+        if(spec[:data], do: ["-d", spec.data], else: []) ++
+        ["-t1", "-c#{connections}", "-m#{streams}", "-D#{@for_s}", "--warm-up-time=#{@warm_s}"] ++
+        ["http://127.0.0.1:#{facts.port}#{Map.get(spec, :path, "/hello")}"]
 
     port =
       Port.open({:spawn_executable, "/bin/sh"}, [

@@ -39,8 +39,12 @@ defmodule TameHttp.MixProject do
       build_path: "_build/mix",
       compilers: [:tame_http_nif] ++ Mix.compilers(),
       erlc_options: [:debug_info],
-      # The second for the example.
-      deps: [{:tame, path: "../.."}, {:tame_sha3, path: "../sha3", only: :dev}]
+      # sha3 for the example, the labs for the figures.
+      deps: [
+        {:tame, path: "../.."},
+        {:tame_sha3, path: "../sha3", only: :dev},
+        {:tame_labs, path: "../../labs", only: :dev}
+      ]
     ]
   end
 

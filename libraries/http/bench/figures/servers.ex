@@ -1,0 +1,80 @@
+defmodule Tame.HTTP.Bench.Server do
+  @moduledoc false
+  # Servers of the load lab on tame_http: what differs is said by `use`. All answer the same.
+
+  @mb :binary.copy("x", 1_000_000)
+
+  defmacro __using__(options) do
+    quote do
+      def protocols, do: [:h1, :h2]
+      def start(port, _protocol), do: Tame.HTTP.Bench.Server.start(port, unquote(options))
+    end
+  end
+
+  def start(port, options) do
+    {:ok, _} = Application.ensure_all_started(:tame_http)
+
+    options =
+      %{ip: {127, 0, 0, 1}, port: port, handler: &__MODULE__.answer/1}
+      |> Map.merge(Map.new(options))
+
+    {:ok, server} = :tame_http.start(options)
+    {:ok, :tame_http.port(server)}
+  end
+
+  def answer(%{path: "/mb"}), do: {200, [], @mb}
+  def answer(%{path: "/up", body: body}), do: {200, [], Integer.to_string(byte_size(body))}
+
+  def answer(%{path: path}) do
+    {status, body} = :tame_load_work.answer(path)
+    {status, [{"content-type", "text/plain"}], body}
+  end
+
+  def mb, do: @mb
+end
+
+defmodule Tame.HTTP.Bench.Acceptor do
+  @moduledoc false
+  use Tame.HTTP.Bench.Server, run: :acceptor
+end
+
+defmodule Tame.HTTP.Bench.Process do
+  @moduledoc false
+  use Tame.HTTP.Bench.Server, run: :process
+end
+
+defmodule Tame.HTTP.Bench.Static do
+  @moduledoc false
+  use Tame.HTTP.Bench.Server,
+    static: %{"/hello" => {200, [{"content-type", "text/plain"}], "Hello world"}}
+end
+
+defmodule Tame.HTTP.Bench.Cowboy do
+  @moduledoc false
+  # cowboy's plain handler with bodies, as its manual has them.
+  @compile {:no_warn_undefined, [:cowboy_router, :cowboy_req]}
+
+  def protocols, do: [:h1, :h2]
+
+  def start(port, _protocol) do
+    dispatch = :cowboy_router.compile([{:_, [{:_, __MODULE__, []}]}])
+    :tame_load_cowboy.listen(__MODULE__, port, %{env: %{dispatch: dispatch}})
+  end
+
+  def init(%{path: "/mb"} = request, state),
+    do: {:ok, :cowboy_req.reply(200, %{}, Tame.HTTP.Bench.Server.mb(), request), state}
+
+  def init(%{path: "/up"} = request, state) do
+    {size, request} = read(request, 0)
+    {:ok, :cowboy_req.reply(200, %{}, Integer.to_string(size), request), state}
+  end
+
+  def init(request, state), do: :tame_load_cowboy.init(request, state)
+
+  defp read(request, size) do
+    case :cowboy_req.read_body(request) do
+      {:ok, data, request} -> {size + byte_size(data), request}
+      {:more, data, request} -> read(request, size + byte_size(data))
+    end
+  end
+end
