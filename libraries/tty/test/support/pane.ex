@@ -25,7 +25,7 @@ defmodule Tame.TTY.Test.Pane do
 
   def start do
     socket = "tame_tty_#{System.pid()}_#{System.unique_integer([:positive])}"
-    env = [{'LC_ALL', 'C.UTF-8'}, {'TMUX', false}]
+    env = [{~c"LC_ALL", ~c"C.UTF-8"}, {~c"TMUX", false}]
 
     port =
       Port.open({:spawn_executable, "/bin/sh"}, [
