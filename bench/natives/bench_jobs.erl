@@ -35,7 +35,7 @@
 load() ->
     erlang:load_nif(filename:join(filename:dirname(code:which(?MODULE)), ?MODULE_STRING), 0).
 
-%% Units, each of so many rounds of some ns.
+%% Units, each of Rounds rounds of some ns.
 -spec cost(non_neg_integer(), non_neg_integer()) -> ok.
 -spec cost_inline(non_neg_integer(), non_neg_integer()) -> ok.
 -spec cost_yielding(non_neg_integer(), non_neg_integer()) -> ok.

@@ -79,7 +79,7 @@
  *   time is computed from one absolute deadline, so that parts which come late do not prolong it.
  *
  *   The owner's death closes; so does the end of the last term when nobody has ever waited. After a
- *   wait the VM itself holds the resource until it is closed. Whoever has an owner leaks nothing.
+ *   wait the VM itself holds the resource until it is closed. A descriptor with an owner does not leak.
  *
  *   STOP is asked for without the lock, because `stop` may run within that call; it takes none.
  *
@@ -224,7 +224,8 @@ static inline int tame_fd_number(const struct tame_fd *fd)
     return __atomic_load_n(&fd->impl_number, __ATOMIC_RELAXED);
 }
 
-/* Holds the number open, whoever closes it, until tame_fd_unuse; -1 when it is closed. For calls that
+/* Holds the number open until tame_fd_unuse, even if the descriptor is closed meanwhile; -1 when it
+ * is closed already. For calls that
  * have no direction, such as getsockopt. */
 static inline int tame_fd_use(struct tame_fd *fd)
 {

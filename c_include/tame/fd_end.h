@@ -17,7 +17,7 @@ static inline struct tame_fd *tame_impl_fd_enter(void *object, const struct tame
     return fd;
 }
 
-/* Here alone the number is closed; whoever takes it out does it. */
+/* The number is closed here alone, by the thread that takes it out of the struct. */
 static inline void tame_impl_fd_shut(struct tame_fd *fd)
 {
     const struct tame_fd_type *type = __atomic_load_n(&fd->impl_type, __ATOMIC_RELAXED);

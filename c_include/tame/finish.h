@@ -106,8 +106,8 @@ static inline void tame_impl_uninit(struct tame_impl_run *run)
     run->call.impl_outputs_len = 0;
 }
 
-/* The caller does not want the run any more: it is dead, or says `stop`. Whoever has the run gives it
- * up; what its own process or its thread has, that one ends. Returns whether the caller is being
+/* The caller does not want the run any more: it is dead, or says `stop`. The thread that has the run gives
+ * it up; what its own process or its thread has, that one ends. Returns whether the caller is being
  * told: then a message comes. */
 static inline int tame_impl_abandon(ErlNifEnv *env, struct tame_impl_run *run,
                                     int (*pool_forget)(struct tame_impl_run *))

@@ -1,4 +1,4 @@
-/* bits.h - the processors that tame is written for. First among the includes of whoever needs it,
+/* bits.h - the processors that tame is written for. First among the includes of a file that needs it,
  * so that this is the first error. */
 #ifndef TAME_BITS_H
 #define TAME_BITS_H

@@ -47,7 +47,7 @@ void os_wake(uint32_t *word, int sleepers);
 /* What ps shows; at most 15 bytes are kept. */
 void os_name_process(const char *name);
 
-/* The calling process is killed when the thread that forked it ends. Whoever calls it asks
+/* The calling process is killed when the thread that forked it ends. The caller asks
  * getppid() afterwards: the parent may have gone just before. */
 void os_end_with_parent(void);
 

@@ -126,7 +126,7 @@ static void attend_instead(struct worker *worker)
     __atomic_store_n(&worker->ring->header->host_attending, worker->number, __ATOMIC_SEQ_CST);
 }
 
-/* Whoever submits from here on wakes somebody; what was submitted before is to be looked for. */
+/* A thread that submits from here on wakes a worker; what was submitted before is to be looked for. */
 static void attend_no_more(struct worker *worker)
 {
     uint32_t who = worker->number;

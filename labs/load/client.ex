@@ -157,7 +157,7 @@ defmodule Tame.Load.Client do
   end
 
   @doc """
-  When request `i` of so many a second is planned, as the client computes it.
+  When request `i` is planned at this rate, as the client computes it.
 
       iex> Enum.map([0, 1, 4], &Tame.Load.Client.planned_ns(&1, 3))
       [0, 333_333_333, 1_333_333_333]

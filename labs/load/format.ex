@@ -31,7 +31,7 @@ defmodule Tame.Load.Format do
 
   @blocks ~w(▁ ▂ ▃ ▄ ▅ ▆ ▇ █)
 
-  # From 0.1 ms to 10 s: a line of the drawing has so many powers of ten.
+  # From 0.1 ms to 10 s: the drawing has a line for each power of ten.
   @least_us 100
   @powers 5
 

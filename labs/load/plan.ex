@@ -77,7 +77,7 @@ defmodule Tame.Load.Plan do
   def bound_us, do: @bound_us
 
   @doc """
-  Jobs a second that take so many per cent of the time of all cores.
+  Jobs a second that take that percentage of the time of all cores.
 
       iex> Tame.Load.Plan.job_rate(10_000, 200, 2)
       400

@@ -82,7 +82,7 @@ defmodule Tame.Load.Requests do
   end
 
   @doc """
-  By interval of so many ns from `from_ns` on, until `to_ns`: answers that came in it a second, and times of what was planned in it.
+  By interval of that number of ns from `from_ns` on, until `to_ns`: answers that came in it a second, and times of what was planned in it.
   Moments are from the client's start.
   """
   @spec intervals([Client.request()], integer(), integer(), pos_integer(), integer()) :: [map()]

@@ -41,7 +41,7 @@ defmodule Tame.Load.Threads do
   end
 
   @doc """
-  CPU time of each kind between two readings, in µs for each of so many requests; nil where there is none.
+  CPU time of each kind between two readings, in µs for each of the requests; nil where there is none.
 
       iex> zero = %{at_ns: 0, ns: %{regular: 0, dirty: 0, poll: 0, aux: 0, other: 0}}
       iex> later = %{at_ns: 1, ns: %{regular: 40_000, dirty: 0, poll: 1000, aux: 0, other: 0}}

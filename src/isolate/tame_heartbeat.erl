@@ -2,7 +2,7 @@
 %% ring, every ?LOOK_MS, is one step. Looks are counted, not time, so a VM that was itself stopped
 %% for a while does not take its hosts for dead.
 %%
-%%   quiet ── PING_LOOKS without a reply, or CHECK_LOOKS in any case: ping ──▶ asked
+%%   quiet ── PING_LOOKS without a reply, or CHECK_LOOKS also with them: ping ──▶ asked
 %%     ▲                                                                        │
 %%     └──────────────────────────────── pong ──────────────────────────────────┤
 %%                                        as many looks as answer_ms has: {kill, not_answering}

@@ -25,7 +25,7 @@
     threads => non_neg_integer(),
     %% The priority of a host, as nice(1) counts it.
     nice => -20..19,
-    %% The CPUs that a host may run on: the first so many of the VM's, or these.
+    %% The CPUs that a host may run on: that number of the VM's, the lowest first, or these.
     cpus => pos_integer() | [non_neg_integer(), ...]
 }.
 
@@ -99,7 +99,7 @@ arg(cpus, Count) when is_integer(Count) -> ["--cpus", integer_to_list(Count)];
 arg(cpus, Cpus) -> ["--cpu-list", lists:append(lists:join(",", [integer_to_list(C) || C <- Cpus]))].
 
 %% Why a host is down, with the limit in it that its guard says it had reached. A limit that nobody
-%% has set was not reached, whoever says so.
+%% has set was not reached, even if the guard says so.
 -spec reached(tame_host:why(), map(), limits()) -> tame_host:why().
 reached(Why, #{limit := Limit}, Limits) ->
     Option = option(Limit),

@@ -33,7 +33,7 @@
     start_ms => pos_integer(),
     %% How long a host may leave a question of the VM unanswered before it is replaced, whether it
     %% is stopped, swapped out or held by a debugger. It is asked after a second without replies,
-    %% and every five seconds in any case.
+    %% and every five seconds also while it replies.
     answer_ms => pos_integer() | infinity,
     %% More crashes than {Count, Ms} says and the host is not started again.
     intensity => {non_neg_integer(), pos_integer()} | infinity,

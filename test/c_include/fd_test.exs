@@ -1,5 +1,5 @@
 defmodule Tame.FdTest do
-  # c_include/tame/fd.h: who waits is told, whoever dies; what is closed is closed once; nothing is left.
+  # c_include/tame/fd.h: a process that waits is told, also when another dies; what is closed is closed once; nothing is left.
   # More of the random parts: TAME_TEST_SEQUENCES=1000, TAME_TEST_STORMS=1000.
   use ExUnit.Case, async: true
 
@@ -119,7 +119,7 @@ defmodule Tame.FdTest do
     )
   end
 
-  test "nobody waits for ever and nothing is left, whoever dies when", %{peer: peer} do
+  test "nobody waits for ever and nothing is left when processes die at random moments", %{peer: peer} do
     assert {true, closed} = run(peer, :storm, [@storms])
     assert closed == 2 * @storms
   end

@@ -168,7 +168,7 @@ static int limit_nice(const struct sentence *to)
     return refuse(to, "nice => %ld: %s", limits.nice, strerror(errno));
 }
 
-/* The first so many of those that the VM may use, or those of the list. */
+/* That number of those that the VM may use, the lowest first, or those of the list. */
 static int limit_cpus(const struct sentence *to)
 {
     unsigned allowed[LIMITS_CPUS_MAX];

@@ -14,7 +14,7 @@ defmodule Zstd do
       "abc"
 
   Data is iodata everywhere, and is not flattened. What is wrong with it is raised as an error, `{what, position, why}`:
-  `:corrupt`, `:truncated` or `:too_large`, and after so many bytes of the input.
+  `:corrupt`, `:truncated` or `:too_large`, and the number of bytes of the input before it.
 
       iex> Zstd.decompress("this is no frame")
       ** (ErlangError) Erlang error: {:corrupt, 0, 'Unknown frame descriptor'}

@@ -21,7 +21,7 @@ defmodule Tame.Audit.Conform.Compare do
   @spec kinds() :: [kind()]
   def kinds, do: @kinds
 
-  @doc "The verdict on each call of a case of so many, from what `Tame.Audit.Conform.Sides.run/4` gave."
+  @doc "The verdict on each call of a case of that number of calls, from what `Tame.Audit.Conform.Sides.run/4` gave."
   @spec verdicts([term()], pos_integer()) :: [verdict()]
   def verdicts([vm, again, isolated], count) do
     [vm, again, isolated] |> Enum.map(&seen(&1, count)) |> Enum.zip_with(& &1) |> judge([])

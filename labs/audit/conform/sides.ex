@@ -13,7 +13,7 @@ defmodule Tame.Audit.Conform.Sides do
   @names [:vm, :vm_again, :isolated]
   @open_ms 60_000
 
-  @doc "The VMs for a module, of which this is a function. `stop/1` is called in any case."
+  @doc "The VMs for a module, of which this is a function. `stop/1` is always called."
   @spec new(mfa()) :: t()
   def new(function) do
     number = System.unique_integer([:positive])

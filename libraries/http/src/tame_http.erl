@@ -26,7 +26,7 @@
 %% The pid of a server's supervisor, or the name that it was given.
 -type server() :: pid() | atom().
 
-%% Names of headers are in lower case as binaries, in requests; in answers in any case.
+%% Names of headers are in lower case as binaries, in requests; in answers as the handler writes them.
 -type headers() :: #{iodata() => iodata()} | [{iodata(), iodata()}].
 
 -type request() :: #{

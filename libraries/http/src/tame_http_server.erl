@@ -24,7 +24,7 @@
 -spec start_link(pid(), tame_http_options:checked()) -> {ok, pid()} | {error, term()}.
 start_link(Sup, Options) -> gen_server:start_link(?MODULE, {Sup, Options}, []).
 
-%% No new connection; those there end with their requests, and after so many ms in any case.
+%% No new connection; those there end with their requests, and all of them after that number of milliseconds.
 -spec close(pid(), non_neg_integer()) -> ok.
 close(Server, GraceMs) -> gen_server:call(Server, {close, GraceMs}, GraceMs + ?CLOSE_SLACK_MS).
 

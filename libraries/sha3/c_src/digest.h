@@ -7,7 +7,7 @@
 
 #define ROOT_CHUNK 0 /* and the one behind it */
 
-/* A digest of so many bytes is a binary on the heap of its process, made in the result. */
+/* A digest of that size is a binary on the heap of its process, made in the result. */
 #define DIGEST_SMALL 64
 
 /* A state that outlives calls; a call has claimed it while it works on it. */

@@ -115,7 +115,7 @@ static void squeeze(struct hash_many *many, unsigned i)
     many->busy--;
 }
 
-/* After so many blocks. Returns 1 when a message is done. */
+/* After that number of blocks. Returns 1 when a message is done. */
 static int advance(struct hash_many *many, size_t blocks)
 {
     int done = 0;

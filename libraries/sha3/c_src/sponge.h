@@ -51,7 +51,7 @@ void sponge_squeeze(struct sponge *sponge, void *to, size_t size);
 
 #pragma GCC visibility pop
 
-/* The most permutations that so many bytes take. */
+/* The most permutations that this number of bytes takes. */
 static inline size_t sponge_blocks(const struct sponge *sponge, size_t size)
 {
     return size / sponge->rate + 1;

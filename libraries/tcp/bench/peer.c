@@ -3,7 +3,7 @@
  *   peer echo | sink            listens, prints its port, serves until its standard input ends
  *   peer connect PORT TIMES     connects and waits for the end, one after the other; prints "done"
  *   peer hold PORT COUNT        connects, prints "held", holds them until its standard input ends
- *   peer ping PORT COUNT TRIPS BYTES   connects, prints "ready", waits for a line; then so many round trips over all
+ *   peer ping PORT COUNT TRIPS BYTES   connects, prints "ready", waits for a line; then TRIPS round trips over all
  *                               connections at once, each with one message under way; prints "done" */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

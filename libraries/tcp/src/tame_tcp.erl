@@ -224,7 +224,7 @@ send_timeout(Socket, Ref) ->
     end,
     {error, timeout}.
 
-%% Receives so many bytes, or with 0 what is there, at most as many as the option `buffer' says.
+%% Receives exactly Length bytes, or with 0 what is there, at most as many as the option `buffer' says.
 %% What has come when the time is over is kept for the next call. The peer's end is {error,
 %% closed}.
 -spec recv(socket(), non_neg_integer()) -> {ok, binary()} | {error, reason()}.
@@ -395,8 +395,8 @@ sockname(Socket) ->
 peername(Socket) ->
     tame_tcp_nif:name(Socket, peername).
 
-%% {active, once}, {active, N}, {active, true}: so many messages {tcp, Socket, Data} to the
-%% owner, then, after N, {tcp_passive, Socket}. At the peer's end {tcp_closed, Socket}, and the
+%% {active, once}, {active, N}, {active, true}: one message, N, or any number of messages
+%% {tcp, Socket, Data} to the owner; after N of them {tcp_passive, Socket}. At the peer's end {tcp_closed, Socket}, and the
 %% socket is closed.
 -spec setopts(socket(), [option()]) -> ok | {error, reason()}.
 setopts(_, []) ->

@@ -5,7 +5,7 @@ defmodule Tame.Tcp.EndingTest do
   import Tame.Tcp.Test.Sockets
 
   describe "close" do
-    test "tells the peer, and whoever waits in the socket" do
+    test "tells the peer, and each process that waits in the socket" do
       {client, server} = pair()
       reader = Task.async(fn -> :tame_tcp.recv(client, 0) end)
       assert until(fn -> waiting?(reader.pid) end)
@@ -194,7 +194,7 @@ defmodule Tame.Tcp.EndingTest do
     end
   end
 
-  test "no descriptor is left, whoever is killed when" do
+  test "no descriptor is left when processes are killed at random moments" do
     before = descriptors()
 
     for n <- 1..300 do

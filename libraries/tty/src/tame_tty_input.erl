@@ -1,6 +1,6 @@
 %% Who else reads the terminal, and how it is kept from it while a session has the terminal.
 %%
-%% A key goes to whoever reads first, so there is one reader at a time:
+%% A key goes to the process that reads first, so there is one reader at a time:
 %%
 %%     started with        OTP 25                                   OTP 26 and newer
 %%     -noinput            nobody                                   nobody

@@ -16,7 +16,7 @@ struct request {
     int32_t at_once; /* whether a stream was free when it was planned: then we alone made it late */
 };
 
-/* Request i of so many a second, without an error that grows. 128 bits are not needed: a run is
+/* When request i is due at this rate, without an error that grows. 128 bits are not needed: a run is
  * shorter than 2^31 requests. */
 static inline int64_t planned_ns(uint32_t i, uint32_t rate)
 {

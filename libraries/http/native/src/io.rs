@@ -232,7 +232,7 @@ impl Local {
                 let streaming = Streaming { flow: flow.clone(), chunks: VecDeque::new(), end: None };
                 let taken = self.answer(key, Answer::Stream(head, streaming));
                 if !taken {
-                    // Whoever sends what nobody takes is told so.
+                    // The sender of a message that nobody takes is told so.
                     flow.closed.store(true, Release);
                 }
                 taken

@@ -105,7 +105,7 @@ defmodule Tame.TTY.Test.Pane do
   @doc "Processes by pgrep, which does not end with a sanitizer in it (`make sanitized`)."
   def pgrep(args), do: System.cmd("pgrep", args, env: [{"LD_PRELOAD", nil}])
 
-  @doc "The settings of the terminal, whoever has set them, without its size."
+  @doc "The settings of the terminal as they are now, without its size."
   def stty(pane) do
     {out, 0} = System.cmd("stty", ["-a", "-F", pane.tty])
     String.replace(out, ~r/rows \d+; columns \d+; /, "")
