@@ -76,6 +76,8 @@ defmodule Tame.Tcp.OptionsTest do
       assert sentence(fn -> :tame_tcp.listen(-1, []) end) =~
                "1st argument: must be a port from 0 to 65535"
 
+      assert sentence(fn -> :tame_tcp.listen(-1, []) end) =~ ":tame_tcp.listen(-1, [])"
+
       assert sentence(fn -> :tame_tcp.listen(0, [:nonsense]) end) =~
                "2nd argument: has an unknown option: nonsense"
 
