@@ -47,6 +47,7 @@
     | {nodelay | keepalive | reuseaddr | reuseport | dontroute | ipv6_v6only, boolean()}
     | {sndbuf | recbuf | buffer | priority | tos | ttl | tclass, non_neg_integer()}
     | {linger, {boolean(), 0}}
+    | {raw, Level :: integer(), Option :: integer(), Value :: binary()}
     | {send_timeout, non_neg_integer() | infinity}
     | {send_timeout_close, boolean()}.
 
@@ -233,13 +234,15 @@ setopts(Socket, [Option | More]) ->
 setopts(_, _) ->
     {error, einval}.
 
--spec getopts(socket(), [atom()]) -> {ok, [{atom(), term()}]} | {error, reason()}.
+%% {raw, Level, Option, Size} asks the system, for at most 1024 bytes.
+-spec getopts(socket(), [atom() | {raw, integer(), integer(), non_neg_integer()}]) ->
+    {ok, [tuple()]} | {error, reason()}.
 getopts(Socket, Names) ->
     tame_tcp_options:get(Socket, Names).
 
 %% Of send_oct and recv_oct, bytes.
 -spec getstat(socket(), [send_oct | recv_oct]) ->
-    {ok, [{atom(), non_neg_integer()}]} | {error, reason()}.
+    {ok, [tuple()]} | {error, reason()}.
 getstat(Socket, Names) ->
     case Names -- [send_oct, recv_oct] of
         [] -> tame_tcp_options:get(Socket, Names);
