@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 use hyper::HeaderMap;
 use tokio::task::spawn_local;
 
+use crate::binaries::Growing;
 use crate::io::{Connection, Local};
 use crate::nif::*;
 use crate::request::{headers, Body, Counted};
