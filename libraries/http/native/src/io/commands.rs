@@ -141,7 +141,12 @@ impl Local {
 
     /// Ends a request's place. What its handler asked to be told, it is told if the client left.
     pub fn give_back(&self, key: Key, gone: bool) {
-        let watcher = self.places.borrow_mut().give_back(key, self.shared());
+        let (watcher, body) = self.places.borrow_mut().give_back(key, self.shared());
+        // Not when the thread ends: its tasks are dropped then, in which this runs.
+        let ends = self.closing.get() == Some(0) || std::thread::panicking();
+        if let (Some(upload), false) = (body, ends) {
+            upload.linger()
+        }
         if let (Some(pid), true) = (watcher, gone) {
             self.tell_gone(&pid, key)
         }
