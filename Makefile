@@ -67,7 +67,7 @@ $(ASSETS): labs/assets/node_modules/.package-lock.json labs/assets/page.js labs/
 check:
 	$(MIX) format --check-formatted
 	clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h' '*.cpp' '*.hpp')
-	tools/lines src labs
+	tools/lines src labs libraries/http/src
 	tools/floors c_include/tame c_src/os c_src/ring c_src/host
 	tools/cross
 
