@@ -4,13 +4,13 @@ C_TESTS := $(TAME)/test/c/
 C_TEST = $(Q)mkdir -p $(@D) && $(C) $(SANITIZE) -isystem $(ERTS_INCLUDE) -I$(TAME)/c_include \
          -I$(NATIVES)exor -o $@ $<
 
-TESTS += $(addprefix $(TEST_BUILD)/,slice_test charge_test run_test place_test queue_test os_test output_test \
+TESTS += $(addprefix $(TEST_BUILD)/,slice_test cycles_test charge_test run_test place_test queue_test os_test output_test \
          exor_test permits_test permits_test_threads jobs_test jobs_test_threads driver_test driver_test_threads include_test)
 
 $(TEST_BUILD)/slice_test: $(C_TESTS)slice_test.c $(C_TESTS)check.h $(TAME_H)
 	$(C_TEST)
 
-$(addprefix $(TEST_BUILD)/,charge_test place_test queue_test os_test output_test): \
+$(addprefix $(TEST_BUILD)/,cycles_test charge_test place_test queue_test os_test output_test): \
     $(TEST_BUILD)/%: $(C_TESTS)%.c $(C_TESTS)check.h $(TAME_H)
 	$(C_TEST)
 
