@@ -28,6 +28,8 @@ struct tn_socket {
 /* What a call copies on a scheduler: 0.05 to 0.1 ms. More is copied outside. */
 #define TN_SLICE_BYTES ((size_t)256 * 1024)
 
+#define TN_REPLY_MS 1
+
 /* Messages of one call or event, before others have their turn. */
 #define TN_TURN_MESSAGES 16
 
@@ -77,8 +79,12 @@ static inline int tn_open(struct tn_socket *socket, const struct tn_protocol *pr
         *receives = tn_duplicate(socket->nng, NNG_OPT_RECVFD, &error);
     if (error == 0 && protocol->traits & TN_SENDS)
         *sends = tn_duplicate(socket->nng, NNG_OPT_SENDFD, &error);
+    if (error == 0 && protocol->traits & TN_REPLIES)
+        error = nng_socket_set_ms(socket->nng, NNG_OPT_SENDTIMEO, TN_REPLY_MS);
     if (error == 0)
         return 0;
+    if (*sends >= 0)
+        (void)close(*sends);
     if (*receives >= 0)
         (void)close(*receives);
     (void)nng_close(socket->nng);
@@ -116,9 +122,11 @@ static inline int tn_is_readable(int number)
 
 /* 0: the message is nng's. NNG_EAGAIN: wait for the descriptor `sends`.
  *
- * A reply that nng does not take at once is lost, and with it the right to reply. So one that would
- * not be taken is not tried; and as the descriptor is not readable either when there is nothing to
- * reply to, we have to know that ourselves. */
+ * A reply that nng does not take at once is lost, and with it the right to reply; and a respondent's
+ * is never taken without waiting, although there is nothing to wait for. So a reply is tried when the
+ * descriptor says that it will be taken, and then by a call that may wait, for TN_REPLY_MS at most:
+ * only a context that replies to the same connection in this moment makes it. As the descriptor is
+ * not readable either when there is nothing to reply to, we have to know that ourselves. */
 static inline int tn_send(struct tn_socket *socket, nng_msg *message, int sends)
 {
     const int replies = socket->protocol->traits & TN_REPLIES;
@@ -133,12 +141,12 @@ static inline int tn_send(struct tn_socket *socket, nng_msg *message, int sends)
         return NNG_EAGAIN;
     if (replies)
         __atomic_store_n(&socket->owes, 0, __ATOMIC_RELEASE);
-    error = nng_sendmsg(socket->nng, message, NNG_FLAG_NONBLOCK);
+    error = nng_sendmsg(socket->nng, message, replies ? 0 : NNG_FLAG_NONBLOCK);
     if (error == 0) {
         tn_count(&socket->sent, 1);
         tn_count(&socket->sent_bytes, size);
     }
-    return replies && error == NNG_EAGAIN ? NNG_ESTATE : error;
+    return replies && error == NNG_ETIMEDOUT ? NNG_ESTATE : error;
 }
 
 #endif
