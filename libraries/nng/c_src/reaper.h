@@ -1,8 +1,9 @@
 /* reaper.h - a thread that ends what takes time to end: nng_close and nng_aio_free wait for nng's own
  * threads, and a socket's owner may die on a scheduler.
  *
- * One thread for a library; it ends when all that was given to it is done and the library goes. A
- * file that the VM loads anew is the same library, so openings are counted. */
+ * One thread for a library; it ends when all that was given to it is done and the library goes. Nobody
+ * waits for that: nng_close may take for ever (README, "Limits"), and the code stays mapped. A file that
+ * the VM loads anew is the same library, so openings are counted. */
 #ifndef TAME_NNG_REAPER_H
 #define TAME_NNG_REAPER_H
 
@@ -19,7 +20,6 @@ struct tn_reap {
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t work;
-    pthread_t thread;
     struct tn_reap *first, *last;
     int libraries, ends;
 } tn_reaper = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER};
@@ -66,6 +66,7 @@ static inline void tn_reaper_take(struct tn_reap *reap)
 static inline int tn_reaper_open(void)
 {
     sigset_t all, before;
+    pthread_t thread;
     int error = 0;
 
     (void)pthread_mutex_lock(&tn_reaper.lock);
@@ -73,7 +74,9 @@ static inline int tn_reaper_open(void)
         tn_reaper.ends = 0;
         (void)sigfillset(&all); /* signals are the VM's */
         (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-        error = pthread_create(&tn_reaper.thread, NULL, tn_reaper_run, NULL);
+        error = pthread_create(&thread, NULL, tn_reaper_run, NULL);
+        if (error == 0)
+            (void)pthread_detach(thread);
         (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
     if (error == 0)
@@ -82,18 +85,13 @@ static inline int tn_reaper_open(void)
     return error != 0;
 }
 
-/* Waits until all is done, when no other library is left that uses it. */
+/* A library goes. */
 static inline void tn_reaper_close(void)
 {
-    int last;
-
     (void)pthread_mutex_lock(&tn_reaper.lock);
-    last = --tn_reaper.libraries == 0;
-    tn_reaper.ends = last;
-    (void)pthread_cond_signal(&tn_reaper.work);
+    tn_reaper.ends = --tn_reaper.libraries == 0;
+    (void)pthread_cond_broadcast(&tn_reaper.work);
     (void)pthread_mutex_unlock(&tn_reaper.lock);
-    if (last)
-        (void)pthread_join(tn_reaper.thread, NULL);
 }
 
 #endif

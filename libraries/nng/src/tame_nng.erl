@@ -30,7 +30,7 @@
 
 -type protocol() ::
     req0 | rep0 | pub0 | sub0 | push0 | pull0 | pair0 | pair1 | surveyor0 | respondent0 | bus0.
--opaque socket() :: tame_nng_way:socket().
+-opaque socket() :: reference() | {tame_nng_port, port()}.
 -opaque context() :: {tame_nng_context, socket(), tame_nng_way:context()}.
 -opaque end_point() :: {listener | dialer, socket(), pos_integer()}.
 
@@ -51,6 +51,8 @@
     | {subscribe | unsubscribe, iodata()}.
 
 -define(CONTEXT, tame_nng_context).
+-define(PORT, tame_nng_port).
+-define(CLOSE_MS, 10000).
 
 %% ---- sockets ------------------------------------------------------------------------------------
 
@@ -66,17 +68,21 @@ open(Protocol, Options) ->
         badarg(Args, 1, ["must be one of ", lists:join(", ", [atom_to_list(P) || P <- protocols()])]),
     {By, Others} = by(Options, nif, [], Args),
     case By:open(Protocol) of
-        {ok, Socket} ->
+        {ok, Of} ->
+            Socket = socket(By, Of),
             case setopts(Socket, Others) of
                 ok ->
                     {ok, Socket};
                 {error, _} = Error ->
-                    ok = close(Socket),
+                    _ = close(Socket),
                     Error
             end;
         {error, _} = Error ->
             Error
     end.
+
+socket(tame_nng_by_nif, Handle) -> Handle;
+socket(tame_nng_by_driver, Port) -> {?PORT, Port}.
 
 protocols() ->
     [req0, rep0, pub0, sub0, push0, pull0, pair0, pair1, surveyor0, respondent0, bus0].
@@ -98,12 +104,13 @@ unknown(Option, Args) ->
     badarg(Args, 2, io_lib:format("has an unknown option: ~0tp", [Option])).
 
 %% Closes, and returns when it is closed, so that its addresses are free. Who waits in it gets {error,
-%% closed}. What nng has not sent yet is lost. A context is closed alone.
--spec close(socket() | context()) -> ok.
+%% closed}. What nng has not sent yet is lost. {error, timeout}: nng itself has not closed it in 10
+%% s; it is closed for us. A context is closed alone.
+-spec close(socket() | context()) -> ok | {error, timeout}.
 close({?CONTEXT, Socket, Context}) ->
-    with(Socket, [Context], fun(Way) -> Way:context_close(Socket, Context) end);
+    with(Socket, [Context], fun(Way, Of) -> Way:context_close(Of, Context) end);
 close(Socket) ->
-    with(Socket, [], fun(Way) -> Way:close(Socket) end).
+    with(Socket, [], fun(Way, Of) -> Way:close(Of, tame_nng_way:deadline(?CLOSE_MS)) end).
 
 %% ---- addresses ----------------------------------------------------------------------------------
 
@@ -170,11 +177,13 @@ send(Socket, Message, Timeout) ->
         catch error:badarg -> badarg([Socket | Args], 2, "must be iodata")
         end,
     case Socket of
-        {?CONTEXT, Of, Context} ->
-            with(Of, Args, fun(Way) -> Way:context_send(Of, Context, Parts, ms(Timeout)) end);
+        {?CONTEXT, Parent, Context} ->
+            with(Parent, Args, fun(Way, Of) ->
+                Way:context_send(Of, Context, Parts, ms(Timeout))
+            end);
         _ ->
-            with(Socket, Args, fun(Way) ->
-                Way:send(Socket, Parts, tame_nng_way:deadline(Timeout))
+            with(Socket, Args, fun(Way, Of) ->
+                Way:send(Of, Parts, tame_nng_way:deadline(Timeout))
             end)
     end.
 
@@ -188,11 +197,13 @@ recv(Socket, Timeout) ->
     _ = is_timeout(Timeout) orelse
         badarg([Socket, Timeout], 2, "must be infinity or ms, 0 or more"),
     case Socket of
-        {?CONTEXT, Of, Context} ->
-            with(Of, [Timeout], fun(Way) -> Way:context_recv(Of, Context, ms(Timeout)) end);
+        {?CONTEXT, Parent, Context} ->
+            with(Parent, [Timeout], fun(Way, Of) ->
+                Way:context_recv(Of, Context, ms(Timeout))
+            end);
         _ ->
-            with(Socket, [Timeout], fun(Way) ->
-                Way:recv(Socket, tame_nng_way:deadline(Timeout))
+            with(Socket, [Timeout], fun(Way, Of) ->
+                Way:recv(Of, tame_nng_way:deadline(Timeout))
             end)
     end.
 
@@ -210,7 +221,7 @@ ms(Ms) -> min(Ms, 16#7fffffff).
 %% process uses it at a time ({error, ebusy}).
 -spec context(socket()) -> {ok, context()} | {error, reason()}.
 context(Socket) ->
-    case with(Socket, [], fun(Way) -> Way:context_open(Socket) end) of
+    case with(Socket, [], fun(Way, Of) -> Way:context_open(Of) end) of
         {ok, Context} -> {ok, {?CONTEXT, Socket, Context}};
         {error, _} = Error -> Error
     end.
@@ -265,7 +276,7 @@ setopts(_, _) ->
     {error, einval}.
 
 set_active(Socket, Active) when is_boolean(Active); Active =:= once; is_integer(Active) ->
-    case with(Socket, [Active], fun(Way) -> Way:set_active(Socket, Active) end) of
+    case with(Socket, [Active], fun(Way, Of) -> Way:set_active(Of, Active) end) of
         {error, not_started} ->
             badarg([Socket, Active], 2, "needs the application tame_nng, which does not run");
         Other ->
@@ -290,7 +301,7 @@ getopts(_, _, _) ->
     {error, einval}.
 
 getopt(Socket, active) ->
-    case with(Socket, [active], fun(Way) -> Way:active(Socket) end) of
+    case with(Socket, [active], fun(Way, Of) -> Way:active(Of) end) of
         {error, _} = Error -> Error;
         Active -> {ok, Active}
     end;
@@ -333,12 +344,12 @@ controlling_process(Socket, Pid) ->
 
 %% Passive meanwhile, so that the messages keep their order.
 give(Socket, Pid) ->
-    with(Socket, [Pid], fun(Way) ->
-        Active = Way:active(Socket),
-        _ = Active =/= false andalso Way:set_active(Socket, false),
-        Result = Way:give(Socket, Pid),
+    with(Socket, [Pid], fun(Way, Of) ->
+        Active = Way:active(Of),
+        _ = Active =/= false andalso Way:set_active(Of, false),
+        Result = Way:give(Of, Pid),
         _ = Result =:= ok andalso forward(Socket, Pid),
-        _ = Active =/= false andalso Way:set_active(Socket, Active),
+        _ = Active =/= false andalso Way:set_active(Of, Active),
         Result
     end).
 
@@ -355,24 +366,27 @@ forward(Socket, Pid) ->
 
 -spec owner(socket()) -> {ok, pid()} | {error, closed}.
 owner(Socket) ->
-    with(Socket, [], fun(Way) -> Way:owner(Socket) end).
+    with(Socket, [], fun(Way, Of) -> Way:owner(Of) end).
 
 %% ---- what all use -------------------------------------------------------------------------------
 
 control(Socket, {Code, Bytes}, Args) ->
-    with(Socket, Args, fun(Way) ->
-        tame_nng_control:reply(Way:control(Socket, Code, Bytes))
+    with(Socket, Args, fun(Way, Of) ->
+        tame_nng_control:reply(Way:control(Of, Code, Bytes))
     end).
 
-%% The way to a socket; what is none raises badarg, here or there.
+%% The way to a socket, and how it is known there; what is none raises badarg, here or there.
 with(Socket, Args, Fun) ->
-    try Fun(way(Socket))
+    try
+        {Way, Of} = way(Socket),
+        Fun(Way, Of)
     catch
         error:badarg -> badarg([Socket | Args], 1, "is no socket of tame_nng, or none of this VM")
     end.
 
-way(Socket) when is_reference(Socket) -> tame_nng_by_nif;
-way(Socket) when is_port(Socket) -> tame_nng_by_driver;
+%% A port is known by a name as well: what others would do with our commands nobody knows.
+way(Socket) when is_reference(Socket) -> {tame_nng_by_nif, Socket};
+way({?PORT, Port}) when is_port(Port) -> {tame_nng_by_driver, Port};
 way(_) -> error(badarg).
 
 -spec badarg([term()], pos_integer(), iodata()) -> no_return().

@@ -4,7 +4,7 @@
 -behaviour(tame_nng_way).
 
 -export([load/0]).
--export([open/1, close/1, control/3]).
+-export([open/1, close/2, control/3]).
 -export([recv/2, send/3]).
 -export([set_active/2, active/1]).
 -export([give/2, owner/1]).
@@ -58,14 +58,27 @@ open_port() ->
             open_port({spawn_driver, ?DRIVER}, [binary])
     end.
 
--spec close(port()) -> ok.
-close(Port) ->
+-spec close(port(), tame_nng_way:deadline()) -> tame_nng_way:result().
+close(Port, Deadline) ->
     Id = id(),
     case command(Port, ?CLOSE, <<Id:64>>) of
-        <<4>> -> _ = await(Port, Id, none, infinity), close_port(Port);
+        <<4>> -> close_wait(Port, Id, Deadline);
         <<0>> -> close_port(Port);
         {error, closed} -> ok
     end.
+
+%% A thread of nng's closes; the port may be closed meanwhile by its owner's death.
+close_wait(Port, Id, Deadline) ->
+    Monitor = erlang:monitor(port, Port),
+    Result =
+        receive
+            {tame_nng, Port, Id, closed} -> ok;
+            {'DOWN', Monitor, port, _, _} -> ok
+        after left(Deadline) -> {error, timeout}
+        end,
+    _ = erlang:demonitor(Monitor, [flush]),
+    ok = close_port(Port),
+    Result.
 
 %% The owner's link would bring it a message.
 close_port(Port) ->
@@ -138,19 +151,11 @@ send_bytes(Port, Header, Message) ->
         false -> by_reference(Port, Header, Message)
     end.
 
-%% A port of another's would take the bytes as its own.
 by_reference(Port, Header, Message) ->
-    case erlang:port_info(Port, name) of
-        {name, ?DRIVER} ->
-            try port_command(Port, [Header | Message]) of
-                true -> <<4>>
-            catch
-                error:badarg -> {error, closed}
-            end;
-        undefined ->
-            {error, closed};
-        _ ->
-            error(badarg)
+    try port_command(Port, [Header | Message]) of
+        true -> <<4>>
+    catch
+        error:badarg -> {error, closed}
     end.
 
 %% The port may end and nobody may answer, so the port is monitored while somebody waits.
@@ -255,7 +260,7 @@ context_close(Port, Context) ->
 
 id() -> erlang:unique_integer([positive]) band 16#ffffffffffffffff.
 
-%% A port that is closed, one of another driver's, or an argument that is none.
+%% A port that is closed, or an argument that is none.
 command(Port, Command, Bytes) ->
     try port_control(Port, Command, Bytes)
     catch

@@ -2,7 +2,7 @@
 -module(tame_nng_by_nif).
 -behaviour(tame_nng_way).
 
--export([open/1, close/1, control/3]).
+-export([open/1, close/2, control/3]).
 -export([recv/2, send/3]).
 -export([set_active/2, active/1]).
 -export([give/2, owner/1]).
@@ -14,12 +14,16 @@
 open(Protocol) ->
     tame_nng_nif:open(Protocol).
 
--spec close(tame_nng_nif:socket()) -> ok.
-close(Socket) ->
+-spec close(tame_nng_nif:socket(), tame_nng_way:deadline()) -> tame_nng_way:result().
+close(Socket, Deadline) ->
     Ref = make_ref(),
     case tame_nng_nif:close(Socket, Ref) of
-        ok -> ok;
-        wait -> receive {tame_nng, Ref, closed} -> ok end
+        ok ->
+            ok;
+        wait ->
+            receive {tame_nng, Ref, closed} -> ok
+            after left(Deadline) -> {error, timeout}
+            end
     end.
 
 -spec control(tame_nng_nif:socket(), pos_integer(), binary()) -> binary().
@@ -102,7 +106,7 @@ set_passive(Socket, Reader) ->
             Other
     end.
 
--spec active(tame_nng_nif:socket()) -> boolean() | once | pos_integer().
+-spec active(tame_nng_nif:socket()) -> boolean() | once | pos_integer() | {error, closed}.
 active(Socket) ->
     tame_nng_nif:active(Socket).
 

@@ -51,7 +51,7 @@ credit(_, _, _) -> erlang:nif_error(not_loaded).
 -spec passive(socket(), pid(), reference()) -> ok | wait | failure().
 passive(_, _, _) -> erlang:nif_error(not_loaded).
 
--spec active(socket()) -> boolean() | once | pos_integer().
+-spec active(socket()) -> boolean() | once | pos_integer() | {error, closed}.
 active(_) -> erlang:nif_error(not_loaded).
 
 -spec give(socket(), pid()) -> ok | failure().

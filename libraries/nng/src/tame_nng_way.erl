@@ -12,7 +12,7 @@
 -type result() :: ok | {error, atom()}.
 
 -callback open(atom()) -> {ok, socket()} | {error, atom()}.
--callback close(socket()) -> ok.
+-callback close(socket(), deadline()) -> result().
 %% A code and bytes of tame_nng_control, and its reply.
 -callback control(socket(), pos_integer(), binary()) -> binary() | {error, atom()}.
 -callback recv(socket(), deadline()) -> {ok, binary()} | {error, atom()}.

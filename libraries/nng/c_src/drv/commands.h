@@ -5,8 +5,7 @@
 #include "contexts.h"
 #include "moving.h"
 
-/* Numbers that no other driver has: a port of another's answers badarg. tame_nng_by_driver.erl has
- * them too. Numbers in the bytes are big-endian; `id' is the caller's word for the call. */
+/* tame_nng_by_driver.erl has them too. Numbers in the bytes are big-endian; `id' is the caller's word for the call. */
 enum tn_command {
     TN_COMMAND_OPEN = 0x4e4e4701, /* protocol */
     TN_COMMAND_CLOSE,             /* id:64 */

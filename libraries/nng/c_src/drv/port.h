@@ -20,6 +20,7 @@ struct tn_waiter {
     uint64_t id;       /* the caller's word for the call */
     nng_msg *message;  /* to send, the waiter's; NULL: it receives */
     ErlDrvMonitor monitor;
+    int fired; /* the VM tells of its death, and ends the monitor itself: a demonitor crashes it */
 };
 
 struct tn_line {
@@ -55,7 +56,7 @@ struct tn_port {
 };
 
 static ErlDrvTermData tn_tag, tn_atom_ok, tn_atom_error, tn_atom_closed, tn_atom_nng,
-    tn_atom_passive;
+    tn_atom_passive, tn_atom_port;
 
 static inline void tn_atoms_open(void)
 {
@@ -64,6 +65,7 @@ static inline void tn_atoms_open(void)
     tn_atom_error = driver_mk_atom((char *)"error");
     tn_atom_closed = driver_mk_atom((char *)"closed");
     tn_atom_nng = driver_mk_atom((char *)"nng");
+    tn_atom_port = driver_mk_atom((char *)"tame_nng_port");
     tn_atom_passive = driver_mk_atom((char *)"nng_passive");
 }
 
@@ -113,27 +115,33 @@ static inline void tn_tell_bytes(ErlDrvTermData port, ErlDrvTermData pid, uint64
     tn_tell(port, pid, id, bytes, 7);
 }
 
-/* {nng, Port, Bytes} to the owner. */
+/* {nng, {tame_nng_port, Port}, Bytes} to the owner. */
 static inline void tn_tell_owner(ErlDrvTermData port, nng_msg *message)
 {
     ErlDrvTermData term[] = {ERL_DRV_ATOM,
                              tn_atom_nng,
+                             ERL_DRV_ATOM,
+                             tn_atom_port,
                              ERL_DRV_PORT,
                              port,
+                             ERL_DRV_TUPLE,
+                             2,
                              ERL_DRV_BUF2BINARY,
                              (ErlDrvTermData)nng_msg_body(message),
                              (ErlDrvTermData)nng_msg_len(message),
                              ERL_DRV_TUPLE,
                              3};
 
-    (void)erl_drv_output_term(port, term, 9);
+    (void)erl_drv_output_term(port, term, 13);
 }
 
 static inline void tn_tell_passive(ErlDrvTermData port)
 {
-    ErlDrvTermData term[] = {ERL_DRV_ATOM, tn_atom_passive, ERL_DRV_PORT, port, ERL_DRV_TUPLE, 2};
+    ErlDrvTermData term[] = {
+        ERL_DRV_ATOM, tn_atom_passive, ERL_DRV_ATOM,  tn_atom_port, ERL_DRV_PORT,
+        port,         ERL_DRV_TUPLE,   2,             ERL_DRV_TUPLE, 2};
 
-    (void)erl_drv_output_term(port, term, 6);
+    (void)erl_drv_output_term(port, term, 10);
 }
 
 /* ---- lines ---- */
@@ -165,6 +173,7 @@ static inline int tn_line_wait(struct tn_port *port, struct tn_line *line, ErlDr
     waiter->pid = pid;
     waiter->id = id;
     waiter->message = message;
+    waiter->fired = 0;
     if (line->last == NULL)
         line->first = waiter;
     else
@@ -187,7 +196,8 @@ static inline void tn_line_remove(struct tn_port *port, struct tn_line *line,
     *at = waiter->next;
     if (line->last == waiter)
         line->last = before;
-    (void)driver_demonitor_process(port->port, &waiter->monitor);
+    if (!waiter->fired)
+        (void)driver_demonitor_process(port->port, &waiter->monitor);
     if (waiter->message != NULL)
         nng_msg_free(waiter->message);
     driver_free(waiter);

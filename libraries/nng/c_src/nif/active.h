@@ -157,15 +157,18 @@ static ERL_NIF_TERM tn_nif_passive(ErlNifEnv *env, int argc, const ERL_NIF_TERM 
     return tn_atom(env, "ok");
 }
 
-/* (Handle) -> true | false | once | Messages */
+/* (Handle) -> true | false | once | Messages | {error, closed} */
 static ERL_NIF_TERM tn_nif_active(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct tn_nif *handle = tn_get(env, argv[0]);
+    ErlNifPid owner;
     int left;
 
     (void)argc;
     if (handle == NULL)
         return enif_make_badarg(env);
+    if (!tame_fd_owner(&handle->fd, &owner))
+        return tn_error(env, "closed");
     left = __atomic_load_n(&handle->credit.left, __ATOMIC_ACQUIRE);
     if (left == TN_PASSIVE || left == TN_ALWAYS)
         return tn_atom(env, left == TN_ALWAYS ? "true" : "false");

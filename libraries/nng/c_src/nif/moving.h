@@ -31,7 +31,7 @@ static ERL_NIF_TERM tn_nif_recv(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     if (!(handle->socket.protocol->traits & TN_RECEIVES))
         return tn_error(env, "enotsup");
     if (tn_credit_has(&handle->credit))
-        return tn_error(env, "einval");
+        return tn_error(env, tame_fd_owner(&handle->fd, &self) ? "einval" : "closed");
     answer = tame_fd_begin(env, &handle->fd, TAME_FD_READ, enif_self(env, &self), argv[1]);
     if (answer != TAME_FD_GO)
         return tn_answer(env, answer);

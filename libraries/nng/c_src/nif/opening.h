@@ -171,12 +171,20 @@ static ERL_NIF_TERM tn_nif_control(ErlNifEnv *env, int argc, const ERL_NIF_TERM 
     ERL_NIF_TERM term;
     unsigned code;
     size_t size;
+    int used;
 
     (void)argc;
     if (handle == NULL || !enif_get_uint(env, argv[1], &code) ||
         !enif_inspect_binary(env, argv[2], &bytes))
         return enif_make_badarg(env);
-    size = tn_control(&handle->socket, code, bytes.data, bytes.size, reply);
+    /* While the number is in use the end is put off. What waits for a peer is ended by it. */
+    used = code != TN_DIAL_WAIT && tame_fd_use(&handle->fd) >= 0;
+    if (used || code == TN_DIAL_WAIT)
+        size = tn_control(&handle->socket, code, bytes.data, bytes.size, reply);
+    else
+        size = tn_reply_done(reply, NNG_ECLOSED);
+    if (used)
+        tame_fd_unuse(env, &handle->fd);
     memcpy(enif_make_new_binary(env, size, &term), reply, size);
     return term;
 }
