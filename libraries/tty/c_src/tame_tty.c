@@ -24,6 +24,7 @@ struct terminal {
     struct tame_fd fd;
     int number; /* guarded by the lock, as what follows: at_exit has it while it is being closed */
     int raw;
+    long guard; /* its OS process */
     struct termios saved;
     size_t leave_len;
     char leave[TTY_LEAVE_SIZE];
@@ -94,8 +95,12 @@ static void at_exit(void)
     until.tv_sec += 1;
     if (pthread_mutex_timedlock(&lock, &until) != 0)
         return;
-    if (held != NULL)
+    if (held != NULL) {
         cook(held);
+        /* It would do so again, when the shell has the terminal. The session lives, so it does. */
+        if (held->guard > 0)
+            (void)kill((pid_t)held->guard, SIGKILL);
+    }
     over = 1;
     pthread_mutex_unlock(&lock);
 }
@@ -202,21 +207,24 @@ static ERL_NIF_TERM tty_acquire(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
 
 static ERL_NIF_TERM tty_raw(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    /* (Handle, Leave :: binary()) -> ok | {error, Reason}: Leave is written before the terminal is
-     * turned back. */
+    /* (Handle, Leave :: binary(), Guard :: integer()) -> ok | {error, Reason}: Leave is written
+     * before the terminal is turned back. */
     ErlNifBinary leave;
     ERL_NIF_TERM result;
     struct termios raw;
     struct terminal *t;
+    long guard;
 
     (void)argc;
-    if (!enif_inspect_binary(env, argv[1], &leave) || leave.size > TTY_LEAVE_SIZE)
+    if (!enif_inspect_binary(env, argv[1], &leave) || leave.size > TTY_LEAVE_SIZE ||
+        !enif_get_long(env, argv[2], &guard))
         return enif_make_badarg(env);
     t = locked(env, argv[0], &result);
     if (t == NULL)
         return result;
     memcpy(t->leave, leave.data, leave.size);
     t->leave_len = leave.size;
+    t->guard = guard;
     raw = tty_raw_of(&t->saved);
     /* Before it is so: what fails half-way is turned back. */
     t->raw = 1;
@@ -359,7 +367,7 @@ static ERL_NIF_TERM tty_size(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
 
 static ERL_NIF_TERM tty_release(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    /* (Handle, Ref) -> ok | wait: it is turned back and closed when {tame_fd, Ref, closed} comes. */
+    /* (Handle, Ref) -> ok | wait: turned back and closed when {tame_fd, Ref, closed} comes. */
     struct terminal *t = tame_fd_get(env, argv[0], &terminals);
     ErlNifPid self;
 
@@ -400,7 +408,7 @@ static int load(ErlNifEnv *env, void **data, ERL_NIF_TERM load_info)
 /* What sets a terminal may wait for its driver. */
 #define FUNCTIONS(JOB, NIF)                     \
     NIF(acquire, 0, tty_acquire, TAME_DIRTY_IO) \
-    NIF(raw, 2, tty_raw, TAME_DIRTY_IO)         \
+    NIF(raw, 3, tty_raw, TAME_DIRTY_IO)         \
     NIF(cooked, 1, tty_cooked, TAME_DIRTY_IO)   \
     NIF(input, 2, tty_input, TAME_INLINE)       \
     NIF(output, 3, tty_output, TAME_INLINE)     \

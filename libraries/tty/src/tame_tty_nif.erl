@@ -3,13 +3,13 @@
 %% message comes, {tame_fd, Ref, ready}: then the call is made again; or {tame_fd, Ref, closed}.
 -module(tame_tty_nif).
 
--export([acquire/0, raw/2, cooked/1, release/2]).
+-export([acquire/0, raw/3, cooked/1, release/2]).
 -export([input/2, output/3, size/1]).
 -export(['$tame'/3]).
 
 -export_type([handle/0, error/0, size/0]).
 
--nifs([acquire/0, raw/2, cooked/1, release/2, '$tame'/3]).
+-nifs([acquire/0, raw/3, cooked/1, release/2, '$tame'/3]).
 -nifs([input/2, output/3, size/1]).
 -on_load(load/0).
 
@@ -29,9 +29,10 @@ load() ->
 acquire() ->
     erlang:nif_error(nif_not_loaded).
 
-%% Raw from now on; what is to be written before it is turned back has at most 256 bytes.
--spec raw(handle(), binary()) -> ok | {error, error()}.
-raw(_Handle, _Leave) ->
+%% Raw from now on; what is to be written before it is turned back has at most 256 bytes. The guard,
+%% an OS process, is not needed any more where exit() turns it back.
+-spec raw(handle(), binary(), integer()) -> ok | {error, error()}.
+raw(_Handle, _Leave, _Guard) ->
     erlang:nif_error(nif_not_loaded).
 
 %% It does not wait for input any more.

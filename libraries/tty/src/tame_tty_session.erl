@@ -104,7 +104,7 @@ refuse(State, Reason) ->
 raw(#state{handle = Handle} = State) ->
     case tame_tty_input:take(State#state.stdin) of
         {ok, Source} ->
-            case tame_tty_nif:raw(Handle, State#state.leave) of
+            case tame_tty_nif:raw(Handle, State#state.leave, os_pid(State#state.guard)) of
                 ok ->
                     Raw = State#state{source = Source, in = make_ref()},
                     _ = self() ! {input, Raw#state.in},
@@ -115,6 +115,13 @@ raw(#state{handle = Handle} = State) ->
             end;
         {error, Reason} ->
             {error, Reason}
+    end.
+
+%% 0: it has ended, which the session will hear.
+os_pid(Guard) ->
+    case erlang:port_info(Guard, os_pid) of
+        {os_pid, Pid} -> Pid;
+        undefined -> 0
     end.
 
 cooked(#state{source = none} = State) ->
