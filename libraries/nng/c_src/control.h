@@ -1,7 +1,7 @@
 /* control.h - what is asked of a socket besides messages: addresses, options, statistics.
  *
- * Bytes in, bytes out, the same for the NIF and the driver; tame_nng_control.erl has the other half. All
- * of it may block, for a name to be resolved or for nng's locks, and runs outside. */
+ * Bytes in, bytes out, the same for the NIF and the driver; tame_nng_control.erl has the other
+ * half. All of it may block, for a name to be resolved or for nng's locks, and runs outside. */
 #ifndef TAME_NNG_CONTROL_H
 #define TAME_NNG_CONTROL_H
 
@@ -86,9 +86,9 @@ static inline size_t tn_control_address(struct tn_socket *socket, unsigned code,
         return tn_reply_done(reply, NNG_EINVAL);
     memcpy(url, bytes, size);
     url[size] = 0;
-    error = code == TN_LISTEN ? nng_listen(socket->nng, url, &listener, 0)
-                              : nng_dial(socket->nng, url, &dialer,
-                                         code == TN_DIAL ? NNG_FLAG_NONBLOCK : 0);
+    error = code == TN_LISTEN
+                ? nng_listen(socket->nng, url, &listener, 0)
+                : nng_dial(socket->nng, url, &dialer, code == TN_DIAL ? NNG_FLAG_NONBLOCK : 0);
     if (error != 0)
         return tn_reply_done(reply, error);
     return tn_reply_number(reply, code == TN_LISTEN ? listener.id : dialer.id);
@@ -209,8 +209,8 @@ static inline size_t tn_control_option(struct tn_socket *socket, unsigned code,
             continue;
         if (code == TN_GET)
             return tn_option_get(socket->nng, option, reply);
-        return tn_reply_done(
-            reply, tn_option_set(socket->nng, option, bytes + 1 + name, size - 1 - name));
+        return tn_reply_done(reply,
+                             tn_option_set(socket->nng, option, bytes + 1 + name, size - 1 - name));
     }
     return tn_reply_done(reply, NNG_EINVAL);
 }

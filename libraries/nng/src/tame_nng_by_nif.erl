@@ -80,7 +80,7 @@ cancel(Socket, Direction, Ref) ->
         sent -> receive {tame_fd, Ref, _} -> ok end
     end.
 
-%% ---- messages for credit --------------------------------------------------------------------------
+%% ---- messages for credit ------------------------------------------------------------------------
 
 -spec set_active(tame_nng_nif:socket(), boolean() | once | integer()) -> tame_nng_way:result().
 set_active(Socket, false) ->
@@ -110,7 +110,7 @@ set_passive(Socket, Reader) ->
 active(Socket) ->
     tame_nng_nif:active(Socket).
 
-%% ---- the owner --------------------------------------------------------------------------------------
+%% ---- the owner ----------------------------------------------------------------------------------
 
 -spec give(tame_nng_nif:socket(), pid()) -> tame_nng_way:result().
 give(Socket, Pid) ->
