@@ -143,6 +143,30 @@ defmodule Tame.Nng.EndingTest do
         assert until(fn -> descriptors() <= before end, 20_000)
       end
 
+      test "users that are killed in the midst of small and large messages", %{by: by} do
+        {a, b} = pair(:pull0, :push0, by: by)
+        before = descriptors()
+
+        for n <- 1..200 do
+          size = Enum.random([1, 5000, 70_000, 300_000])
+
+          users = [
+            spawn(fn -> fill(b, :infinity, :binary.copy("x", size)) end),
+            spawn(fn -> drain(a) end),
+            spawn(fn -> drain(a) end)
+          ]
+
+          if rem(n, 3) == 0, do: Process.sleep(:rand.uniform(3))
+          for user <- Enum.shuffle(users), do: Process.exit(user, :kill)
+        end
+
+        # What is left of them, and then ours.
+        assert until(fn -> :tame_nng.send(b, "ours", 0) == :ok or drained?(a, "ours") end)
+        assert until(fn -> drained?(a, "ours") end)
+        assert descriptors() <= before
+        close([a, b])
+      end
+
       test "a dial that waits for a peer which says nothing ends with its socket", %{by: by} do
         {:ok, silent} = :gen_tcp.listen(0, ip: :loopback)
         {:ok, port} = :inet.port(silent)
@@ -260,12 +284,22 @@ defmodule Tame.Nng.EndingTest do
     end
   end
 
-  defp fill(socket, timeout) do
-    case :tame_nng.send(socket, "x", timeout) do
-      :ok -> fill(socket, timeout)
+  defp fill(socket, timeout, message \\ "x") do
+    case :tame_nng.send(socket, message, timeout) do
+      :ok -> fill(socket, timeout, message)
       other -> other
     end
   end
+
+  defp drain(socket) do
+    case :tame_nng.recv(socket) do
+      {:ok, _} -> drain(socket)
+      other -> other
+    end
+  end
+
+  # Whether this message is the next; another is dropped.
+  defp drained?(socket, message), do: :tame_nng.recv(socket, 100) == {:ok, message}
 
   defp forwards(test) do
     receive do

@@ -155,6 +155,12 @@ defmodule Tame.Nng.PeersTest do
     end
   end
 
+  test "the driver is unloaded and loaded, in a VM of its own" do
+    peer = Peer.start_link()
+    assert Peer.call(peer, Tame.Nng.Test.Far, :unload) == :done
+    :ok = :peer.stop(peer)
+  end
+
   defp read(sub, test, n) do
     case :tame_nng.recv(sub) do
       {:ok, <<m::32, _::binary>>} ->

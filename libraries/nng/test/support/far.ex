@@ -24,6 +24,33 @@ defmodule Tame.Nng.Test.Far do
     serve(rep)
   end
 
+  # The driver goes when nobody has it loaded and its last port is closed, and comes back.
+  def unload do
+    :ok = :logger.set_primary_config(:level, :none)
+    {:ok, a} = :tame_nng.open(:pair0, by: :driver)
+    {:ok, b} = :tame_nng.open(:pair0, by: :driver)
+    {:ok, _} = :tame_nng.listen(a, "inproc://unload")
+    {:ok, _} = :tame_nng.dial(b, "inproc://unload", [:wait])
+    :ok = Application.stop(:tame_nng)
+    :ok = :tame_nng.send(a, "still there", 5000)
+    {:ok, "still there"} = :tame_nng.recv(b, 5000)
+    true = ~c"tame_nng_drv" in loaded()
+    for socket <- [a, b], do: :ok = :tame_nng.close(socket)
+    true = Tame.Nng.Test.Sockets.until(fn -> ~c"tame_nng_drv" not in loaded() end)
+
+    for _ <- 1..3 do
+      {:ok, c} = :tame_nng.open(:rep0, by: :driver)
+      {:ok, _} = :tame_nng.listen(c, "inproc://unload")
+      {:error, :timeout} = :tame_nng.recv(c, 5)
+      :ok = :tame_nng.close(c)
+      :ok = :erl_ddll.unload(~c"tame_nng_drv")
+    end
+
+    :done
+  end
+
+  defp loaded, do: elem(:erl_ddll.loaded_drivers(), 1)
+
   # The library is loaded anew, and the old code purged, while messages go to and fro.
   def reload(by) do
     {:ok, a} = :tame_nng.open(:pair1, by: by)
