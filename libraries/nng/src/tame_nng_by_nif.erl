@@ -59,11 +59,15 @@ survey_over(Other) -> Other.
 
 -spec send(tame_nng_nif:socket(), [binary()], tame_nng_way:deadline()) -> tame_nng_way:result().
 send(Socket, Message, Deadline) ->
+    send_held(Socket, Message, Deadline).
+
+%% A message that has to wait is copied already, and held as a term.
+send_held(Socket, Message, Deadline) ->
     Ref = make_ref(),
     case tame_nng_nif:send(Socket, Message, Ref) of
         {wait, Held} ->
             receive
-                {tame_fd, Ref, ready} -> send(Socket, Held, Deadline);
+                {tame_fd, Ref, ready} -> send_held(Socket, Held, Deadline);
                 {tame_fd, Ref, closed} -> {error, closed}
             after left(Deadline) ->
                 ok = cancel(Socket, send, Ref),

@@ -197,8 +197,8 @@ defmodule Tame.Nng.EndingTest do
           end
 
         {a, b} = pair(:push0, :pull0, by: by)
-        assert fill(a, 0) == {:error, :timeout}
-        pid = spawn_link(fn -> :tame_nng.send(a, "x") end)
+        assert fill(a, 50) == {:error, :timeout}
+        pid = spawn_link(fn -> fill(a, :infinity) end)
         assert until(fn -> waiting?(pid) end)
         before = cpu_ms()
         Process.sleep(500)

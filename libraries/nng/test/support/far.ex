@@ -44,6 +44,7 @@ defmodule Tame.Nng.Test.Far do
       {:error, :timeout} = :tame_nng.recv(c, 5)
       :ok = :tame_nng.close(c)
       :ok = :erl_ddll.unload(~c"tame_nng_drv")
+      true = Tame.Nng.Test.Sockets.until(fn -> ~c"tame_nng_drv" not in loaded() end)
     end
 
     :done
