@@ -66,7 +66,7 @@ enum tame_impl_cycles_state {
 struct tame_impl_moment {
     uint64_t ns;     /* 0: none */
     uint64_t ticks;  /* after the clock was read */
-    uint64_t within; /* so many, in which it was read */
+    uint64_t within; /* how many passed while it was read */
 };
 
 struct tame_impl_cycles {

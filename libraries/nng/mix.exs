@@ -24,6 +24,6 @@ defmodule TameNng.MixProject do
 
   def application do
     [mod: {:tame_nng_app, []}, registered: [:tame_nng_sup]] ++
-      if(Mix.env() == :test, do: [extra_applications: [:crypto, :proper]], else: [])
+      if(Mix.env() == :test, do: [extra_applications: [:crypto]], else: [])
   end
 end

@@ -1,8 +1,9 @@
 /* context.h - a context: a request, reply, survey or subscription of its own on a socket.
  *
  * nng has no descriptor for a context, so here an nng_aio waits, and its callback, on a thread of
- * nng's, tells the result. nng keeps the deadline. Each operation that begins ends by one callback, closed or not;
- * what may not be done in a callback (nng: freeing, stopping, closing) the reaper does later. */
+ * nng's, tells the result. nng keeps the deadline. Each operation that begins ends by one
+ * callback, closed or not; what may not be done in a callback (nng: freeing, stopping, closing)
+ * the reaper does later. */
 #ifndef TAME_NNG_CONTEXT_H
 #define TAME_NNG_CONTEXT_H
 
@@ -14,7 +15,7 @@ struct tn_context {
     struct tn_reap reap; /* first */
     nng_ctx nng;
     nng_aio *aio;
-    int busy;    /* atomic: an operation is on its way; it alone has what follows */
+    int busy; /* atomic: an operation is on its way; it alone has what follows */
     int sending;
     /* On a thread of nng's, once for each operation: the next may begin at once. A message that
      * came is the way's. */

@@ -1,7 +1,7 @@
 /* control.h - what is asked of a socket besides messages: addresses, options, statistics.
  *
- * Bytes in, bytes out, the same for the NIF and the driver; tame_nng_control.erl has the other half. All
- * of it may block, for a name to be resolved or for nng's locks, and runs outside. */
+ * Bytes in, bytes out, the same for the NIF and the driver; tame_nng_control.erl has the other
+ * half. All of it may block, for a name to be resolved or for nng's locks, and runs outside. */
 #ifndef TAME_NNG_CONTROL_H
 #define TAME_NNG_CONTROL_H
 
@@ -86,9 +86,9 @@ static inline size_t tn_control_address(struct tn_socket *socket, unsigned code,
         return tn_reply_done(reply, NNG_EINVAL);
     memcpy(url, bytes, size);
     url[size] = 0;
-    error = code == TN_LISTEN ? nng_listen(socket->nng, url, &listener, 0)
-                              : nng_dial(socket->nng, url, &dialer,
-                                         code == TN_DIAL ? NNG_FLAG_NONBLOCK : 0);
+    error = code == TN_LISTEN
+                ? nng_listen(socket->nng, url, &listener, 0)
+                : nng_dial(socket->nng, url, &dialer, code == TN_DIAL ? NNG_FLAG_NONBLOCK : 0);
     if (error != 0)
         return tn_reply_done(reply, error);
     return tn_reply_number(reply, code == TN_LISTEN ? listener.id : dialer.id);
@@ -209,8 +209,8 @@ static inline size_t tn_control_option(struct tn_socket *socket, unsigned code,
             continue;
         if (code == TN_GET)
             return tn_option_get(socket->nng, option, reply);
-        return tn_reply_done(
-            reply, tn_option_set(socket->nng, option, bytes + 1 + name, size - 1 - name));
+        return tn_reply_done(reply,
+                             tn_option_set(socket->nng, option, bytes + 1 + name, size - 1 - name));
     }
     return tn_reply_done(reply, NNG_EINVAL);
 }
@@ -219,6 +219,32 @@ static inline size_t tn_control_option(struct tn_socket *socket, unsigned code,
 
 /* Of nng, after ours; in the order of tame_nng_control:value/2. */
 static const char *const tn_statistics[] = {"pipes", "reject"};
+
+static inline nng_stat *tn_stat_child(nng_stat *scope, const char *name)
+{
+    nng_stat *stat = nng_stat_child(scope);
+
+    while (stat != NULL && strcmp(nng_stat_name(stat), name) != 0)
+        stat = nng_stat_next(stat);
+    return stat;
+}
+
+/* NULL when it is closed. nng_stat_find_socket may find what a connection knows of its socket. */
+static inline nng_stat *tn_stat_socket(nng_stat *all, nng_socket socket)
+{
+    nng_stat *scope;
+
+    for (scope = nng_stat_child(all); scope != NULL; scope = nng_stat_next(scope)) {
+        nng_stat *id;
+
+        if (strcmp(nng_stat_name(scope), "socket") != 0)
+            continue;
+        id = tn_stat_child(scope, "id");
+        if (id != NULL && nng_stat_value(id) == (uint64_t)nng_socket_id(socket))
+            break;
+    }
+    return scope;
+}
 
 static inline size_t tn_control_statistics(struct tn_socket *socket, unsigned char *reply)
 {
@@ -233,12 +259,10 @@ static inline size_t tn_control_statistics(struct tn_socket *socket, unsigned ch
     reply[0] = TN_REPLY_BYTES;
     for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++, size += 8)
         tn_write64(reply + size, __atomic_load_n(counters[i], __ATOMIC_RELAXED));
-    ours = nng_stat_find_socket(all, socket->nng);
+    ours = tn_stat_socket(all, socket->nng);
     for (size_t i = 0; i < sizeof tn_statistics / sizeof tn_statistics[0]; i++, size += 8) {
-        nng_stat *stat = ours == NULL ? NULL : nng_stat_child(ours);
+        nng_stat *stat = ours == NULL ? NULL : tn_stat_child(ours, tn_statistics[i]);
 
-        while (stat != NULL && strcmp(nng_stat_name(stat), tn_statistics[i]) != 0)
-            stat = nng_stat_next(stat);
         tn_write64(reply + size, stat == NULL ? 0 : nng_stat_value(stat));
     }
     nng_stats_free(all);

@@ -1,4 +1,5 @@
-/* credit.h - how many messages the owner still wants: {active, true | once | N}. Atomic, all of it. */
+/* credit.h - how many messages the owner still wants: {active, true | once | N}. Atomic, all of
+ * it. */
 #ifndef TAME_NNG_CREDIT_H
 #define TAME_NNG_CREDIT_H
 
@@ -19,8 +20,8 @@ static inline int tn_credit_has(const struct tn_credit *credit)
     return __atomic_load_n(&credit->left, __ATOMIC_ACQUIRE) != TN_PASSIVE;
 }
 
-/* Takes one. Whether there was any; and whether it was the last of a number that was given, which the
- * owner is told. */
+/* Takes one. Whether there was any; and whether it was the last of a number that was given, which
+ * the owner is told. */
 static inline int tn_credit_take(struct tn_credit *credit, int *last)
 {
     const int once = __atomic_load_n(&credit->once, __ATOMIC_ACQUIRE);
@@ -35,8 +36,8 @@ static inline int tn_credit_take(struct tn_credit *credit, int *last)
     return left == TN_ALWAYS;
 }
 
-/* Gives more, or less than none when `more` is negative. Returns 0 when the sum is too large; *passive
- * is whether the owner is told that it has none. */
+/* Gives more, or less than none when `more` is negative. Returns 0 when the sum is too large;
+ * *passive is whether the owner is told that it has none. */
 static inline int tn_credit_give(struct tn_credit *credit, enum tn_credit_kind kind, int more,
                                  int *passive)
 {

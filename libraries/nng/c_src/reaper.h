@@ -1,9 +1,9 @@
-/* reaper.h - a thread that ends what takes time to end: nng_close and nng_aio_free wait for nng's own
- * threads, and a socket's owner may die on a scheduler.
+/* reaper.h - a thread that ends what takes time to end: nng_close and nng_aio_free wait for nng's
+ * own threads, and a socket's owner may die on a scheduler.
  *
- * One thread for a library; it ends when all that was given to it is done and the library goes. Nobody
- * waits for that: nng_close may take for ever (README, "Limits"), and the code stays mapped. A file that
- * the VM loads anew is the same library, so openings are counted. */
+ * One thread for a library; it ends when all that was given to it is done and the library goes.
+ * Nobody waits for that: nng_close may take for ever (README, "Limits"), and the code stays
+ * mapped. A file that the VM loads anew is the same library, so openings are counted. */
 #ifndef TAME_NNG_REAPER_H
 #define TAME_NNG_REAPER_H
 

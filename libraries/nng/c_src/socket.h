@@ -1,9 +1,9 @@
-/* socket.h - a socket of nng's, whichever way it is reached: opened with descriptors of ours, and one
- * message in or out of it without waiting.
+/* socket.h - a socket of nng's, whichever way it is reached: opened with descriptors of ours, and
+ * one message in or out of it without waiting.
  *
- * nng says by two descriptors whether a socket may receive and send; each is readable when it may.
- * They are nng's, which closes them with the socket. We have duplicates, so that neither the VM's
- * waiting nor nng's closing has to come first. */
+ * nng says by two descriptors whether a socket may receive and send; each is readable when it
+ * may. They are nng's, which closes them with the socket. We have duplicates, so that neither the
+ * VM's waiting nor nng's closing has to come first. */
 #ifndef TAME_NNG_SOCKET_H
 #define TAME_NNG_SOCKET_H
 
@@ -33,10 +33,10 @@ struct tn_socket {
 /* Messages of one call or event, before others have their turn. */
 #define TN_TURN_MESSAGES 16
 
-/* nng calls us on threads of its own, which live until the process ends; so our code stays mapped when
- * the VM unloads it, and with it libnng. nng_fini is not called: another library of the same VM may
- * use nng too, and has the same threads. The first open starts them, here and not in somebody's
- * call. Returns 0, or the library must not be loaded. */
+/* nng calls us on threads of its own, which live until the process ends; so our code stays mapped
+ * when the VM unloads it, and with it libnng. nng_fini is not called: another library of the same
+ * VM may use nng too, and has the same threads. The first open starts them, here and not in
+ * somebody's call. Returns 0, or the library must not be loaded. */
 static inline int tn_library_open(void)
 {
     nng_socket first;
@@ -62,8 +62,8 @@ static inline int tn_duplicate(nng_socket nng, const char *option, int *error)
     return ours;
 }
 
-/* Opens, with descriptors for the directions that the protocol has, else -1. Returns nng's error; the
- * socket and the descriptors are the caller's when that is 0. */
+/* Opens, with descriptors for the directions that the protocol has, else -1. Returns nng's error;
+ * the socket and the descriptors are the caller's when that is 0. */
 static inline int tn_open(struct tn_socket *socket, const struct tn_protocol *protocol,
                           int *receives, int *sends)
 {
@@ -122,11 +122,12 @@ static inline int tn_is_readable(int number)
 
 /* 0: the message is nng's. NNG_EAGAIN: wait for the descriptor `sends`.
  *
- * A reply that nng does not take at once is lost, and with it the right to reply; and a respondent's
- * is never taken without waiting, although there is nothing to wait for. So a reply is tried when the
- * descriptor says that it will be taken, and then by a call that may wait, for TN_REPLY_MS at most:
- * only a context that replies to the same connection in this moment makes it. As the descriptor is
- * not readable either when there is nothing to reply to, we have to know that ourselves. */
+ * A reply that nng does not take at once is lost, and with it the right to reply; and a
+ * respondent's is never taken without waiting, although there is nothing to wait for. So a reply
+ * is tried when the descriptor says that it will be taken, and then by a call that may wait, for
+ * TN_REPLY_MS at most: only a context that replies to the same connection in this moment makes
+ * it. As the descriptor is not readable either when there is nothing to reply to, we have to know
+ * that ourselves. */
 static inline int tn_send(struct tn_socket *socket, nng_msg *message, int sends)
 {
     const int replies = socket->protocol->traits & TN_REPLIES;

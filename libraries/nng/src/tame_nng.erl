@@ -65,7 +65,7 @@ open(Protocol) ->
 open(Protocol, Options) ->
     Args = [Protocol, Options],
     _ = lists:member(Protocol, protocols()) orelse
-        badarg(Args, 1, ["must be one of ", lists:join(", ", [atom_to_list(P) || P <- protocols()])]),
+        badarg(Args, 1, ["must be one of " | lists:join(", ", names())]),
     {By, Others} = by(Options, nif, [], Args),
     case By:open(Protocol) of
         {ok, Of} ->
@@ -83,6 +83,9 @@ open(Protocol, Options) ->
 
 socket(tame_nng_by_nif, Handle) -> Handle;
 socket(tame_nng_by_driver, Port) -> {?PORT, Port}.
+
+names() ->
+    lists:map(fun atom_to_list/1, protocols()).
 
 protocols() ->
     [req0, rep0, pub0, sub0, push0, pull0, pair0, pair1, surveyor0, respondent0, bus0].
@@ -103,9 +106,9 @@ by(Other, _, _, Args) -> unknown(Other, Args).
 unknown(Option, Args) ->
     badarg(Args, 2, io_lib:format("has an unknown option: ~0tp", [Option])).
 
-%% Closes, and returns when it is closed, so that its addresses are free. Who waits in it gets {error,
-%% closed}. What nng has not sent yet is lost. {error, timeout}: nng itself has not closed it in 10
-%% s; it is closed for us. A context is closed alone.
+%% Closes, and returns when it is closed, so that its addresses are free. Who waits in it gets
+%% {error, closed}. What nng has not sent yet is lost. {error, timeout}: nng itself has not closed
+%% it in 10 s; it is closed for us. A context is closed alone.
 -spec close(socket() | context()) -> ok | {error, timeout}.
 close({?CONTEXT, Socket, Context}) ->
     with(Socket, [Context], fun(Way, Of) -> Way:context_close(Of, Context) end);
@@ -114,8 +117,8 @@ close(Socket) ->
 
 %% ---- addresses ----------------------------------------------------------------------------------
 
-%% Listens at an address: "tcp://127.0.0.1:5555" (port 0: any), "ipc:///path", "inproc://name". Any number
-%% of them.
+%% Listens at an address: "tcp://127.0.0.1:5555" (port 0: any), "ipc:///path", "inproc://name".
+%% Any number of them.
 -spec listen(socket(), iodata()) -> {ok, end_point()} | {error, reason()}.
 listen(Socket, Url) ->
     end_point(listener, Socket, tame_nng_control:listen(address(Url, [Socket, Url])), [Url]).
@@ -125,8 +128,8 @@ listen(Socket, Url) ->
 dial(Socket, Url) ->
     dial(Socket, Url, []).
 
-%% With `wait' it returns when the first try has ended, with its error and without a dialer if it failed; how long
-%% that takes, the system says, and closing the socket ends it.
+%% With `wait' it returns when the first try has ended, with its error and without a dialer if it
+%% failed; how long that takes, the system says, and closing the socket ends it.
 -spec dial(socket(), iodata(), [wait]) -> {ok, end_point()} | {error, reason()}.
 dial(Socket, Url, Options) when Options =:= []; Options =:= [wait] ->
     Request = tame_nng_control:dial(address(Url, [Socket, Url, Options]), Options =:= [wait]),
@@ -167,7 +170,8 @@ send(Socket, Message) ->
     send(Socket, Message, infinity).
 
 %% Sends a message: ok says that nng has it. Waits while nng takes no more, because nobody is
-%% connected or the peer is slow; but for pub0, which drops for a subscriber that is slow, surveyor0 and bus0.
+%% connected or the peer is slow; but for pub0, which drops for a subscriber that is slow,
+%% surveyor0 and bus0.
 -spec send(socket() | context(), iodata(), timeout()) -> ok | {error, reason()}.
 send(Socket, Message, Timeout) ->
     Args = [Message, Timeout],
@@ -216,9 +220,9 @@ ms(Ms) -> min(Ms, 16#7fffffff).
 
 %% ---- contexts -----------------------------------------------------------------------------------
 
-%% A conversation of its own on a socket of req0, rep0, sub0, surveyor0 or respondent0, for send, recv and close: many requests may
-%% be out at once, each in its context. It is the caller's, and is closed when the caller dies. One
-%% process uses it at a time ({error, ebusy}).
+%% A conversation of its own on a socket of req0, rep0, sub0, surveyor0 or respondent0, for send,
+%% recv and close: many requests may be out at once, each in its context. It is the caller's, and
+%% is closed when the caller dies. One process uses it at a time ({error, ebusy}).
 -spec context(socket()) -> {ok, context()} | {error, reason()}.
 context(Socket) ->
     case with(Socket, [], fun(Way, Of) -> Way:context_open(Of) end) of
@@ -249,11 +253,12 @@ request(Socket, Message, Timeout) ->
             Error
     end.
 
-%% ---- options and statistics -----------------------------------------------------------------------
+%% ---- options and statistics ---------------------------------------------------------------------
 
-%% {active, true | once | N}: any number of messages {nng, Socket, Bytes} to the owner, one, or N more and then {nng_passive,
-%% Socket}. {active, false}: none any more, and recv has the rest. What is said of addresses
-%% (nodelay, keepalive, recv_max_size, reconnect_min, reconnect_max) holds for those that come after.
+%% {active, true | once | N}: any number of messages {nng, Socket, Bytes} to the owner, one, or N
+%% more and then {nng_passive, Socket}. {active, false}: none any more, and recv has the rest.
+%% What is said of addresses (nodelay, keepalive, recv_max_size, reconnect_min, reconnect_max)
+%% holds for those that come after.
 -spec setopts(socket(), [option()]) -> ok | {error, reason()}.
 setopts(_, []) ->
     ok;
@@ -316,10 +321,10 @@ getopt(Socket, Name) ->
             end
     end.
 
-%% What is counted of a socket: messages that nng took and that were received, and their bytes, but not those of
-%% contexts (sent, received, sent_bytes, received_bytes); its connections, and those that nng refused,
-%% because the peer speaks another protocol (connections, refused). What a slow subscriber has lost
-%% is what its publisher has sent less what it has received.
+%% What is counted of a socket: messages that nng took and that were received, and their bytes,
+%% but not those of contexts (sent, received, sent_bytes, received_bytes); its connections, and
+%% those that nng refused, because the peer speaks another protocol (connections, refused). What a
+%% slow subscriber has lost is what its publisher has sent less what it has received.
 -spec getstat(socket()) -> {ok, #{atom() => non_neg_integer()}} | {error, reason()}.
 getstat(Socket) ->
     case control(Socket, tame_nng_control:statistics(), []) of

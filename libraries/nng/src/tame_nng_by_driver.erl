@@ -1,5 +1,6 @@
-%% nng as a port driver on tame/driver.h: a call that would wait stands in the port's line, and the driver sends the
-%% message itself when the descriptor is ready. c_src/drv/commands.h has the commands.
+%% nng as a port driver on tame/driver.h: a call that would wait stands in the port's line, and
+%% the driver sends the message itself when the descriptor is ready. c_src/drv/commands.h has the
+%% commands.
 -module(tame_nng_by_driver).
 -behaviour(tame_nng_way).
 
@@ -27,8 +28,8 @@
 -define(CONTEXT_RECV, 16#4e4e470b).
 -define(CONTEXT_CLOSE, 16#4e4e470c).
 
-%% From this size on a message goes by reference and is copied outside; a smaller one is copied once more, by
-%% port_control/3, which answers at once.
+%% From this size on a message goes by reference and is copied outside; a smaller one is copied
+%% once more, by port_control/3, which answers at once.
 -define(BY_REFERENCE, 65536).
 
 %% The caller has the driver loaded until it dies.
@@ -186,7 +187,7 @@ cancel(Port, Id, Direction) ->
         {error, closed} -> told(Port, Id)
     end.
 
-%% ---- messages for credit --------------------------------------------------------------------------
+%% ---- messages for credit ------------------------------------------------------------------------
 
 -spec set_active(port(), boolean() | once | integer()) -> tame_nng_way:result().
 set_active(Port, false) -> done(command(Port, ?PASSIVE, <<>>));
@@ -208,7 +209,7 @@ active(Port) ->
         Error -> Error
     end.
 
-%% ---- the owner --------------------------------------------------------------------------------------
+%% ---- the owner ----------------------------------------------------------------------------------
 
 -spec give(port(), pid()) -> tame_nng_way:result().
 give(Port, Pid) ->

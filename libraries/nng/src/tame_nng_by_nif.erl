@@ -59,11 +59,15 @@ survey_over(Other) -> Other.
 
 -spec send(tame_nng_nif:socket(), [binary()], tame_nng_way:deadline()) -> tame_nng_way:result().
 send(Socket, Message, Deadline) ->
+    send_held(Socket, Message, Deadline).
+
+%% A message that has to wait is copied already, and held as a term.
+send_held(Socket, Message, Deadline) ->
     Ref = make_ref(),
     case tame_nng_nif:send(Socket, Message, Ref) of
         {wait, Held} ->
             receive
-                {tame_fd, Ref, ready} -> send(Socket, Held, Deadline);
+                {tame_fd, Ref, ready} -> send_held(Socket, Held, Deadline);
                 {tame_fd, Ref, closed} -> {error, closed}
             after left(Deadline) ->
                 ok = cancel(Socket, send, Ref),
@@ -80,7 +84,7 @@ cancel(Socket, Direction, Ref) ->
         sent -> receive {tame_fd, Ref, _} -> ok end
     end.
 
-%% ---- messages for credit --------------------------------------------------------------------------
+%% ---- messages for credit ------------------------------------------------------------------------
 
 -spec set_active(tame_nng_nif:socket(), boolean() | once | integer()) -> tame_nng_way:result().
 set_active(Socket, false) ->
@@ -110,7 +114,7 @@ set_passive(Socket, Reader) ->
 active(Socket) ->
     tame_nng_nif:active(Socket).
 
-%% ---- the owner --------------------------------------------------------------------------------------
+%% ---- the owner ----------------------------------------------------------------------------------
 
 -spec give(tame_nng_nif:socket(), pid()) -> tame_nng_way:result().
 give(Socket, Pid) ->

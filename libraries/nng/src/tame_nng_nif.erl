@@ -1,6 +1,6 @@
-%% The native functions; their comments are in c_src/nif. A `wait' of a socket is followed by one message,
-%% {tame_fd, Ref, ready | closed}, unless cancel/2 answers done; that of close/2 and of a context
-%% by {tame_nng, Ref, Result}.
+%% The native functions; their comments are in c_src/nif. A `wait' of a socket is followed by one
+%% message, {tame_fd, Ref, ready | closed}, unless cancel/2 answers done; that of close/2 and of a
+%% context by {tame_nng, Ref, Result}.
 -module(tame_nng_nif).
 
 -export([open/1, close/2, control/3]).

@@ -1,4 +1,5 @@
-%% Waits for sockets that have credit, in the place of their owners, and receives when they are ready.
+%% Waits for sockets that have credit, in the place of their owners, and receives when they are
+%% ready.
 %%
 %% The socket itself is the reference of the wait, so that a reader knows no socket but the one
 %% that is ready, and nothing has to be told to it. A socket has always the same reader.

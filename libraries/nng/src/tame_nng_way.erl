@@ -1,5 +1,5 @@
-%% The two ways to nng, behind tame_nng: tame_nng_by_nif and tame_nng_by_driver. A deadline is a time
-%% of erlang:monotonic_time(millisecond), or infinity.
+%% The two ways to nng, behind tame_nng: tame_nng_by_nif and tame_nng_by_driver. A deadline is a
+%% time of erlang:monotonic_time(millisecond), or infinity.
 -module(tame_nng_way).
 
 -export([deadline/1, left/1, now_ms/0]).

@@ -143,6 +143,70 @@ defmodule Tame.Nng.EndingTest do
         assert until(fn -> descriptors() <= before end, 20_000)
       end
 
+      test "users that are killed in the midst of small and large messages", %{by: by} do
+        {a, b} = pair(:pull0, :push0, by: by)
+        before = descriptors()
+
+        for n <- 1..200 do
+          size = Enum.random([1, 5000, 70_000, 300_000])
+
+          users = [
+            spawn(fn -> fill(b, :infinity, :binary.copy("x", size)) end),
+            spawn(fn -> drain(a) end),
+            spawn(fn -> drain(a) end)
+          ]
+
+          if rem(n, 3) == 0, do: Process.sleep(:rand.uniform(3))
+          for user <- Enum.shuffle(users), do: Process.exit(user, :kill)
+        end
+
+        # What is left of them, and then ours.
+        assert until(fn -> :tame_nng.send(b, "ours", 0) == :ok or drained?(a, "ours") end)
+        assert until(fn -> drained?(a, "ours") end)
+        assert descriptors() <= before
+        close([a, b])
+      end
+
+      test "a dial that waits for a peer which says nothing ends with its socket", %{by: by} do
+        {:ok, silent} = :gen_tcp.listen(0, ip: :loopback)
+        {:ok, port} = :inet.port(silent)
+        url = "tcp://127.0.0.1:#{port}"
+        socket = open(:req0, by: by)
+        task = Task.async(fn -> :tame_nng.dial(socket, url, [:wait]) end)
+        assert Task.yield(task, 100) == nil
+        assert :tame_nng.recv(socket, 0) == {:error, :estate}
+        assert :tame_nng.close(socket) == :ok
+        assert {:error, reason} = Task.await(task)
+        assert reason in [:closed, :ecanceled, :econnaborted]
+
+        before = descriptors()
+        owner = spawn(fn -> :tame_nng.dial(open(:req0, by: by), url, [:wait]) end)
+        assert until(fn -> descriptors() > before end)
+        Process.exit(owner, :kill)
+        assert until(fn -> descriptors() <= before end)
+        :gen_tcp.close(silent)
+      end
+
+      test "who waits for nothing uses no CPU", %{by: by} do
+        sockets =
+          for protocol <- [:rep0, :sub0, :pull0, :pair0, :pair1, :respondent0, :bus0] do
+            socket = open(protocol, by: by)
+            pid = spawn_link(fn -> :tame_nng.recv(socket) end)
+            assert until(fn -> waiting?(pid) end)
+            socket
+          end
+
+        {a, b} = pair(:push0, :pull0, by: by)
+        assert fill(a, 50) == {:error, :timeout}
+        pid = spawn_link(fn -> fill(a, :infinity) end)
+        assert until(fn -> waiting?(pid) end)
+        before = cpu_ms()
+        Process.sleep(500)
+        # One that span would take 500.
+        assert cpu_ms() - before < 250
+        close([a, b | sockets])
+      end
+
       test "closed by many at once: each returns, and it is closed once", %{by: by} do
         for _ <- 1..50 do
           {a, b} = pair(:pair0, :pair0, by: by)
@@ -197,6 +261,20 @@ defmodule Tame.Nng.EndingTest do
   defp hold(:dial, socket), do: :tame_nng.dial(socket, "tcp://127.0.0.1:1")
   defp hold(:context, socket), do: :tame_nng.request(socket, "x")
 
+  # Of this VM's threads, user and system.
+  defp cpu_ms do
+    for thread <- File.ls!("/proc/self/task"), reduce: 0 do
+      sum ->
+        case File.read("/proc/self/task/#{thread}/schedstat") do
+          {:ok, text} ->
+            sum + div(text |> String.split() |> hd() |> String.to_integer(), 1_000_000)
+
+          {:error, _} ->
+            sum
+        end
+    end
+  end
+
   defp collect(_, 0), do: []
 
   defp collect(socket, left) do
@@ -206,12 +284,22 @@ defmodule Tame.Nng.EndingTest do
     end
   end
 
-  defp fill(socket, timeout) do
-    case :tame_nng.send(socket, "x", timeout) do
-      :ok -> fill(socket, timeout)
+  defp fill(socket, timeout, message \\ "x") do
+    case :tame_nng.send(socket, message, timeout) do
+      :ok -> fill(socket, timeout, message)
       other -> other
     end
   end
+
+  defp drain(socket) do
+    case :tame_nng.recv(socket) do
+      {:ok, _} -> drain(socket)
+      other -> other
+    end
+  end
+
+  # Whether this message is the next; another is dropped.
+  defp drained?(socket, message), do: :tame_nng.recv(socket, 100) == {:ok, message}
 
   defp forwards(test) do
     receive do

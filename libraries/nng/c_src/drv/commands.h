@@ -1,11 +1,13 @@
-/* drv/commands.h - what a port is asked: by control, answered at once, and large messages by outputv. */
+/* drv/commands.h - what a port is asked: by control, answered at once, and large messages by
+ * outputv. */
 #ifndef TAME_NNG_DRV_COMMANDS_H
 #define TAME_NNG_DRV_COMMANDS_H
 
 #include "contexts.h"
 #include "moving.h"
 
-/* tame_nng_by_driver.erl has them too. Numbers in the bytes are big-endian; `id' is the caller's word for the call. */
+/* tame_nng_by_driver.erl has them too. Numbers in the bytes are big-endian; `id' is the caller's
+ * word for the call. */
 enum tn_command {
     TN_COMMAND_OPEN = 0x4e4e4701, /* protocol */
     TN_COMMAND_CLOSE,             /* id:64 */
@@ -169,8 +171,8 @@ static inline int tn_command_send(struct tn_port *port, uint64_t id, const unsig
     const ErlDrvTermData pid = tame_drv_caller(port->port);
 
     return context == 0 ? tn_send_first(port, message, pid, id)
-                        : tn_drv_context_start(port, context, message,
-                                               (int)tn_read(header + 12, 4), pid, id);
+                        : tn_drv_context_start(port, context, message, (int)tn_read(header + 12, 4),
+                                               pid, id);
 }
 
 static inline int tn_command_send_bytes(struct tn_port *port, const unsigned char *bytes,
@@ -286,10 +288,9 @@ static ErlDrvSSizeT tn_commands(ErlDrvData data, unsigned int command, char *buf
         error = tn_drv_context_open(port, tame_drv_caller(port->port), &context);
         return error == 0 ? tn_reply_value(reply, context) : tn_reply_result(reply, error);
     case TN_COMMAND_CONTEXT_RECV:
-        return tn_reply_result(
-            reply, tn_drv_context_start(port, (uint32_t)tn_read(bytes + 8, 4), NULL,
-                                        (int)tn_read(bytes + 12, 4), tame_drv_caller(port->port),
-                                        id));
+        return tn_reply_result(reply, tn_drv_context_start(port, (uint32_t)tn_read(bytes + 8, 4),
+                                                           NULL, (int)tn_read(bytes + 12, 4),
+                                                           tame_drv_caller(port->port), id));
     default:
         tn_drv_context_remove(port, tn_drv_context_find(port, (uint32_t)tn_read(bytes, 4)));
         return tn_reply_result(reply, 0);

@@ -1,7 +1,7 @@
 /* drv/port.h - a socket as a port: who waits for it, and what they are told.
  *
- * All here runs under the port's lock, but where it says otherwise. The VM looks at a descriptor only
- * while somebody waits: it is readable for as long as nng has something. */
+ * All here runs under the port's lock, but where it says otherwise. The VM looks at a descriptor
+ * only while somebody waits: it is readable for as long as nng has something. */
 #ifndef TAME_NNG_DRV_PORT_H
 #define TAME_NNG_DRV_PORT_H
 
@@ -17,8 +17,8 @@
 struct tn_waiter {
     struct tn_waiter *next;
     ErlDrvTermData pid;
-    uint64_t id;       /* the caller's word for the call */
-    nng_msg *message;  /* to send, the waiter's; NULL: it receives */
+    uint64_t id;      /* the caller's word for the call */
+    nng_msg *message; /* to send, the waiter's; NULL: it receives */
     ErlDrvMonitor monitor;
     int fired; /* the VM tells of its death, and ends the monitor itself: a demonitor crashes it */
 };
@@ -76,8 +76,8 @@ static inline void tn_tell(ErlDrvTermData port, ErlDrvTermData pid, uint64_t id,
                            const ErlDrvTermData *result, int len)
 {
     ErlDrvUInt64 number = id; /* read while the term is made */
-    ErlDrvTermData term[16] = {ERL_DRV_ATOM, tn_tag, ERL_DRV_PORT, port, ERL_DRV_UINT64,
-                               (ErlDrvTermData)&number};
+    ErlDrvTermData term[16] = {ERL_DRV_ATOM, tn_tag,         ERL_DRV_PORT,
+                               port,         ERL_DRV_UINT64, (ErlDrvTermData)&number};
 
     memcpy(&term[6], result, (size_t)len * sizeof *result);
     term[6 + len] = ERL_DRV_TUPLE;
@@ -89,10 +89,9 @@ static inline void tn_tell(ErlDrvTermData port, ErlDrvTermData pid, uint64_t id,
 static inline void tn_tell_done(ErlDrvTermData port, ErlDrvTermData pid, uint64_t id, int error)
 {
     const ErlDrvTermData ok[] = {ERL_DRV_ATOM, tn_atom_ok};
-    const ErlDrvTermData failed[] = {
-        ERL_DRV_ATOM,  tn_atom_error,
-        ERL_DRV_ATOM,  driver_mk_atom((char *)tn_error_name(error)),
-        ERL_DRV_TUPLE, 2};
+    const ErlDrvTermData failed[] = {ERL_DRV_ATOM,  tn_atom_error,
+                                     ERL_DRV_ATOM,  driver_mk_atom((char *)tn_error_name(error)),
+                                     ERL_DRV_TUPLE, 2};
 
     if (error == 0)
         tn_tell(port, pid, id, ok, 2);
@@ -137,9 +136,11 @@ static inline void tn_tell_owner(ErlDrvTermData port, nng_msg *message)
 
 static inline void tn_tell_passive(ErlDrvTermData port)
 {
-    ErlDrvTermData term[] = {
-        ERL_DRV_ATOM, tn_atom_passive, ERL_DRV_ATOM,  tn_atom_port, ERL_DRV_PORT,
-        port,         ERL_DRV_TUPLE,   2,             ERL_DRV_TUPLE, 2};
+    ErlDrvTermData term[] = {ERL_DRV_ATOM,  tn_atom_passive,
+                             ERL_DRV_ATOM,  tn_atom_port,
+                             ERL_DRV_PORT,  port,
+                             ERL_DRV_TUPLE, 2,
+                             ERL_DRV_TUPLE, 2};
 
     (void)erl_drv_output_term(port, term, 10);
 }

@@ -1,7 +1,7 @@
 /* nif/active.h - messages for credit: {nng, Socket, Bytes} to the owner.
  *
- * Who gives credit receives what is there at once. When nothing is, a reader, one of a few processes
- * of the application, waits in the owner's place and receives then. */
+ * Who gives credit receives what is there at once. When nothing is, a reader, one of a few
+ * processes of the application, waits in the owner's place and receives then. */
 #ifndef TAME_NNG_NIF_ACTIVE_H
 #define TAME_NNG_NIF_ACTIVE_H
 
@@ -63,8 +63,9 @@ static int tn_push_some(ErlNifEnv *env, struct tn_nif *handle)
     return error;
 }
 
-/* Receives for credit, as the process `self'; when nothing is there `reader' waits. Credit that is
- * withdrawn meanwhile takes it out of the line: here, or in tn_nif_passive when that comes later. */
+/* Receives for credit, as the process `self'; when nothing is there `reader' waits. Credit that
+ * is withdrawn meanwhile takes it out of the line: here, or in tn_nif_passive when that comes
+ * later. */
 static void tn_push(ErlNifEnv *env, struct tn_nif *handle, const ErlNifPid *self,
                     const ErlNifPid *reader)
 {
@@ -78,9 +79,8 @@ static void tn_push(ErlNifEnv *env, struct tn_nif *handle, const ErlNifPid *self
         if (!tn_credit_has(&handle->credit) || (error != 0 && error != NNG_EAGAIN))
             tame_fd_done(env, &handle->fd, TAME_FD_READ);
         else
-            answer = error == NNG_EAGAIN
-                         ? tame_fd_wait(env, &handle->fd, TAME_FD_READ, reader, 0)
-                         : tame_fd_again(env, &handle->fd, TAME_FD_READ, reader, 0);
+            answer = error == NNG_EAGAIN ? tame_fd_wait(env, &handle->fd, TAME_FD_READ, reader, 0)
+                                         : tame_fd_again(env, &handle->fd, TAME_FD_READ, reader, 0);
         if (answer == TAME_FD_WAIT && !tn_credit_has(&handle->credit))
             (void)tame_fd_cancel(env, &handle->fd, TAME_FD_READ, reader);
         if (answer == TAME_FD_FAILED || (error != 0 && error != NNG_EAGAIN)) {

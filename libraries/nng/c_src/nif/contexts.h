@@ -36,8 +36,7 @@ static void tn_nif_context_told(struct tn_context *base, int error, nng_msg *mes
     else if (message != NULL)
         result = tn_ok(env, tn_message_bytes(env, message));
     tn_context_let_go(base);
-    (void)enif_send(NULL, &pid, env,
-                    enif_make_tuple3(env, tn_atom(env, "tame_nng"), ref, result));
+    (void)enif_send(NULL, &pid, env, enif_make_tuple3(env, tn_atom(env, "tame_nng"), ref, result));
     enif_free_env(env);
     enif_release_resource(resource);
 }

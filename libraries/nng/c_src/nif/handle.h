@@ -1,7 +1,9 @@
-/* nif/handle.h - a socket as a resource: one descriptor of tame/fd.h for each direction, and one end.
+/* nif/handle.h - a socket as a resource: one descriptor of tame/fd.h for each direction, and one
+ * end.
  *
- * A descriptor of nng's is readable when the socket may receive, and another when it may send: so each is waited for
- * in the direction TAME_FD_READ. The handle has the first, or the only one; another resource has the second. */
+ * A descriptor of nng's is readable when the socket may receive, and another when it may send: so
+ * each is waited for in the direction TAME_FD_READ. The handle has the first, or the only one;
+ * another resource has the second. */
 #ifndef TAME_NNG_NIF_HANDLE_H
 #define TAME_NNG_NIF_HANDLE_H
 

@@ -1,7 +1,7 @@
 /* nif/message.h - messages of nng's as terms, and terms as messages.
  *
- * A large message that comes is not copied: its bytes are a binary of a resource that has the message.
- * One that goes is copied once, because nng sends only memory of its own. */
+ * A large message that comes is not copied: its bytes are a binary of a resource that has the
+ * message. One that goes is copied once, because nng sends only memory of its own. */
 #ifndef TAME_NNG_NIF_MESSAGE_H
 #define TAME_NNG_NIF_MESSAGE_H
 
@@ -30,9 +30,9 @@ static void tn_message_destroy(ErlNifEnv *env, void *object)
 
 static inline int tn_message_load(ErlNifEnv *env)
 {
-    tn_messages =
-        enif_open_resource_type(env, NULL, "tame_nng_message", tn_message_destroy,
-                                (ErlNifResourceFlags)(ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER), NULL);
+    tn_messages = enif_open_resource_type(
+        env, NULL, "tame_nng_message", tn_message_destroy,
+        (ErlNifResourceFlags)(ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER), NULL);
     return tn_messages == NULL;
 }
 
@@ -48,8 +48,7 @@ static inline void tn_charge(ErlNifEnv *env, size_t bytes)
 /* Takes the message. NULL without memory: the message is the caller's still. */
 static inline struct tn_message *tn_message_hold(nng_msg *message)
 {
-    struct tn_message *held =
-        (struct tn_message *)enif_alloc_resource(tn_messages, sizeof *held);
+    struct tn_message *held = (struct tn_message *)enif_alloc_resource(tn_messages, sizeof *held);
 
     if (held != NULL)
         held->message = message;
@@ -77,8 +76,7 @@ static inline ERL_NIF_TERM tn_message_bytes(ErlNifEnv *env, nng_msg *message)
 }
 
 /* A list of binaries. Whether it is one. */
-static inline int tn_parts_measure(ErlNifEnv *env, ERL_NIF_TERM list, size_t *bytes,
-                                   size_t *parts)
+static inline int tn_parts_measure(ErlNifEnv *env, ERL_NIF_TERM list, size_t *bytes, size_t *parts)
 {
     ERL_NIF_TERM head;
     ErlNifBinary part;

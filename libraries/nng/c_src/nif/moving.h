@@ -14,8 +14,8 @@ static inline int tn_next(struct tn_nif *handle, nng_msg **message)
     return 0;
 }
 
-/* (Handle, Ref) -> {ok, Bytes} | wait | {wait, Ms} | {error, Reason}. {wait, Ms}: try again after so
- * long, because nng does not tell that a survey has ended. */
+/* (Handle, Ref) -> {ok, Bytes} | wait | {wait, Ms} | {error, Reason}. {wait, Ms}: try again after
+ * so long, because nng does not tell that a survey has ended. */
 static ERL_NIF_TERM tn_nif_recv(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct tn_nif *handle = tn_get(env, argv[0]);
@@ -58,9 +58,8 @@ static ERL_NIF_TERM tn_send_held(ErlNifEnv *env, struct tn_nif *handle, struct t
 
     answer = tame_fd_begin(env, fd, TAME_FD_READ, enif_self(env, &self), ref);
     if (answer == TAME_FD_GO) {
-        error = held->message == NULL
-                    ? NNG_EINVAL
-                    : tn_send(&handle->socket, held->message, tame_fd_number(fd));
+        error = held->message == NULL ? NNG_EINVAL
+                                      : tn_send(&handle->socket, held->message, tame_fd_number(fd));
         if (error == 0)
             held->message = NULL;
         if (error != NNG_EAGAIN) {
@@ -73,8 +72,8 @@ static ERL_NIF_TERM tn_send_held(ErlNifEnv *env, struct tn_nif *handle, struct t
                                   : tn_answer(env, answer);
 }
 
-/* (Handle, [Binary] | Held, Ref) -> ok | {wait, Held} | {error, Reason}. What is large is copied on a
- * dirty scheduler, before its turn is asked for. */
+/* (Handle, [Binary] | Held, Ref) -> ok | {wait, Held} | {error, Reason}. What is large is copied
+ * on a dirty scheduler, before its turn is asked for. */
 static ERL_NIF_TERM tn_nif_send(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct tn_nif *handle = tn_get(env, argv[0]);

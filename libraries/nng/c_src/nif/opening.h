@@ -7,7 +7,8 @@
 /* NULL without memory. */
 static inline struct tn_nif_end *tn_nif_end_new(nng_socket nng)
 {
-    struct tn_nif_end *end = (struct tn_nif_end *)enif_alloc(sizeof *end); /* tn_nif_end_run frees */
+    struct tn_nif_end *end =
+        (struct tn_nif_end *)enif_alloc(sizeof *end); /* tn_nif_end_run frees */
 
     if (end == NULL)
         return NULL;
@@ -37,8 +38,8 @@ static inline struct tn_nif *tn_nif_new(ErlNifEnv *env, const struct tn_socket *
             sends = -1;
     }
     if (end != NULL && (second != NULL || receives < 0 || sends < 0))
-        handle = (struct tn_nif *)tame_fd_new(env, &tn_handles, receives >= 0 ? receives : sends,
-                                              &self);
+        handle =
+            (struct tn_nif *)tame_fd_new(env, &tn_handles, receives >= 0 ? receives : sends, &self);
     if (handle != NULL) {
         /* The owner runs this very call, so it is not dead, and nothing is closed yet. */
         handle->socket = *socket;
