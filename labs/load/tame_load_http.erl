@@ -1,5 +1,5 @@
-%% tame_http (libraries/http): the protocol is native, and one process answers all requests, one after
-%% the other. A server of the load lab, see Tame.Load.Server.
+%% tame_http (libraries/http): the protocol is native, and one process answers all requests, one
+%% after the other. A server of the load lab, see Tame.Load.Server.
 -module(tame_load_http).
 
 -export([protocols/0]).

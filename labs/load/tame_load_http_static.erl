@@ -1,5 +1,5 @@
-%% tame_http with a static route, which its native half answers without Erlang: hello alone. A server
-%% of the load lab, see Tame.Load.Server.
+%% tame_http with a static route, which its native half answers without Erlang: hello alone. A
+%% server of the load lab, see Tame.Load.Server.
 -module(tame_load_http_static).
 
 -export([protocols/0]).
