@@ -12,8 +12,8 @@ use crate::places::{Answer, State};
 use crate::request::{term, Body, Reference};
 use crate::server::*;
 
-
 /// Requests in one message at most, so that several acceptors share.
+const BATCH: usize = 64;
 
 impl Local {
     /// False if too many wait already.

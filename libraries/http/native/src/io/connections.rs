@@ -13,8 +13,8 @@ use super::Local;
 use crate::connection;
 use crate::server::count;
 
-const BATCH: usize = 64;
 /// accept failed for want of files or memory: how long others have to free some.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection, as the sweep and its requests see it.
 pub struct Connection {
