@@ -1,5 +1,6 @@
 //! tame_http's native half: NIFs by which Erlang starts servers and answers requests. HTTP itself is hyper's, on I/O
 //! threads of our own (`io`); no BEAM thread waits for a socket here. This file is the library as the VM loads it.
+mod answering;
 mod binaries;
 mod body;
 mod connection;
@@ -14,6 +15,7 @@ mod server_nifs;
 mod strict;
 mod tls;
 mod upload;
+mod wire;
 
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 use std::sync::OnceLock;
