@@ -3,6 +3,7 @@
 mod batches;
 mod commands;
 mod connections;
+mod patience;
 mod sweep;
 
 use std::cell::{Cell, RefCell};
@@ -74,6 +75,10 @@ pub fn run(server: Arc<Server>, index: usize, listener: TcpListener) {
 
 fn block_on(server: Arc<Server>, index: usize, listener: TcpListener) {
     let mut builder = tokio::runtime::Builder::new_current_thread();
+    if patience::helps() {
+        let server = server.clone();
+        builder.on_thread_park(move || patience::wait(&server, &server.threads[index]));
+    }
     let runtime = builder.enable_all().build_local(LocalOptions::default()).expect("a runtime");
     let local = Rc::new(Local::new(server, index));
     runtime.block_on(async {
