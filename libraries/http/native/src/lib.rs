@@ -25,6 +25,9 @@ use request::Reference;
 use request_nifs::*;
 use server_nifs::*;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What a build tells the next one of itself, by the VM: the only thing that two builds share, so it never changes.
 #[repr(C)]
 struct Build {
