@@ -45,9 +45,7 @@ table() ->
         {wait_timeout_ms, 5000, Ms},
         {shutdown_ms, 5000, {fun(V) -> is_integer(V) andalso V >= 0 andalso V =< ?MAX_MS end,
                              "a number from 0 to " ++ integer_to_list(?MAX_MS)}},
-        {static, #{}, {fun is_static/1, "#{Path => {Status, Headers, Body}}"}},
-        %% Tests only: a request for this path panics in the native half.
-        {panic_path, undefined, {fun(V) -> V =:= undefined orelse is_binary(V) end, "a binary"}}
+        {static, #{}, {fun is_static/1, "#{Path => {Status, Headers, Body}}"}}
     ].
 
 is_tls(undefined) -> true;
@@ -74,8 +72,7 @@ check(Given) ->
     Table = table(),
     case maps:keys(Given) -- [Key || {Key, _, _} <- Table] of
         [Unknown | _] ->
-            Keys = [atom_to_list(Key) || {Key, _, _} <- Table, Key =/= panic_path],
-            Known = lists:join(", ", Keys),
+            Known = lists:join(", ", [atom_to_list(Key) || {Key, _, _} <- Table]),
             {error, {bad_option, Unknown, text("expected one of ~ts", [Known])}};
         [] ->
             check(Table, Given, #{})

@@ -65,7 +65,10 @@ defmodule Tame.HTTP.EarlyTest do
   test "HTTP/1.1: a client that sends all before it reads has its answer, and its connection goes on" do
     {server, port} = too_long()
     body = :binary.copy("a", 500_000)
-    socket = send_raw(port, "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 500000\r\n\r\n" <> body)
+
+    socket =
+      send_raw(port, "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 500000\r\n\r\n" <> body)
+
     assert {413, _, ""} = answer(socket)
     :ok = :gen_tcp.send(socket, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
     assert {200, _, "hello"} = answer(socket)

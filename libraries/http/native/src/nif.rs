@@ -33,7 +33,7 @@ atoms! {
     max_waiting = "max_waiting", max_connections = "max_connections", max_streams = "max_streams",
     body_memory = "body_memory", header_timeout_ms = "header_timeout_ms",
     request_timeout_ms = "request_timeout_ms", idle_timeout_ms = "idle_timeout_ms",
-    wait_timeout_ms = "wait_timeout_ms", credit = "credit", panic_path = "panic_path",
+    wait_timeout_ms = "wait_timeout_ms", credit = "credit",
     answered = "answered", refused = "refused", failed = "failed",
     in_flight = "in_flight", waiting = "waiting", connections = "connections", open_requests = "open_requests",
     connections_total = "connections_total", accept_errors = "accept_errors", batches = "batches",

@@ -29,8 +29,6 @@ pub struct Config {
     pub idle_timeout_ms: u64,
     pub wait_timeout_ms: u64,
     pub credit: i64,
-    /// Tests only: this path panics in the I/O thread.
-    pub panic_path: Option<Vec<u8>>,
 }
 
 /// A request's place in its I/O thread. The generation makes a place that was used again another key.

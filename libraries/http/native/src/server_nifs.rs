@@ -52,10 +52,6 @@ unsafe fn config(env: Env, map: Term) -> Result<Config, Fault> {
             Some(made.map_err(|text| Fault::Error(tuple(env, &[a.tls, binary(env, text.as_bytes())])))?)
         }
     };
-    let panic_path = match get_key(env, map, a.panic_path)? {
-        none if none == a.undefined => None,
-        path => Some(get_bytes(env, path)?.to_vec()),
-    };
     Ok(Config {
         address: SocketAddr::new(ip, port),
         io_threads: number(a.io_threads)?.clamp(1, 64) as usize,
@@ -73,7 +69,6 @@ unsafe fn config(env: Env, map: Term) -> Result<Config, Fault> {
         idle_timeout_ms: number(a.idle_timeout_ms)?,
         wait_timeout_ms: number(a.wait_timeout_ms)?,
         credit: number(a.credit)? as i64,
-        panic_path,
     })
 }
 
