@@ -118,6 +118,7 @@ where
             }
             _ => (),
         }
+        wire.begin_turn();
         // Its errors are the client's; requests that they cut short are counted as gone.
         ended = ended || serving.as_mut().poll(cx).is_ready();
         match wire.poll_send(cx) {

@@ -17,6 +17,8 @@ const GATHERED: usize = 128 * 1024;
 const LONG: usize = 32 * 1024;
 /// A client that takes this much moves: see `Connection::progress`.
 const PROGRESS: usize = 64 * 1024;
+/// What one turn of a connection reads: a flood of small frames is much work, and others wait meanwhile.
+const TURN: usize = 64 * 1024;
 /// Buffers that a thread keeps for its connections.
 const KEPT: usize = 8;
 
@@ -29,17 +31,29 @@ pub struct Wire<S> {
     sent: Cell<usize>,
     must_flush: Cell<bool>,
     taken: Cell<usize>,
+    read: Cell<usize>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     pub fn new(local: Rc<Local>, connection: Rc<Connection>, stream: S) -> Self {
-        let (sent, taken) = (Cell::new(0), Cell::new(0));
+        let [sent, taken, read] = [0, 0, 0].map(Cell::new);
         let (stream, gathered) = (RefCell::new(stream), RefCell::default());
-        Wire { local, connection, stream, gathered, sent, must_flush: Cell::new(false), taken }
+        Wire { local, connection, stream, gathered, sent, must_flush: Cell::new(false), taken, read }
+    }
+
+    pub fn begin_turn(&self) {
+        self.read.set(0)
     }
 
     pub fn poll_read(&self, cx: &mut Context, buf: &mut ReadBuf) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.stream.borrow_mut()).poll_read(cx, buf)
+        if self.read.get() >= TURN {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut *self.stream.borrow_mut()).poll_read(cx, buf))?;
+        self.read.set(self.read.get() + buf.filled().len() - before);
+        Poll::Ready(Ok(()))
     }
 
     pub fn poll_write(&self, cx: &mut Context, bufs: &[IoSlice]) -> Poll<io::Result<usize>> {
