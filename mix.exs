@@ -42,10 +42,11 @@ defmodule Tame.MixProject do
   @description to_string(app[:description])
 
   # What Elixir's own macros call.
-  # lib/tame/job.ex runs in the compiler, lib/tame.ex for those who have Elixir.
+  # lib/tame/job.ex runs in the compiler, lib/tame.ex for those who have Elixir, lib/mix in Mix.
   @no_dependency [Access, Kernel, Kernel.Typespec, Kernel.LexicalTracker, Kernel.Utils, Module] ++
                    [:elixir_def, :elixir_module, :elixir_quote, :elixir_utils] ++
-                   [ArgumentError, Enum, Enumerable, List, Macro, Map, Stream, String.Chars]
+                   [ArgumentError, Enum, Enumerable, List, Macro, Map, Stream, String.Chars] ++
+                   [IO, Inspect, Mix, Mix.Project, Mix.Task, Mix.Task.Compiler, Path, System]
 
   def project do
     [

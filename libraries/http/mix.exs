@@ -1,23 +1,3 @@
-defmodule Mix.Tasks.Compile.TameHttpNif do
-  @moduledoc false
-  use Mix.Task.Compiler
-
-  @impl true
-  def run(_args) do
-    make = ["-s", "priv/tame_http.so"]
-
-    case System.cmd("make", make, into: IO.stream(), stderr_to_stdout: true, cd: __DIR__) do
-      {_, 0} ->
-        Mix.Project.build_structure()
-        :ok
-
-      # make or cargo has said what is wrong.
-      {_, _} ->
-        {:error, []}
-    end
-  end
-end
-
 defmodule TameHttp.MixProject do
   use Mix.Project
 
@@ -37,7 +17,8 @@ defmodule TameHttp.MixProject do
       description: @description,
       elixir: "~> 1.14",
       build_path: "_build/mix",
-      compilers: [:tame_http_nif] ++ Mix.compilers(),
+      compilers: [:tame_nif] ++ Mix.compilers(),
+      tame_nif: "priv/tame_http.so",
       erlc_options: [:debug_info],
       # sha3 for the example, the labs for the figures.
       deps: [

@@ -1,26 +1,3 @@
-defmodule Mix.Tasks.Compile.TameTcpNif do
-  @moduledoc false
-  use Mix.Task.Compiler
-
-  @impl true
-  def run(_args) do
-    erts = "erts-#{:erlang.system_info(:version)}"
-    include = Path.join([to_string(:code.root_dir()), erts, "include"])
-    tame = Path.expand(to_string(:tame.include_dir()))
-    make = ["-s", "priv/tame_tcp_nif.so", "ERL_INCLUDE=#{include}", "TAME_INCLUDE=#{tame}"]
-
-    case System.cmd("make", make, into: IO.stream(), stderr_to_stdout: true, cd: __DIR__) do
-      {_, 0} ->
-        Mix.Project.build_structure()
-        :ok
-
-      # The compiler has said what is wrong.
-      {_, _} ->
-        {:error, []}
-    end
-  end
-end
-
 defmodule TameTcp.MixProject do
   use Mix.Project
 
@@ -38,7 +15,8 @@ defmodule TameTcp.MixProject do
       description: @description,
       elixir: "~> 1.14",
       build_path: "_build/mix",
-      compilers: [:tame_tcp_nif] ++ Mix.compilers(),
+      compilers: [:tame_nif] ++ Mix.compilers(),
+      tame_nif: "priv/tame_tcp_nif.so",
       erlc_options: [:debug_info],
       deps: [{:tame, path: "../.."}, {:tame_labs, path: "../../labs", only: :dev}]
     ]

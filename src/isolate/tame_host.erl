@@ -36,6 +36,8 @@
 -module(tame_host).
 -behaviour(gen_statem).
 
+-include("tame_host.hrl").
+
 -export([start_link/1]).
 -export([stop/1]).
 -export([restart/1]).
@@ -77,31 +79,6 @@
 -define(LEAVE_MS, 2000).
 -define(GONE_MS, 1000).
 -define(OUTBOX_LOOK_MS, 1).
--record(host, {
-    spec :: spec(),
-    port = tame_host_port:none() :: tame_host_port:state(),
-    %% As the host says; a child of the guard.
-    os_pid = 0 :: non_neg_integer(),
-    ring = none :: none | tame_ring:ring(),
-    libraries = tame_host_libraries:new() :: tame_host_libraries:state(),
-    beat = none :: none | tame_heartbeat:state(),
-    requests :: tame_host_requests:state(),
-    %% The name that the host knows this node by.
-    named :: undefined | {node(), non_neg_integer()},
-    backoff = tame_backoff:new() :: tame_backoff:state(),
-    starts = 0 :: non_neg_integer(),
-    start_at = 0 :: integer(),
-    up_since = never :: never | integer(),
-    drain_until = 0 :: integer(),
-    stopping = false :: boolean(),
-    %% Why it is being killed, and in which state that was.
-    killed = none :: term(),
-    killed_in = starting :: starting | up | draining | leaving,
-    %% What the guard said of its end.
-    ended = #{} :: map(),
-    reports = tame_crash_report:new() :: tame_crash_report:state()
-}).
-
 -spec start_link(spec()) -> gen_statem:start_ret().
 start_link(Spec) ->
     gen_statem:start_link(?MODULE, Spec, []).
@@ -212,7 +189,7 @@ handle_event({timeout, outbox}, flush, State, Host) ->
 handle_event(enter, _From, up, #host{spec = Spec, os_pid = OsPid} = Host) ->
     #{options := #{answer_ms := AnswerMs, workers := Workers}} = Spec,
     Now = now_ms(),
-    tell(status(up, Host), Host),
+    tame_host_frames:tell(tame_host_frames:status(up, Host), Host),
     telemetry(up, #{start_ms => Now - Host#host.start_at}, #{os_pid => OsPid}, Host),
     Beat = tame_heartbeat:new(AnswerMs, Workers),
     {keep_state, Host#host{up_since = Now, spec = Spec#{first := false}, beat = Beat}, look()};
@@ -233,7 +210,7 @@ handle_event(cast, {give_up, _Why}, _State, _Host) ->
 handle_event(cast, {libraries, Libraries}, State, #host{spec = Spec} = Host0) ->
     Host = Host0#host{spec = Spec#{libraries := Libraries}},
     case State of
-        up -> flushed(up, element(2, advanced(Host)));
+        up -> flushed(up, element(2, tame_host_frames:advanced(Host)));
         _ -> {keep_state, Host}
     end;
 %% ---- killing --------------------------------------------------------------------------------
@@ -253,12 +230,12 @@ handle_event(state_timeout, is_gone, killing, #host{port = Port} = Host) ->
 %% ---- crashed, failed ------------------------------------------------------------------------
 
 handle_event(enter, _From, crashed, Host) ->
-    tell(down, Host),
+    tame_host_frames:tell(down, Host),
     {keep_state_and_data, {state_timeout, back_off_ms(Host), start}};
 handle_event(state_timeout, start, crashed, Host) ->
     {next_state, starting, Host};
 handle_event(enter, _From, failed, Host) ->
-    tell(failed, Host),
+    tame_host_frames:tell(failed, Host),
     keep_state_and_data;
 handle_event(cast, restart, failed, Host) ->
     {next_state, starting, Host#host{backoff = tame_backoff:new()}};
@@ -279,7 +256,7 @@ handle_event(state_timeout, in_flight, draining, #host{ring = Ring, drain_until 
             end
     end;
 handle_event(enter, _From, leaving, Host) ->
-    {keep_state, send(stop, Host), {state_timeout, ?LEAVE_MS, late}};
+    {keep_state, tame_host_frames:send(stop, Host), {state_timeout, ?LEAVE_MS, late}};
 handle_event(state_timeout, late, leaving, Host) ->
     kill(late_stop, leaving, Host);
 handle_event(cast, stop, State, Host) when State =:= crashed; State =:= failed ->
@@ -293,7 +270,7 @@ handle_event(cast, stop, _State, Host) ->
 %% ---- in every state -------------------------------------------------------------------------
 
 handle_event(cast, announce, State, Host) ->
-    tell(status(State, Host), Host),
+    tame_host_frames:tell(tame_host_frames:status(State, Host), Host),
     keep_state_and_data;
 handle_event({call, From}, info, State, #host{os_pid = OsPid, ring = Ring} = Host) ->
     Info = #{
@@ -309,12 +286,13 @@ handle_event({call, From}, info, State, #host{os_pid = OsPid, ring = Ring} = Hos
     {keep_state_and_data, {reply, From, Info}};
 handle_event(info, {'DOWN', Ref, process, _, _}, State, #host{requests = Requests} = Host) ->
     case tame_host_requests:down(Ref, Requests) of
-        {Id, Others} -> flushed(State, send({down, Id}, Host#host{requests = Others}));
+        {Id, Others} ->
+            flushed(State, tame_host_frames:send({down, Id}, Host#host{requests = Others}));
         error -> keep_state_and_data
     end;
 %% Distribution started or stopped: pids and references are written with another name from now on.
 handle_event(info, {Change, _, _}, State, Host) when Change =:= nodeup; Change =:= nodedown ->
-    flushed(State, named(Host));
+    flushed(State, tame_host_frames:named(Host));
 %% Until its heap is collected, this process keeps the resources that frames have named, and rings
 %% that are closed, which are gigabytes of address space.
 handle_event(info, let_go, _State, _Host) ->
@@ -323,17 +301,12 @@ handle_event(info, let_go, _State, _Host) ->
 handle_event(info, Message, State, #host{port = Port} = Host) ->
     case tame_host_port:event(Message, Port) of
         {frames, Frames, Later} ->
-            _ = lists:any(fun names_resources/1, Frames) andalso (self() ! let_go),
+            _ = lists:any(fun tame_host_frames:names_resources/1, Frames) andalso (self() ! let_go),
             frames(Frames, State, Host#host{port = Later});
         {kill, Why} -> kill(Why, State, Host);
         {down, Why, Later} -> down(State, reached(Why, Host), Host#host{port = Later});
         not_ours -> keep_state_and_data
     end.
-
-status(up, #host{ring = Ring, libraries = Libraries}) ->
-    {up, Ring, tame_host_libraries:loaded_all(Libraries)};
-status(failed, _Host) -> failed;
-status(_State, _Host) -> down.
 
 in_flight(Ring) ->
     {_Answered, InUse, _OldestMs} = tame_ring:pulse(Ring),
@@ -358,14 +331,11 @@ look(#host{ring = Ring, beat = Beat, spec = #{options := #{grace_ms := GraceMs}}
     end.
 
 acted([], Host) -> flushed(up, Host, [look()]);
-acted([ping | Actions], Host) -> acted(Actions, send({ping, 0}, Host));
-acted([grow | Actions], Host) -> acted(Actions, send(grow, Host));
+acted([ping | Actions], Host) -> acted(Actions, tame_host_frames:send({ping, 0}, Host));
+acted([grow | Actions], Host) -> acted(Actions, tame_host_frames:send(grow, Host));
 acted([{kill, Why} | _], Host) -> kill(Why, up, Host).
 
 %% ---- what is sent ---------------------------------------------------------------------------
-
-send(Frame, #host{port = Port} = Host) ->
-    Host#host{port = tame_host_port:send(Frame, Port)}.
 
 %% The end of each event that may have sent something: tries once more what the port has not taken,
 %% and again soon.
@@ -453,7 +423,7 @@ ended(Why, #host{ring = Ring, requests = Requests} = Host) ->
 
 %% The host says that it cannot load the library, or has not come so far.
 refused_or_crashed(Reason, Text, #host{spec = #{first := true}} = Host) ->
-    tell({refused, #{reason => Reason, text => Text}}, Host),
+    tame_host_frames:tell({refused, #{reason => Reason, text => Text}}, Host),
     {stop, normal, Host};
 refused_or_crashed(Reason, _Text, #host{port = Port} = Host) ->
     case tame_host_port:is_open(Port) of
@@ -467,135 +437,14 @@ refused_or_crashed(Reason, _Text, #host{port = Port} = Host) ->
 frames([], State, Host) ->
     flushed(State, Host);
 frames([Frame | Frames], State, Host) ->
-    case frame(Frame, State, Host) of
+    case tame_host_frames:frame(Frame, State, Host) of
         {ok, Later} -> frames(Frames, State, Later);
         {up, Later} -> {next_state, up, Later, {next_event, internal, {frames, Frames}}};
         {refused, Reason, Text} -> refused_or_crashed(Reason, Text, Host);
         {bad, Sentence} -> kill({bad_frame, lists:flatten(Sentence)}, State, Host)
     end.
 
-names_resources({send, _, _, [_ | _]}) -> true;
-names_resources({query, _, {hold, _, _}}) -> true;
-names_resources(_) -> false.
-
-frame({hello, OsPid}, starting, #host{os_pid = 0, spec = #{options := Options}} = Host) ->
-    case tame_host_start:hello(OsPid, tame_host_port:guard_pid(Host#host.port), Options) of
-        {ok, Ring} -> {ok, send(Ring, named(Host#host{os_pid = OsPid}))};
-        {bad, Sentence} -> {bad, Sentence}
-    end;
-frame({ring, Fd}, starting, #host{os_pid = OsPid, ring = none} = Host) when OsPid > 0 ->
-    case tame_host_start:ring(OsPid, Fd, Host#host.spec) of
-        {ok, Ring, Leases} -> answered(starting, send(Leases, Host#host{ring = Ring}));
-        {refused, Reason, Text} -> {refused, Reason, Text}
-    end;
-frame({ring_refused, Text}, starting, _Host) ->
-    {refused, no_ring, tame_control:printable(Text, 1000)};
-frame({loaded, Functions, Info}, State, #host{libraries = Libraries} = Host) when
-    State =:= starting; State =:= up; State =:= draining
-->
-    case tame_host_libraries:loaded(Functions, Info, Libraries) of
-        {ok, Later} -> answered(State, Host#host{libraries = Later});
-        {changed, Library} -> changed(State, Library, Host);
-        unasked -> {bad, "loaded, for a library that it was not to load"}
-    end;
-frame({refused, Reason, Text}, starting, _Host) ->
-    {refused, Reason, tame_control:printable(Text, 4000)};
-frame({refused, Reason, Text}, State, #host{libraries = Libraries} = Host) when
-    State =:= up; State =:= draining
-->
-    case tame_host_libraries:refused(Libraries) of
-        {ok, Library, Later} ->
-            Why = #{reason => Reason, text => tame_control:printable(Text, 4000)},
-            answered(State, without(Library, Why, Host#host{libraries = Later}));
-        unasked ->
-            {bad, "refused, for a library that it was not to load"}
-    end;
-frame({unloaded, Number}, State, #host{libraries = Libraries} = Host) when
-    State =:= up; State =:= draining
-->
-    case tame_host_libraries:unloaded(Number, Libraries) of
-        {ok, Later} -> answered(State, Host#host{libraries = Later});
-        unasked -> {bad, "unloaded, for a library that it was not to unload"}
-    end;
-frame({query, Id, Query}, State, Host0) when State =/= killing ->
-    %% The library may ask before this process was told that the node has a new name.
-    #host{ring = Ring, requests = Requests} = Host = named(Host0),
-    case tame_host_requests:answer(Query, Ring, Requests) of
-        {bad, Sentence} ->
-            {bad, Sentence};
-        {Answer, Before, Later} ->
-            Frames = Before ++ [{answer, Id, Answer}],
-            {ok, lists:foldl(fun send/2, Host#host{requests = Later}, Frames)}
-    end;
-frame({send, Pid, Message, Leases}, _State, #host{ring = Ring, requests = Requests} = Host) ->
-    Later = tame_host_requests:deliver(Pid, Message, Requests),
-    _ = Ring =/= none andalso tame_ring:used(Ring, Leases),
-    {ok, Host#host{requests = Later}};
-frame({pong, _}, _State, #host{beat = Beat} = Host) when Beat =/= none ->
-    {ok, Host#host{beat = tame_heartbeat:pong(Beat)}};
-frame({pong, _}, _State, Host) ->
-    {ok, Host};
-frame({ended, Ended}, _State, #host{port = Port} = Host) ->
-    %% The guard's last word, if it is the guard's.
-    ok = tame_host_port:expect_end(Port),
-    {ok, Host#host{ended = Ended}};
-frame({bad, Sentence}, _State, _Host) ->
-    {bad, Sentence};
-frame(Frame, State, _Host) ->
-    {bad, io_lib:format("~tp, which may not come in the state ~p", [element(1, Frame), State])}.
-
-%% ---- libraries ------------------------------------------------------------------------------
-
-%% Asks the host for the next change of its libraries. up: it has what it is to have.
-advanced(#host{spec = #{libraries := Wanted, options := Options}} = Host) ->
-    #{start_ms := Ms} = Options,
-    case tame_host_libraries:next(Wanted, now_ms(), Ms, Host#host.libraries) of
-        {send, Frame, Later} ->
-            {ok, send(tame_host_start:with_settings(Frame), Host#host{libraries = Later})};
-        waits ->
-            {ok, Host};
-        done ->
-            {up, Host}
-    end.
-
-%% The host has answered.
-answered(starting, Host) ->
-    case advanced(Host) of
-        {up, Up} -> {up, Up#host{port = tame_host_port:loaded(Up#host.port)}};
-        Next -> Next
-    end;
-answered(up, Host) ->
-    tell(status(up, Host), Host),
-    {_, Next} = advanced(Host),
-    {ok, Next};
-answered(draining, Host) ->
-    {ok, Host}.
-
-changed(starting, _Library, _Host) ->
-    tame_host_start:changed();
-changed(_State, Library, Host) ->
-    {refused, Reason, Text} = tame_host_start:changed(),
-    _ = without(Library, #{reason => Reason, text => Text}, Host),
-    {bad, "other functions of a library than it was probed with"}.
-
-%% It is not asked for again, until tame_hosts says so.
-without(#{key := Key} = Library, Why, #host{spec = #{libraries := Wanted} = Spec} = Host) ->
-    tell({not_loaded, Key, Why}, Host),
-    Host#host{spec = Spec#{libraries := Wanted -- [Library]}}.
-
-%% Tells the host the name of this node, if that is news.
-named(#host{named = Named, port = Port} = Host) ->
-    {Node, Creation} = Name = {node(), erlang:system_info(creation)},
-    case Name =/= Named andalso tame_host_port:is_open(Port) of
-        true -> send({node, Node, Creation}, Host#host{named = Name});
-        false -> Host
-    end.
-
 %% ---- small things ---------------------------------------------------------------------------
-
-%% A tame_hosts that takes the place of another asks again (announce/1).
-tell(What, #host{spec = #{group := Group}}) ->
-    tame_hosts:tell(Group, {?MODULE, self(), What}).
 
 telemetry(Name, Measurements, Metadata, #host{spec = #{group := Group}}) ->
     tame_telemetry:execute([tame, host, Name], Measurements, Metadata#{library => Group}).

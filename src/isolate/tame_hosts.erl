@@ -1,5 +1,6 @@
-%% How many hosts a group of isolated libraries has, and the callers who wait for one. Which
-%% libraries they are to have is tame_group_libraries, which of them have one tame_hosts_rings.
+%% The hosts of a group of isolated libraries, and the callers who wait for one. Which hosts there
+%% are is tame_hosts_list, which libraries they are to have tame_group_libraries, which of them have
+%% one tame_hosts_rings.
 %%
 %% A call does not come here: it takes a ring from its library's entry (tame_library), which this
 %% process writes, and goes. It is asked only while no host is up:
@@ -25,10 +26,9 @@
 %%
 %% Callers wait in `empty', each with a time-out of its own (a generic time-out named by its
 %% monitor), and are taken out when they die; more than max_waiting are refused at once.
-%% tame_hosts_scale says when there is to be a host more or less. A host process that dies is
-%% replaced, at once or, when they die one after the other, after a second. Each look starts the
-%% hosts that are missing for any reason; no event has to remember to. The first host that answers
-%% says whether the library loads: when it is refused, the others are stopped.
+%% tame_hosts_scale says when there is to be a host more or less. Each look starts the hosts that
+%% are missing for any reason; no event has to remember to. The first host that answers says whether
+%% the library loads: when it is refused, the others are stopped.
 -module(tame_hosts).
 -behaviour(gen_statem).
 
@@ -61,21 +61,14 @@
 -define(PRUNE_LOOKS, 50).
 %% How long a process of ours may take to answer.
 -define(ASK_MS, 5000).
--define(REPLACE_MS, 1000).
 
 -record(data, {
     group :: tame_group:group(),
     options :: tame_isolate_options:options(),
     libraries :: tame_group_libraries:libraries(),
-    hosts = [] :: tame_hosts_rings:hosts(),
-    monitors = #{} :: #{reference() => pid()},
-    %% When a host process died last, and until when none is started in its place.
-    died_at = none :: none | integer(),
-    hold_until = none :: none | integer(),
-    idle = tame_hosts_scale:new() :: tame_hosts_scale:idle(),
+    hosts :: tame_hosts_list:state(),
     looks = 0 :: non_neg_integer(),
-    waiting = tame_hosts_waiting:new() :: tame_hosts_waiting:waiting(),
-    restarts = 0 :: non_neg_integer()
+    waiting = tame_hosts_waiting:new() :: tame_hosts_waiting:waiting()
 }).
 
 -spec start_link(tame_group:group()) -> gen_statem:start_ret() | ignore.
@@ -157,7 +150,8 @@ init(Group) ->
             Data = #data{
                 group = Group,
                 options = Options,
-                libraries = tame_group_libraries:new(Group)
+                libraries = tame_group_libraries:new(Group),
+                hosts = tame_hosts_list:new(Group, Options)
             },
             case [Module || #entry{module = Module, load_args = {_, _}} <- Members] of
                 [] ->
@@ -182,20 +176,22 @@ spec(#data{group = Group, libraries = Libraries, options = Options}) ->
     }.
 
 %% Takes over the hosts of the process that was here before.
-adopt(#data{group = Group, libraries = Libraries} = Data) ->
-    lists:foldl(
-        fun(Host, Adopting) ->
+adopt(#data{libraries = Libraries, hosts = Hosts} = Data) ->
+    Adopted = Data#data{hosts = tame_hosts_list:adopt(Hosts)},
+    lists:foreach(
+        fun(Host) ->
             ok = tame_host:set_libraries(Host, tame_group_libraries:all(Libraries)),
-            ok = tame_host:announce(Host),
-            added(Host, Adopting)
+            ok = tame_host:announce(Host)
         end,
-        Data,
-        tame_isolation_sup:hosts(Group)
-    ).
+        pids(Adopted)
+    ),
+    Adopted.
 
-added(Host, #data{hosts = Hosts, monitors = Monitors} = Data) ->
-    Monitor = monitor(process, Host),
-    Data#data{hosts = Hosts ++ [{Host, down}], monitors = Monitors#{Monitor => Host}}.
+hosts(#data{hosts = Hosts}) ->
+    tame_hosts_list:all(Hosts).
+
+pids(Data) ->
+    [Host || {Host, _} <- hosts(Data)].
 
 -spec handle_event(gen_statem:event_type(), term(), atom(), #data{}) ->
     gen_statem:event_handler_result(atom()).
@@ -250,16 +246,17 @@ handle_event({timeout, Monitor}, {expired, Why}, _State, #data{waiting = Waiting
 %% ---- hosts ----------------------------------------------------------------------------------
 
 handle_event(info, {tame_host, Host, What}, _State, #data{hosts = Hosts} = Data) ->
-    case lists:keymember(Host, 1, Hosts) of
-        true -> host(What, Host, Data);
-        %% It was told to stop.
-        false -> keep_state_and_data
+    case tame_hosts_list:find(Host, Hosts) of
+        {ok, _} -> host(What, Host, Data);
+        error -> keep_state_and_data
     end;
 handle_event(info, {'DOWN', Monitor, process, _, _}, _State, Data) ->
-    #data{monitors = Monitors, waiting = Waiting} = Data,
-    case {maps:take(Monitor, Monitors), tame_hosts_waiting:take(Monitor, Waiting)} of
-        {{Host, Others}, error} ->
-            host_died(Host, Data#data{monitors = Others});
+    #data{hosts = Hosts, waiting = Waiting} = Data,
+    case {tame_hosts_list:down(Monitor, Hosts), tame_hosts_waiting:take(Monitor, Waiting)} of
+        {{died, Host, Others}, error} ->
+            settled(ended(Host, Data#data{hosts = Others}));
+        {{stopped, Host, Others}, error} ->
+            {keep_state, ended(Host, Data#data{hosts = Others})};
         {error, {_From, Others}} ->
             {keep_state, Data#data{waiting = Others}, {{timeout, Monitor}, cancel}};
         {error, error} ->
@@ -273,17 +270,17 @@ handle_event(info, {load_next, From, Request}, _State, _Data) ->
     {keep_state_and_data, {next_event, {call, From}, Request}};
 handle_event(internal, settle, _State, Data) ->
     settled(Data);
-handle_event(cast, {bad_reply, Ring, What}, _State, #data{hosts = Hosts}) ->
-    _ = [tame_host:condemn(Host, Ring, What) || {Host, {up, Its, _}} <- Hosts, Its =:= Ring],
+handle_event(cast, {bad_reply, Ring, What}, _State, Data) ->
+    _ = [tame_host:condemn(Host, Ring, What) || {Host, {up, Its, _}} <- hosts(Data), Its =:= Ring],
     keep_state_and_data;
 %% Before a library is loaded there are no hosts to replace.
 handle_event({call, From}, restart, unbound, _Data) ->
     {keep_state_and_data, {reply, From, ok}};
-handle_event({call, From}, restart, _State, #data{hosts = Hosts} = Data0) ->
-    _ = [tame_host:stop(Host) || {Host, _} <- Hosts],
-    Data = lists:foldl(fun({Host, _}, Ending) -> ended(Host, Ending) end, Data0, Hosts),
-    Fresh = Data#data{hosts = [], idle = tame_hosts_scale:new(), hold_until = none},
-    settled(Fresh, {reply, From, ok});
+handle_event({call, From}, restart, _State, Data0) ->
+    Hosts = pids(Data0),
+    lists:foreach(fun tame_host:stop/1, Hosts),
+    #data{hosts = List} = Data = lists:foldl(fun ended/2, Data0, Hosts),
+    settled(Data#data{hosts = tame_hosts_list:forget_all(List)}, {reply, From, ok});
 handle_event({timeout, look}, hosts, State, Data) ->
     looked(State, pruned(Data));
 handle_event({call, From}, changed, State, Data) ->
@@ -294,9 +291,9 @@ handle_event({call, From}, {info, Module}, State, #data{hosts = Hosts, waiting =
         load => tame_group_libraries:result(Module, Data#data.libraries),
         libraries => length(tame_group_libraries:all(Data#data.libraries)),
         waiting => tame_hosts_waiting:count(Waiting),
-        restarts => Data#data.restarts
+        restarts => tame_hosts_list:restarts(Hosts)
     },
-    {keep_state_and_data, {reply, From, {Info, [Host || {Host, _} <- Hosts]}}};
+    {keep_state_and_data, {reply, From, {Info, pids(Data)}}};
 handle_event(_Type, _Late, _State, _Data) ->
     keep_state_and_data.
 
@@ -311,13 +308,13 @@ begin_load({load, Key, Module, Path, LoadInfo}, From, State, #data{libraries = L
     end.
 
 %% Also those of libraries that a host has not unloaded yet.
-numbers(#data{hosts = Hosts}) ->
-    lists:append([maps:keys(Have) || {_, {up, _, Have}} <- Hosts]).
+numbers(Data) ->
+    lists:append([maps:keys(Have) || {_, {up, _, Have}} <- hosts(Data)]).
 
 asked(unbound, Library, From, #data{libraries = Libraries} = Data) ->
     settled(Data#data{libraries = tame_group_libraries:begin_first(Library, From, Libraries)});
-asked(serving, Library, From, #data{hosts = Hosts, libraries = Libraries} = Data) ->
-    [Host | _] = [Host || {Host, {up, _, _}} <- Hosts],
+asked(serving, Library, From, #data{libraries = Libraries} = Data) ->
+    [Host | _] = [Host || {Host, {up, _, _}} <- hosts(Data)],
     Joining = tame_group_libraries:begin_join(Library, From, Host, Libraries),
     ok = tame_host:set_libraries(Host, tame_group_libraries:wanted(Host, Joining)),
     {keep_state, Data#data{libraries = Joining}}.
@@ -346,39 +343,20 @@ host({not_loaded, Key, Why}, Host, #data{libraries = Libraries} = Data) ->
 host({refused, Why}, Host, #data{hosts = Hosts, libraries = Libraries} = Data) ->
     case tame_group_libraries:is_first(Libraries) of
         false ->
-            settled(remove(Host, Data));
+            settled(Data#data{hosts = tame_hosts_list:remove(Host, Hosts)});
         true ->
             %% Before any host had loaded one: as if nothing had been loaded.
-            _ = [tame_host:stop(Other) || {Other, _} <- Hosts, Other =/= Host],
-            Refused = not_loaded({error, load_error(Why)}, Data#data{hosts = []}),
+            lists:foreach(fun tame_host:stop/1, pids(Data) -- [Host]),
+            None = Data#data{hosts = tame_hosts_list:forget_all(Hosts)},
+            Refused = not_loaded({error, load_error(Why)}, None),
             {next_state, unbound, refuse_all(failed, Refused)}
     end;
-host(down, Host, #data{hosts = Hosts, restarts = Restarts} = Data0) ->
-    Data = ended(Host, Data0),
-    case lists:keyfind(Host, 1, Hosts) of
-        %% It was not up: an answer to announce/1, or it crashed while it started.
-        {Host, down} -> settled(Data);
-        _ ->
-            self() ! let_go,
-            settled(set(Host, down, Data#data{restarts = Restarts + 1}))
-    end;
+host(down, Host, #data{hosts = Hosts} = Data) ->
+    %% Not up before: an answer to announce/1, or it crashed while it started.
+    _ = tame_hosts_list:find(Host, Hosts) =:= {ok, down} orelse (self() ! let_go),
+    settled(set(Host, down, ended(Host, Data)));
 host(failed, Host, Data) ->
     settled(set(Host, failed, ended(Host, Data))).
-
-%% A process of ours died; its OS process goes with it.
-host_died(Host, Data0) ->
-    #data{hosts = Hosts, died_at = Before, restarts = Restarts} = Data = ended(Host, Data0),
-    Now = now_ms(),
-    case lists:keymember(Host, 1, Hosts) of
-        true ->
-            Again = is_integer(Before) andalso Now - Before < ?REPLACE_MS,
-            HoldUntil = if Again -> Now + ?REPLACE_MS; true -> none end,
-            Died = Data#data{died_at = Now, hold_until = HoldUntil, restarts = Restarts + 1},
-            settled(remove(Host, Died));
-        %% It was told to stop.
-        false ->
-            {keep_state, Data}
-    end.
 
 %% What each event that may have taken a host away, or brought one, comes to.
 settled(Data) ->
@@ -390,26 +368,11 @@ settled(Data, Actions) ->
     _ = State =:= serving andalso publish(Settled),
     {next_state, State, Settled, Actions}.
 
-%% As many hosts as there are to be at least. What cannot be started now is at a later look.
-replaced(#data{hold_until = HoldUntil} = Data) ->
-    case is_integer(HoldUntil) andalso now_ms() < HoldUntil of
-        true -> Data;
-        false -> started(missing(Data), Data)
-    end.
+replaced(#data{hosts = Hosts} = Data) ->
+    Data#data{hosts = tame_hosts_list:fill(spec(Data), Hosts)}.
 
-missing(#data{hosts = Hosts, options = #{hosts := {Min, _}}}) ->
-    max(0, Min - length(Hosts)).
-
-state(#data{hosts = Hosts, libraries = Libraries}) ->
-    tame_hosts_rings:state(tame_group_libraries:all(Libraries), Hosts).
-
-started(0, Data) ->
-    Data;
-started(Count, #data{group = Group} = Data) ->
-    case tame_isolation_sup:start_host(Group, spec(Data)) of
-        {ok, Host} -> started(Count - 1, added(Host, Data));
-        {error, _} -> Data
-    end.
+state(#data{libraries = Libraries} = Data) ->
+    tame_hosts_rings:state(tame_group_libraries:all(Libraries), hosts(Data)).
 
 %% ---- libraries ------------------------------------------------------------------------------
 
@@ -456,9 +419,9 @@ next_load(#data{libraries = Before} = Data) ->
             Data
     end.
 
-told_hosts(#data{hosts = Hosts, libraries = Libraries}) ->
+told_hosts(#data{libraries = Libraries} = Data) ->
     Wanted = fun(Host) -> tame_group_libraries:wanted(Host, Libraries) end,
-    lists:foreach(fun({Host, _}) -> tame_host:set_libraries(Host, Wanted(Host)) end, Hosts).
+    lists:foreach(fun(Host) -> tame_host:set_libraries(Host, Wanted(Host)) end, pids(Data)).
 
 %% Libraries whose code nobody can run any more leave the group.
 without_gone(unbound, Data) ->
@@ -487,43 +450,29 @@ pruned(#data{looks = Looks, group = Group} = Data) ->
     _ = Looks rem ?PRUNE_LOOKS =:= 0 andalso tame_given:prune(Group),
     Data#data{looks = Looks + 1}.
 
-%% A host more, or one less. Where their number is fixed there is nothing to look at.
-adjust(#data{options = #{hosts := {Same, Same}}} = Data) ->
-    Data;
-adjust(#data{hosts = Hosts, options = Options, idle = Before} = Data0) ->
-    Seen = [{Host, seen(State)} || {Host, State} <- Hosts],
-    {Step, Idle} = tame_hosts_scale:look(now_ms(), Seen, Options, Before),
-    Data = Data0#data{idle = Idle},
-    case Step of
-        keep ->
-            Data;
-        start ->
-            started(1, Data);
-        {stop, Host} ->
-            Others = remove(Host, Data),
-            publish(Others),
+adjust(#data{hosts = Hosts} = Data) ->
+    case tame_hosts_list:scale(spec(Data), Hosts) of
+        {kept, Later} ->
+            Data#data{hosts = Later};
+        {{stop, Host}, Others} ->
+            Adjusted = Data#data{hosts = Others},
+            publish(Adjusted),
             tame_host:stop(Host),
-            Others
+            Adjusted
     end.
-
-seen({up, Ring, _}) -> {up, tame_ring:info(Ring)};
-seen(State) -> State.
 
 set(Host, State, #data{hosts = Hosts} = Data) ->
-    Data#data{hosts = lists:keyreplace(Host, 1, Hosts, {Host, State})}.
+    Data#data{hosts = tame_hosts_list:set(Host, State, Hosts)}.
 
-remove(Host, #data{hosts = Hosts} = Data) ->
-    Data#data{hosts = lists:keydelete(Host, 1, Hosts)}.
-
-publish(#data{hosts = Hosts, libraries = Libraries}) ->
+publish(#data{libraries = Libraries} = Data) ->
     case tame_group_libraries:is_first(Libraries) of
         true -> ok;
-        false -> tame_hosts_rings:publish(tame_group_libraries:all(Libraries), Hosts)
+        false -> tame_hosts_rings:publish(tame_group_libraries:all(Libraries), hosts(Data))
     end.
 
-chosen(Key, #data{hosts = Hosts, libraries = Libraries}) ->
+chosen(Key, #data{libraries = Libraries} = Data) ->
     case tame_group_libraries:find(Key, Libraries) of
-        {ok, Library} -> {ok, tame_hosts_rings:choose(Library, Hosts)};
+        {ok, Library} -> {ok, tame_hosts_rings:choose(Library, hosts(Data))};
         error -> {error, no_host}
     end.
 
@@ -540,9 +489,6 @@ refused(Reason, #data{group = Group, waiting = Waiting}) ->
     Measurements = #{waiting => tame_hosts_waiting:count(Waiting)},
     Metadata = #{library => Group, reason => Reason},
     tame_telemetry:execute([tame, hosts, refused], Measurements, Metadata).
-
-now_ms() ->
-    erlang:monotonic_time(millisecond).
 
 %% ---- callers that wait ----------------------------------------------------------------------
 

@@ -119,7 +119,9 @@ defmodule Tame.FdTest do
     )
   end
 
-  test "nobody waits for ever and nothing is left when processes die at random moments", %{peer: peer} do
+  test "nobody waits for ever and nothing is left when processes die at random moments", %{
+    peer: peer
+  } do
     assert {true, closed} = run(peer, :storm, [@storms])
     assert closed == 2 * @storms
   end

@@ -45,6 +45,7 @@ defmodule Tame.Load.ClientTest do
   test "a server with a fixed delay measures that delay" do
     port =
       server(fn _ ->
+        # The delay that the test measures.
         Process.sleep(50)
         {200, "late"}
       end)
@@ -65,6 +66,8 @@ defmodule Tame.Load.ClientTest do
     assert_receive {:tame_load_agent, :tag, {:ready, %{port: port}}}, 20_000
 
     client = Client.start(options(port, count: 600))
+
+    # Times of the scenario, no waiting for something: half a second that goes well, then a second that the server stands still.
     Process.sleep(500)
     stop(peer.os_pid)
     Process.sleep(1000)

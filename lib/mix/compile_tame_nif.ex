@@ -1,0 +1,55 @@
+defmodule Mix.Tasks.Compile.TameNif do
+  @moduledoc """
+  Builds a project's native library with make.
+
+      def project do
+        [
+          compilers: [:tame_nif] ++ Mix.compilers(),
+          tame_nif: "priv/my_nif.so",
+          ...
+
+  `tame_nif` is the target that make is asked for, in the folder of `mix.exs`. The Makefile gets two variables:
+
+    * `ERL_INCLUDE` - the folder that holds `erl_nif.h`
+    * `TAME_INCLUDE` - the folder that holds `tame.h`
+
+  What make prints is shown. A target that cannot be made ends the compilation with exit status 1.
+  """
+
+  use Mix.Task.Compiler
+
+  @impl true
+  def run(_args) do
+    target = target(Mix.Project.config()[:tame_nif])
+    make = System.find_executable("make") || Mix.raise("make is not installed: tame_nif needs it")
+    arguments = ["-s", target | variables()]
+
+    case System.cmd(make, arguments, into: IO.stream(), stderr_to_stdout: true) do
+      {_, 0} ->
+        # priv may be new, and is not linked into _build then.
+        Mix.Project.build_structure()
+        :ok
+
+      # make has said what is wrong.
+      {_, _} ->
+        {:error, []}
+    end
+  end
+
+  defp variables do
+    erts = "erts-#{:erlang.system_info(:version)}"
+
+    [
+      "ERL_INCLUDE=#{Path.join([:code.root_dir(), erts, "include"])}",
+      "TAME_INCLUDE=#{Path.expand(to_string(:tame.include_dir()))}"
+    ]
+  end
+
+  defp target(target) when is_binary(target) and target != "", do: target
+
+  defp target(other) do
+    Mix.raise(
+      "tame_nif in mix.exs is #{inspect(other)}: expected make's target, such as \"priv/my_nif.so\""
+    )
+  end
+end

@@ -1,0 +1,54 @@
+defmodule Tame.CompileTameNifTest do
+  # lib/mix/compile_tame_nif.ex: a project's library is built by make, which is told where the headers are.
+  # Mix has one current project.
+  use ExUnit.Case, async: false
+
+  import ExUnit.CaptureIO
+
+  alias Mix.Tasks.Compile.TameNif
+
+  @moduletag :tmp_dir
+
+  @makefile """
+  priv/it.so:
+  \tmkdir -p priv
+  \ttest -f $(ERL_INCLUDE)/erl_nif.h && test -f $(TAME_INCLUDE)/tame.h
+  \techo built > $@
+  broken:
+  \techo this is wrong >&2; false
+  """
+
+  defp compiled(folder, name, target) do
+    module = "NifProject#{name}"
+
+    File.write!(Path.join(folder, "mix.exs"), """
+    defmodule #{module}.MixProject do
+      use Mix.Project
+      def project, do: [app: :#{name}, version: "1.0.0", tame_nif: #{inspect(target)}]
+    end
+    """)
+
+    File.write!(Path.join(folder, "Makefile"), @makefile)
+    Mix.Project.in_project(name, folder, fn _ -> TameNif.run([]) end)
+  end
+
+  test "make is asked for the target, and gets the folders of the headers", %{tmp_dir: folder} do
+    assert capture_io(fn -> assert compiled(folder, :nif_good, "priv/it.so") == :ok end) == ""
+    assert File.read!(Path.join(folder, "priv/it.so")) == "built\n"
+  end
+
+  test "what make says is shown, and the compilation ends", %{tmp_dir: folder} do
+    printed =
+      capture_io(fn -> assert compiled(folder, :nif_broken, "broken") == {:error, []} end)
+
+    assert printed =~ "this is wrong"
+  end
+
+  test "a target that is missing or no text is named", %{tmp_dir: folder} do
+    for {name, target} <- [nif_none: nil, nif_atom: :priv, nif_empty: ""] do
+      assert_raise Mix.Error, ~r/tame_nif in mix.exs is #{inspect(target)}: expected/, fn ->
+        compiled(folder, name, target)
+      end
+    end
+  end
+end
