@@ -18,7 +18,7 @@ const LONG: usize = 32 * 1024;
 /// A client that takes this much moves: see `Connection::progress`.
 const PROGRESS: usize = 64 * 1024;
 /// What one turn of a connection reads: a flood of small frames is much work, and others wait meanwhile.
-const TURN: usize = 64 * 1024;
+const TURN: usize = 256 * 1024;
 /// Buffers that a thread keeps for its connections.
 const KEPT: usize = 8;
 
