@@ -239,7 +239,8 @@ defmodule Bench.Hardness do
        fn port -> again(port, &flood(&1, Frames.frame(:ping, 0, 0, <<1::64>>))) end},
       {"window of nothing", fn port -> again(port, &no_window/1) end},
       {"header bomb", fn port -> again(port, &bomb/1) end},
-      {"connections that reset", fn port -> again(port, &reset/1) end}
+      {"connections that reset", fn port -> again(port, &reset/1) end},
+      {"bodies that are refused", fn port -> again(port, &refused/1) end}
     ]
   end
 
@@ -320,6 +321,15 @@ defmodule Bench.Hardness do
   defp reset(port) do
     socket = Client.send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
     :inet.setopts(socket, linger: {true, 0})
+    :gen_tcp.close(socket)
+  end
+
+  # It sends on after the 413, as far as the server reads.
+  defp refused(port) do
+    head = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 99999999\r\n\r\n"
+    socket = Client.send_raw(port, head)
+    :inet.setopts(socket, send_timeout: 300)
+    Frames.flood(socket, :binary.copy("y", 65_536), 100)
     :gen_tcp.close(socket)
   end
 
