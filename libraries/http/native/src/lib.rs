@@ -1,5 +1,6 @@
 //! tame_http's native half: NIFs by which Erlang starts servers and answers requests. HTTP itself is hyper's, on I/O
 //! threads of our own (`io`); no BEAM thread waits for a socket here. This file is the library as the VM loads it.
+mod answering;
 mod binaries;
 mod body;
 mod connection;
@@ -14,6 +15,7 @@ mod server_nifs;
 mod strict;
 mod tls;
 mod upload;
+mod wire;
 
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 use std::sync::OnceLock;
@@ -22,6 +24,9 @@ use nif::*;
 use request::Reference;
 use request_nifs::*;
 use server_nifs::*;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// What a build tells the next one of itself, by the VM: the only thing that two builds share, so it never changes.
 #[repr(C)]

@@ -37,11 +37,15 @@ impl Upload {
         Upload { incoming, on_demand }
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
     /// The answer is there and the client still sends. If this is dropped now, HTTP/2 resets the stream and HTTP/1 closes
     /// the socket, and either may overtake the answer: many clients look at the reset first. So the rest is read and
     /// dropped, within bounds.
     pub fn linger(mut self) {
-        if self.on_demand || self.incoming.is_end_stream() {
+        if self.on_demand || self.is_empty() {
             return;
         }
         spawn_local(tokio::time::timeout(LINGER, async move {
@@ -64,14 +68,12 @@ pub enum Refusal {
 /// What a body of unknown length gets at first.
 const FIRST: usize = 16 * 1024;
 
+/// A body that there is.
 pub async fn take(
     local: &Rc<Local>,
     mut upload: Upload,
     connection: &Rc<Connection>,
 ) -> Result<(Body, Option<Upload>), Refusal> {
-    if upload.incoming.is_end_stream() {
-        return Ok((Body::Empty, None));
-    }
     let config = &local.server.config;
     // Refused before the client has sent it, if it says how much it is.
     if upload.incoming.size_hint().lower() > config.body_limit {

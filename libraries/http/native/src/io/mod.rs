@@ -3,6 +3,7 @@
 mod batches;
 mod commands;
 mod connections;
+mod patience;
 mod sweep;
 
 use std::cell::{Cell, RefCell};
@@ -16,7 +17,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use hyper::Response;
-use tokio::task::{spawn_local, LocalSet};
+use tokio::runtime::LocalOptions;
+use tokio::task::spawn_local;
 
 use crate::nif::*;
 use crate::places::Places;
@@ -36,6 +38,8 @@ pub struct Local {
     acceptors: RefCell<(u64, Arc<Vec<Arc<Acceptor>>>)>,
     next_acceptor: Cell<usize>,
     statics: RefCell<(u64, Arc<Statics>)>,
+    /// Of connections that have nothing to send.
+    pub buffers: RefCell<Vec<Vec<u8>>>,
     pub connections: RefCell<Vec<Option<Rc<Connection>>>>,
     free_connections: RefCell<Vec<usize>>,
     open_connections: Cell<usize>,
@@ -70,16 +74,19 @@ pub fn run(server: Arc<Server>, index: usize, listener: TcpListener) {
 }
 
 fn block_on(server: Arc<Server>, index: usize, listener: TcpListener) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let set = LocalSet::new();
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    if patience::helps() {
+        let server = server.clone();
+        builder.on_thread_park(move || patience::wait(&server, &server.threads[index]));
+    }
+    let runtime = builder.enable_all().build_local(LocalOptions::default()).expect("a runtime");
     let local = Rc::new(Local::new(server, index));
-    set.block_on(&runtime, async {
+    runtime.block_on(async {
         spawn_local(local.clone().flush_when_asked());
         spawn_local(local.clone().sweep());
         local.clone().obey(listener).await;
     });
     // What is left goes with its tasks, before the places that it refers to.
-    drop(set);
     drop(runtime);
 }
 
@@ -95,6 +102,7 @@ impl Local {
             acceptors: RefCell::new((u64::MAX, Arc::default())),
             next_acceptor: Cell::new(0),
             statics: RefCell::new((u64::MAX, Arc::default())),
+            buffers: RefCell::default(),
             connections: RefCell::default(),
             free_connections: RefCell::default(),
             open_connections: Cell::new(0),
