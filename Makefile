@@ -25,6 +25,7 @@ MIX := mix
 
 report: deps-report build
 	@mkdir -p report
+	@test -e libraries/http/priv/tame_http.so || echo "no section on HTTP in a NIF: run MIX_ENV=prod mix compile in libraries/http first, which needs cargo"
 	cd labs && TAME_COWBOY="$$(../tools/cowboy || :)" $(MIX) tame.report --output ../report/index.html $(REPORT_FLAGS)
 
 # What waits more than it computes runs beside the rest, and prints when it is done.
@@ -67,7 +68,7 @@ $(ASSETS): labs/assets/node_modules/.package-lock.json labs/assets/page.js labs/
 check:
 	$(MIX) format --check-formatted
 	clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h' '*.cpp' '*.hpp')
-	tools/lines src labs
+	tools/lines src labs libraries/http/src
 	tools/floors c_include/tame c_src/os c_src/ring c_src/host
 	tools/cross
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "clock.h"
+#include "cycles.h"
 
 #define TAME_IMPL_PERCENT_NS 10000
 
@@ -18,6 +19,7 @@
 struct tame_impl_mine {
     uint64_t owed_ns;         /* less than one per cent */
     uint64_t wall_ns, cpu_ns; /* both clocks at the same moment */
+    struct tame_impl_thread_clock clock;
 };
 static __thread struct tame_impl_mine tame_impl_mine;
 
@@ -48,11 +50,17 @@ static inline uint64_t tame_charge(ErlNifEnv *env, uint64_t used_ns)
  * millisecond has passed, and taken from a reading that is no older than that at the beginning. */
 #define TAME_IMPL_METER_NS UINT64_C(1000000)
 
+/* The time, as the calling thread measures durations by it: tame_now_ns, or less by microseconds. */
+static inline uint64_t tame_impl_meter_now_ns(void)
+{
+    return tame_impl_thread_clock_ns(&tame_impl_mine.clock);
+}
+
 /* At the beginning of what is to be measured. Returns the time. */
 static inline uint64_t tame_impl_meter_begin(void)
 {
-    const uint64_t now_ns = tame_now_ns();
     struct tame_impl_mine *mine = &tame_impl_mine;
+    const uint64_t now_ns = tame_impl_thread_clock_ns(&mine->clock);
 
     if (now_ns - mine->wall_ns > TAME_IMPL_METER_NS) {
         mine->cpu_ns = tame_impl_cpu_ns();
@@ -61,11 +69,11 @@ static inline uint64_t tame_impl_meter_begin(void)
     return now_ns;
 }
 
-/* The time that this thread used since start_ns, a reading of tame_impl_meter_begin; too much by
- * TAME_IMPL_METER_NS at most, never more than has passed. */
+/* The time that this thread used from start_ns, a reading of tame_impl_meter_begin, to now_ns, one of
+ * tame_impl_meter_now_ns; too much by TAME_IMPL_METER_NS at most, never more than has passed. */
 static inline uint64_t tame_impl_meter_used_ns(uint64_t start_ns, uint64_t now_ns)
 {
-    const uint64_t passed_ns = now_ns - start_ns;
+    const uint64_t passed_ns = now_ns > start_ns ? now_ns - start_ns : 0;
     uint64_t cpu_ns;
 
     if (passed_ns <= TAME_IMPL_METER_NS)

@@ -110,7 +110,7 @@ static inline ERL_NIF_TERM tame_impl_give_part(ErlNifEnv *env, struct tame_impl_
                             enif_make_tuple2(env, part, tame_impl_run_term(env, held.run)));
     if (dirty)
         return part;
-    used_ns = held.run->owed_ns + tame_impl_meter_used_ns(start_ns, tame_now_ns());
+    used_ns = held.run->owed_ns + tame_impl_meter_used_ns(start_ns, tame_impl_meter_now_ns());
     held.run->owed_ns = 0;
     held.run->parts_ns += used_ns;
     if (held.run->parts_ns < tame_impl_slice_ns(held.run))
@@ -142,7 +142,7 @@ static inline ERL_NIF_TERM tame_impl_finish(ErlNifEnv *env, struct tame_impl_run
     tame_impl_end_here(env, run); /* after result, which may read the inputs */
     if (dirty)
         return term;
-    used_ns = tame_impl_meter_used_ns(start_ns, tame_now_ns());
+    used_ns = tame_impl_meter_used_ns(start_ns, tame_impl_meter_now_ns());
     /* The whole call bounds the rate of its only step, well enough where that was no short one. */
     if (unread_units > 0 && used_ns > 4 * TAME_IMPL_NOISE_NS) {
         tame_impl_learn(&run->pace, unread_units, used_ns, TAME_DONE);
@@ -239,7 +239,7 @@ static inline ERL_NIF_TERM tame_impl_go(ErlNifEnv *env, struct tame_impl_held *h
         *waits = claims || run->leaves;
         if (*waits) {
             if (!dirty) /* the time of init */
-                run->owed_ns = tame_charge(env, run->owed_ns + tame_now_ns() - start_ns);
+                run->owed_ns = tame_charge(env, run->owed_ns + tame_impl_meter_now_ns() - start_ns);
             return 0;
         }
     }
@@ -253,7 +253,7 @@ static inline ERL_NIF_TERM tame_impl_go(ErlNifEnv *env, struct tame_impl_held *h
             (run->phase == TAME_IMPL_BUILD && run->row->job->build == NULL))
             return tame_impl_finish(env, run, start_ns, dirty);
         if (!dirty && (run->dirty || run->row->placement == TAME_YIELDING_DIRTY) && !run->uncut) {
-            run->owed_ns = tame_charge(env, run->owed_ns + tame_now_ns() - start_ns);
+            run->owed_ns = tame_charge(env, run->owed_ns + tame_impl_meter_now_ns() - start_ns);
             return tame_impl_schedule(env, *held, 1);
         }
         status = dirty ? tame_impl_dirty_slices(env, run, &gone)

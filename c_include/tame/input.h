@@ -13,30 +13,26 @@ struct tame_input {
     size_t size;
 };
 
-/* Whether the bytes of a binary lie in memory as they are. The VM copies one whose bytes begin in the
- * middle of a byte as a whole each time that it is looked at; looking twice at a part of it without
- * bytes tells, and costs nothing, for it may have none. From OTP 27 on the VM copies so short a part
- * at once; then the first part that it does not copy tells, when the size is known. */
-static inline int tame_impl_seems_aligned(ErlNifEnv *env, ERL_NIF_TERM term)
-{
-    const ERL_NIF_TERM first = enif_make_sub_binary(env, term, 0, 0);
-    ErlNifBinary one, two;
-
-    return enif_inspect_binary(env, first, &one) && enif_inspect_binary(env, first, &two) &&
-           one.data == two.data;
-}
-
+/* Looks at a binary whose bytes lie in memory as they are. Returns 0 for another: the VM copies one
+ * whose bytes begin in the middle of a byte as a whole each time that it is looked at. Looking twice at
+ * a part of it without bytes tells, and costs nothing, for it may have none. From OTP 27 on the VM
+ * copies so short a part at once, to another place; then the first part that it does not copy tells,
+ * when the size is known. */
 #define TAME_IMPL_NOT_COPIED 65
 
-static inline int tame_impl_is_aligned(ErlNifEnv *env, ERL_NIF_TERM term,
-                                       const ErlNifBinary *binary)
+static inline int tame_impl_inspect_in_place(ErlNifEnv *env, ERL_NIF_TERM term,
+                                             ErlNifBinary *binary)
 {
-    ErlNifBinary first;
+    ERL_NIF_TERM first = enif_make_sub_binary(env, term, 0, 0);
+    ErlNifBinary one, two;
 
-    return binary->size < TAME_IMPL_NOT_COPIED ||
-           (enif_inspect_binary(env, enif_make_sub_binary(env, term, 0, TAME_IMPL_NOT_COPIED),
-                                &first) &&
-            first.data == binary->data);
+    if (!enif_inspect_binary(env, first, &one) || !enif_inspect_binary(env, first, &two) ||
+        one.data != two.data || !enif_inspect_binary(env, term, binary))
+        return 0;
+    if (one.data == binary->data || binary->size < TAME_IMPL_NOT_COPIED)
+        return 1;
+    first = enif_make_sub_binary(env, term, 0, TAME_IMPL_NOT_COPIED);
+    return enif_inspect_binary(env, first, &one) && one.data == binary->data;
 }
 
 /* The library looks the member up anew in each slice: of argument `arg`, or of the root ~arg. */
@@ -67,9 +63,7 @@ static inline int tame_input_binary(struct tame_call *call, int arg, struct tame
         !tame_impl_is_argument(call, arg) || call->impl_inputs_len == TAME_MAX_INPUTS ||
         !enif_is_binary(call->env, call->argv[arg]))
         return 0;
-    if (!tame_impl_seems_aligned(call->env, call->argv[arg]) ||
-        !enif_inspect_binary(call->env, call->argv[arg], &binary) ||
-        !tame_impl_is_aligned(call->env, call->argv[arg], &binary)) {
+    if (!tame_impl_inspect_in_place(call->env, call->argv[arg], &binary)) {
         (void)tame_impl_fail(call, TAME_IMPL_ALIGN, arg + 1, NULL, 0);
         return 0;
     }

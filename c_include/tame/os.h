@@ -1,4 +1,5 @@
-/* tame/os.h - what only the operating system knows or gives: CPUs, large pages, and a bell.
+/* tame/os.h - what only the operating system knows or gives: CPUs, large pages, a bell, and what its
+ * clock is made of.
  *
  * Part of tame.h; usable alone. Plain C. The one file with what is Linux's alone: elsewhere each of
  * these functions does nothing, or says that it does not know. */
@@ -201,17 +202,7 @@ static inline void tame_impl_os_bell_close(const struct tame_impl_bell *bell)
         (void)close(bell->wait);
 }
 
-/* ---- the CPU quota of a container (cgroup v2) ---- */
-
-/* The CPUs that the text of a cpu.max allows, "200000 100000": 2, rounded up; 0: any number. */
-static inline uint32_t tame_impl_os_quota(const char *text)
-{
-    char *end;
-    const unsigned long quota = strtoul(text, &end, 10);
-    const unsigned long period = end == text ? 0 : strtoul(end, NULL, 10);
-
-    return end == text || period == 0 || quota == 0 ? 0 : (uint32_t)((quota + period - 1) / period);
-}
+/* ---- what files of the system say ---- */
 
 /* The first line of a file; empty when there is none. */
 static inline void tame_impl_os_line(const char *path, char *line, int size)
@@ -225,6 +216,29 @@ static inline void tame_impl_os_line(const char *path, char *line, int size)
         line[0] = '\0';
     (void)fclose(file);
     line[strcspn(line, "\n")] = '\0';
+}
+
+/* What the system's clock is made of; empty where that is not known. `root` is "", or in a test the
+ * folder that stands for "/". Reads a file: from load, not from a call. */
+static inline void tame_impl_os_clock_source(const char *root, char *line, int size)
+{
+    char path[1024];
+
+    (void)snprintf(path, sizeof path,
+                   "%s/sys/devices/system/clocksource/clocksource0/current_clocksource", root);
+    tame_impl_os_line(path, line, size);
+}
+
+/* ---- the CPU quota of a container (cgroup v2) ---- */
+
+/* The CPUs that the text of a cpu.max allows, "200000 100000": 2, rounded up; 0: any number. */
+static inline uint32_t tame_impl_os_quota(const char *text)
+{
+    char *end;
+    const unsigned long quota = strtoul(text, &end, 10);
+    const unsigned long period = end == text ? 0 : strtoul(end, NULL, 10);
+
+    return end == text || period == 0 || quota == 0 ? 0 : (uint32_t)((quota + period - 1) / period);
 }
 
 /* The CPUs that the group of this process, and each group above it, leaves it; 0: not limited. `root`

@@ -36,6 +36,10 @@ struct tame_output {
 /* A unit of gathering: a page, which is fresh. */
 #define TAME_IMPL_GATHER_BYTES ((size_t)4 * 1024)
 
+/* A binary of no more bytes lies on the heap of its process, as the VM's own do: a binary besides it,
+ * and the collection that frees that, costs more than the copy. */
+#define TAME_IMPL_HEAP_BYTES ((size_t)64)
+
 /* A binary with no more room than this may be copied at once: that takes some microseconds. */
 #define TAME_IMPL_SMALL_BYTES ((size_t)64 * 1024)
 
@@ -276,6 +280,11 @@ static inline ERL_NIF_TERM tame_output_term(struct tame_call *call, struct tame_
     binary = output->impl_binary;
     size = output->size;
     memset(output, 0, sizeof *output);
+    if (size <= TAME_IMPL_HEAP_BYTES) {
+        memcpy(enif_make_new_binary(call->env, size, &term), binary.data, size);
+        enif_release_binary(&binary);
+        return term;
+    }
     if (size < binary.size && binary.size <= TAME_IMPL_SMALL_BYTES)
         (void)enif_realloc_binary(&binary, size);
     term = enif_make_binary(call->env, &binary);

@@ -39,7 +39,7 @@ typedef enum tame_status (*tame_step)(struct tame_call *call, void *state, size_
 #define TAME_SLICE_US 100
 #define TAME_DIRTY_SLICE_US 5000
 
-/* How long a step may run until the clock is read. To read it costs about 30 ns, 0.3 % of this;
+/* How long a step may run until the clock is read. To read it costs 10 to 30 ns, 0.3 % of this;
  * this is a tenth of the default slice. */
 #define TAME_CLOCK_CHECK_NS UINT64_C(10000)
 

@@ -33,7 +33,7 @@ static inline int tame_impl_asks_online(struct tame_impl_instance *instance, uin
 {
     const uint64_t told_ns = __atomic_load_n(&instance->online_told_ns, __ATOMIC_RELAXED);
 
-    return told_ns == 0 || now_ns - told_ns > TAME_IMPL_ONLINE_NS;
+    return told_ns == 0 || now_ns > told_ns + TAME_IMPL_ONLINE_NS;
 }
 
 /* ---- a run goes on ---- */
@@ -121,7 +121,8 @@ static inline ERL_NIF_TERM tame_impl_go_on(ErlNifEnv *env, struct tame_impl_held
             if (!run->uncut && tame_impl_asks_online(run->instance, ask->start_ns))
                 return tame_impl_tagged(env, run, "online", tame_impl_run_term(env, run));
             if (!tame_impl_submit(env, run, ask->reference, &term)) {
-                (void)tame_charge(env, tame_impl_meter_used_ns(ask->start_ns, tame_now_ns()));
+                (void)tame_charge(env,
+                                  tame_impl_meter_used_ns(ask->start_ns, tame_impl_meter_now_ns()));
                 return term;
             }
             run->call.env = env;
@@ -167,6 +168,8 @@ static inline void tame_impl_answer(ErlNifEnv *env, void *object, void *data)
         tame_impl_end_here(env, run);
         return;
     }
+    if (ask->uncut) /* who asks has another clock */
+        ask->start_ns = tame_impl_meter_begin();
     run->uncut = ask->uncut;
     run->call.env = env;
     run->call.argc = (int)ask->argc;

@@ -17,14 +17,14 @@ static inline void tame_impl_tell_slice(ErlNifEnv *env, struct tame_impl_run *ru
 {
     uint64_t *rate_told_ns = &tame_impl_stats(run)->rate_told_ns;
 
-    /* Two threads may both find it due; then it is told twice. */
+    /* Two threads may both find it due; then it is told twice. Their clocks differ by microseconds. */
     if (used_ns >= TAME_CLOCK_CHECK_NS && run->pace.units_per_ns > 0 &&
-        now_ns - __atomic_load_n(rate_told_ns, __ATOMIC_RELAXED) >= TAME_IMPL_TELL_NS) {
+        now_ns >= __atomic_load_n(rate_told_ns, __ATOMIC_RELAXED) + TAME_IMPL_TELL_NS) {
         __atomic_store_n(rate_told_ns, now_ns, __ATOMIC_RELAXED);
         tame_impl_tell_rate(env, run->instance->module, run->row->name, run->row->arity,
                             run->pace.units_per_ns);
     }
-    if (now_ns - run->progress_told_ns >= TAME_IMPL_TELL_NS) {
+    if (now_ns >= run->progress_told_ns + TAME_IMPL_TELL_NS) {
         const uint64_t total = run->call.impl_total;
 
         run->progress_told_ns = now_ns;
@@ -85,7 +85,7 @@ static inline struct tame_impl_slice tame_impl_slice(ErlNifEnv *env, struct tame
     until.watched = watched;
     until.is = is;
     until.unread = unread;
-    until.clock = tame_now_ns;
+    until.clock = tame_impl_meter_now_ns;
     slice = tame_impl_slice_run(tame_impl_step(run), &run->call, run->call.impl_state, &run->pace,
                                 &until);
     if (slice.used_ns > slice_ns + TAME_IMPL_LARGE_LATE_NS &&

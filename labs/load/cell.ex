@@ -9,7 +9,7 @@ defmodule Tame.Load.Cell do
   """
 
   alias Tame.{CPU, Duration, Peer}
-  alias Tame.Load.{Client, Threads}
+  alias Tame.Load.{Client, Cowboy, TameHTTP, Threads}
 
   @typedoc """
   `:jobs` is nil for a cell without a second client. Rates in requests a second; `:work` is what `:tame_load_work.set/1` takes.
@@ -99,7 +99,7 @@ defmodule Tame.Load.Cell do
   end
 
   defp unique, do: :erlang.unique_integer([:positive])
-  defp code, do: Tame.Load.Cowboy.code_path()
+  defp code, do: Cowboy.code_path() ++ TameHTTP.code_path()
 
   defp ready(%{tag: tag, monitor: monitor} = server, spec) do
     receive do

@@ -58,6 +58,20 @@ defmodule Tame.Load.Charts do
     ] ++ for({name, colour, meaning} <- @lanes, do: {colour, "lane #{name}", meaning})
   end
 
+  @doc "The colours of `capacity/1` with what they mean."
+  @spec threads() :: [Tame.Report.Section.word()]
+  def threads do
+    meanings = %{
+      regular: "schedulers, on which handlers run",
+      dirty: "dirty schedulers",
+      poll: "the VM's threads that wait for sockets",
+      aux: "the VM's thread for background work",
+      other: "all others, such as the I/O threads of a server in a NIF"
+    }
+
+    for {kind, colour} <- @kinds, do: {colour, to_string(kind), meanings[kind]}
+  end
+
   @doc "For the first screen: hello's p99 beside jobs of each placement, the worst first."
   @spec answer([map()]) :: spec()
   def answer(cells) do

@@ -89,9 +89,11 @@ defmodule Tame.Load.Format do
       [Number.short(row.client_cores)]
   end
 
-  defp capacity([]), do: []
+  @doc "The closed loop as a table."
+  @spec capacity([map()]) :: iodata()
+  def capacity([]), do: []
 
-  defp capacity(rows) do
+  def capacity(rows) do
     [
       "\nhello as fast as it is answered (closed loop)\n",
       TextTable.format(capacity_titles(), Enum.map(rows, &dashes(capacity_row(&1)))),

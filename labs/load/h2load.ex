@@ -12,9 +12,8 @@ defmodule Tame.Load.H2load do
 
   @warm_s 1
   @for_s 3
-  # Within the run, so that neither its beginning nor its end is in a figure.
-  @from_ms 1300
-  @to_ms 3700
+  # Within the run, so that neither its beginning nor its end is in a figure; less of a run that is short.
+  @margin_ms 300
   @grace_ms 10_000
 
   # Ends h2load with the VM, however that ends; the first line is its OS process.
@@ -43,10 +42,13 @@ defmodule Tame.Load.H2load do
   end
 
   @doc "How long a cell takes, about."
-  @spec cell_ms() :: pos_integer()
-  def cell_ms, do: 1000 * (@warm_s + @for_s) + 1500
+  @spec cell_ms(pos_integer()) :: pos_integer()
+  def cell_ms(for_s \\ @for_s), do: 1000 * (@warm_s + for_s) + 1500
 
-  @typedoc "Of the client: a path (default: `/hello`), connections, requests under way on each, a file that each request sends."
+  @typedoc """
+  Of the client: a path (default: `/hello`), connections, requests under way on each, a file that each request sends; how many
+  seconds it asks (default: #{@for_s}).
+  """
   @type spec :: %{
           required(:server) => module(),
           required(:protocol) => :h1 | :h2,
@@ -54,7 +56,8 @@ defmodule Tame.Load.H2load do
           optional(:path) => String.t(),
           optional(:connections) => pos_integer(),
           optional(:streams) => pos_integer(),
-          optional(:data) => Path.t()
+          optional(:data) => Path.t(),
+          optional(:for_s) => pos_integer()
         }
 
   @doc "Drives a server as fast as it answers."
@@ -66,11 +69,13 @@ defmodule Tame.Load.H2load do
   defp drive(%{facts: facts, peer: peer}, %{protocol: protocol} = spec) do
     connections = Map.get(spec, :connections, @connections)
     streams = Map.get(spec, :streams, @streams[protocol])
+    for_s = Map.get(spec, :for_s, @for_s)
+    margin_ms = min(@margin_ms, 150 * for_s)
 
     arguments =
       if(protocol == :h1, do: ["--h1"], else: []) ++
         if(spec[:data], do: ["-d", spec.data], else: []) ++
-        ["-t1", "-c#{connections}", "-m#{streams}", "-D#{@for_s}", "--warm-up-time=#{@warm_s}"] ++
+        ["-t1", "-c#{connections}", "-m#{streams}", "-D#{for_s}", "--warm-up-time=#{@warm_s}"] ++
         ["http://127.0.0.1:#{facts.port}#{Map.get(spec, :path, "/hello")}"]
 
     port =
@@ -84,12 +89,12 @@ defmodule Tame.Load.H2load do
     started = now_ms()
 
     with {:ok, client, seen} <- client(port, "", started + @grace_ms) do
-      sleep(started + @from_ms)
+      sleep(started + 1000 * @warm_s + margin_ms)
       first = {Threads.read(peer.os_pid), :tame_cpu.process_ns(client)}
-      sleep(started + @to_ms)
+      sleep(started + 1000 * (@warm_s + for_s) - margin_ms)
       last = {Threads.read(peer.os_pid), :tame_cpu.process_ns(client)}
 
-      with {:ok, text} <- output(port, seen, started + cell_ms() + @grace_ms),
+      with {:ok, text} <- output(port, seen, started + cell_ms(for_s) + @grace_ms),
            {:ok, seen} <- read(text),
            do: {:ok, Map.merge(seen, costs(seen, first, last))}
     end

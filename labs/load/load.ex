@@ -31,8 +31,8 @@ defmodule Tame.Load do
   made before the run, on the loopback interface, without TLS. One round says nothing of the next: ask for `--rounds`.
   """
 
-  alias Tame.Load.{Cell, Client, Cowboy, Figures, H2load, Limit, Plan, Requests}
-  alias Tame.{Duration, OtherLoad, Stats, SystemInfo, Turns, Warning}
+  alias Tame.Load.{Cell, Client, Closed, Cowboy, Figures, H2load, Limit, Plan, Requests, Rounds}
+  alias Tame.{Duration, OtherLoad, SystemInfo, Turns, Warning}
 
   @typedoc "Lists, maps, texts and numbers, as JSON has them."
   @type result :: map()
@@ -283,48 +283,7 @@ defmodule Tame.Load do
         do: for({name, module} <- Enum.sort(@servers), module in @cowboys, p <- [:h1, :h2], do: {name, module, p}),
         else: [{plan.server, plan.module, plan.protocol}]
 
-    turns = servers |> Enum.with_index() |> Turns.all(plan.rounds, plan.seed)
-
-    turns
-    |> Enum.with_index()
-    |> Enum.map(fn {{{name, module, protocol}, place}, done} ->
-      plan.progress.(%{what: "#{name} #{protocol}", done: done, total: length(turns)})
-      row = %{server: name, protocol: to_string(protocol)}
-
-      case H2load.run(%{server: module, protocol: protocol, port: plan.port}, plan.flags) do
-        {:ok, seen} -> {place, row |> Map.merge(%{status: "ok", reason: nil}) |> Map.merge(seen)}
-        {:error, why} -> {place, Map.merge(row, no_capacity(why))}
-      end
-    end)
-    |> by_place(& &1.per_s)
-  end
-
-  defp no_capacity(why) do
-    %{status: "failed", reason: why, per_s: nil, sent: 0, answered: 0, failed: 0}
-    |> Map.merge(%{us_per_request: nil, server_us_per_request: nil, client_cores: nil})
-  end
-
-  # The rounds of each place as one row.
-  defp by_place(rows, order) do
-    for {_, rounds} <- rows |> Enum.group_by(&elem(&1, 0), &elem(&1, 1)) |> Enum.sort() do
-      together(rounds, order)
-    end
-  end
-
-  # What is no figure is that of the round in the middle, or of one that failed.
-  defp together(rounds, order) do
-    failed = Enum.find(rounds, &(&1.status != "ok"))
-    sorted = Enum.sort_by(rounds, order)
-    middle = failed || Enum.at(sorted, div(length(rounds) - 1, 2))
-    middle |> Stats.rounds(rounds) |> Map.merge(by_kind(middle, rounds))
-  end
-
-  # The figures that there are one of for each kind of thread.
-  defp by_kind(middle, rounds) do
-    for key <- [:us_per_request, :cores], kinds = middle[key], into: %{} do
-      known = for round <- rounds, values = round[key], do: values
-      {key, Map.new(kinds, fn {kind, _} -> {kind, Stats.median(Enum.map(known, & &1[kind]))} end)}
-    end
+    Closed.rows(servers, plan)
   end
 
   # ---- placements --------------------------------------------------------------------------------
@@ -338,7 +297,7 @@ defmodule Tame.Load do
       plan.progress.(%{what: cell_text(placement, us), done: done, total: length(turns)})
       {place, cell(plan, placement, us, Plan.job_rate(us, plan.load_percent, plan.facts.cores), plan.for_ms)}
     end)
-    |> by_place(& &1.hello_p99_us)
+    |> Rounds.together(& &1.hello_p99_us)
   end
 
   defp cell_text(placement, 0), do: placement.id

@@ -10,6 +10,7 @@ defmodule Mix.Tasks.Tame.Report do
     Tame.Reductions.Report,
     Tame.Contention.Report,
     Tame.Load.Report,
+    Tame.Load.BesideReport,
     Tame.Isolation.Report,
     Tame.Audit.Report,
     Tame.Digest.Report
@@ -32,7 +33,8 @@ defmodule Mix.Tasks.Tame.Report do
   The latency lab sends 64 KiB, the reductions lab takes two inputs of 256 MiB, the contention lab runs only its corner
   cells (`--quick`), the load lab runs four placements (`--quick`) where there is a cowboy, and the audit lists every NIF on the code path and calls three of
   tame's own. The digest lab is
-  part of it where the project has `tame_sha3`, the library that it measures.
+  part of it where the project has `tame_sha3`, the library that it measures, and the lab http where there is a cowboy, h2load and
+  `tame_http` (in the project, built in `libraries/http` of tame's tree, or in the folder that `TAME_HTTP` names).
 
   ## Command line options
 

@@ -57,6 +57,17 @@ static void the_narrowest_group_above_the_process_counts(void)
     CHECK_EQ(tame_impl_os_cpus(root), 2);
 }
 
+static void the_clocks_source_is_known_where_the_system_says_it(void)
+{
+    char source[64];
+
+    tame_impl_os_clock_source(root, source, (int)sizeof source);
+    CHECK_EQ(strcmp(source, ""), 0);
+    put("/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n");
+    tame_impl_os_clock_source(root, source, (int)sizeof source);
+    CHECK_EQ(strcmp(source, "hpet"), 0);
+}
+
 static void in_a_container_the_group_is_the_root(void)
 {
     put("/proc/self/cgroup", "0::/\n");
@@ -188,6 +199,7 @@ int main(void)
     RUN(a_quota_is_rounded_up_to_cpus);
     RUN(no_files_no_limit);
     RUN(the_narrowest_group_above_the_process_counts);
+    RUN(the_clocks_source_is_known_where_the_system_says_it);
     RUN(in_a_container_the_group_is_the_root);
     RUN(large_pages_are_no_more_than_a_wish);
 #ifdef __linux__

@@ -74,6 +74,23 @@ ERL_NIF_TERM enif_make_binary(ErlNifEnv *env, ErlNifBinary *binary)
     return 1;
 }
 
+/* On the heap of its process, which is freed as the other kind is. */
+static int of_heap;
+
+unsigned char *enif_make_new_binary(ErlNifEnv *env, size_t size, ERL_NIF_TERM *made)
+{
+    (void)env;
+    term.size = size;
+    term.data = malloc(size + 1);
+    if (term.data == NULL)
+        abort();
+    allocations++;
+    term_size = size;
+    of_heap++;
+    *made = 1;
+    return term.data;
+}
+
 ERL_NIF_TERM enif_make_sub_binary(ErlNifEnv *env, ERL_NIF_TERM of, size_t from, size_t size)
 {
     (void)env;
@@ -206,6 +223,33 @@ static void any_chunk_and_any_cut_give_the_same_bytes(void)
                 tame_output_free(out);
                 CHECK_EQ(allocations, 0);
             }
+}
+
+/* Made at once, or grown: what matters is what is left. */
+static void up_to_64_bytes_lie_on_the_heap(void)
+{
+    const size_t smalls[] = {0, 1, 63, 64, 65, 4096};
+
+    for (size_t s = 0; s < 6; s++)
+        for (size_t room = smalls[s]; room <= 300000; room = room * 5 + 1) {
+            struct tame_call call = begin();
+            struct tame_output *out = &state.out[0];
+            const int before = of_heap;
+
+            CHECK_EQ(tame_output_new(out, room), 1);
+            for (size_t i = 0; i < room; i++)
+                out->data[i] = byte_at(i);
+            tame_output_shrink(&call, out, smalls[s]);
+            gather(&call, 5);
+            (void)tame_output_term(&call, out);
+            CHECK_EQ(of_heap - before, smalls[s] <= 64);
+            CHECK_EQ(term_size, smalls[s]);
+            CHECK_EQ(wrong_bytes(term.data, term_size), 0);
+            tame_output_free(out); /* there is nothing left */
+            CHECK_EQ(allocations, 1);
+            drop();
+            CHECK_EQ(allocations, 0);
+        }
 }
 
 static void what_is_there_stays_where_it_is_while_more_comes(void)
@@ -476,6 +520,7 @@ static void a_step_is_tested_without_a_call(void)
 int main(void)
 {
     RUN(any_chunk_and_any_cut_give_the_same_bytes);
+    RUN(up_to_64_bytes_lie_on_the_heap);
     RUN(what_is_there_stays_where_it_is_while_more_comes);
     RUN(room_is_as_much_as_was_asked_for);
     RUN(room_that_was_made_at_once_is_filled_without_a_second_piece);

@@ -27,7 +27,8 @@ defmodule Tame.FdTest do
 
   setup context do
     env = [{~c"TAME_FD_LIBRARY", to_charlist(context.library)}]
-    peer = PeerVm.start(%{env: env, args: [~c"+S", ~c"4:4"]})
+    args = [~c"+S", ~c"4:4"] ++ Enum.map(context[:polls] || [], &to_charlist/1)
+    peer = PeerVm.start(%{env: env, args: args})
     {:ok, _} = :peer.call(peer, :application, :ensure_all_started, [:elixir])
     %{peer: peer}
   end
@@ -55,6 +56,39 @@ defmodule Tame.FdTest do
 
     test "on a number that was a file's before, is told too", %{peer: peer} do
       assert run(peer, :sticky_numbers, [20]) == :quiet
+    end
+  end
+
+  # The VM's poll sets: of threads of their own, of schedulers for what is often ready (+IOs), or several.
+  describe "where the VM polls" do
+    for {how, flags, threads} <- [
+          {"on its schedulers too", ~w(+IOs true), 1},
+          {"on no scheduler", ~w(+IOs false), 1},
+          {"by two threads", ~w(+IOt 2), 2},
+          {"by two threads, each with a set", ~w(+IOt 2 +IOp 2), 2}
+        ] do
+      @tag polls: flags
+      test "#{how}, all of it is the same", %{peer: peer, newer: newer} do
+        sets = :peer.call(peer, :erlang, :system_info, [:check_io])
+        assert Enum.sum(for set <- sets, do: set[:poll_threads]) == unquote(threads)
+
+        assert run(peer, :many_readers, [20]) == {true, :done, :done}
+        assert run(peer, :both_directions) == {1, 1}
+        assert run(peer, :waiters_killed) == {[1, 1], 2}
+        assert run(peer, :told_and_killed) == {:in_line, 1}
+        assert run(peer, :rearm, [100]) == {:quiet, :quiet, :done}
+        assert run(peer, :sticky_numbers, [5]) == :quiet
+
+        for kind <- [:eventfd, :null, :pipe] do
+          assert {count, count} = run(peer, :owners_killed, [kind, 500])
+
+          assert {:done, :closed, :closed, true, nil, true} = run(peer, :guarded, [kind, :process])
+        end
+
+        assert {true, closed} = run(peer, :storm, [20])
+        assert closed == 40
+        assert run(peer, :upgraded, [newer]) == {1, false, :done, true}
+      end
     end
   end
 

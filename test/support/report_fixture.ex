@@ -8,6 +8,7 @@ defmodule Tame.ReportFixture do
     {Tame.Reductions.Report, Tame.ReductionsFixture},
     {Tame.Contention.Report, Tame.ContentionFixture},
     {Tame.Load.Report, Tame.LoadFixture},
+    {Tame.Load.BesideReport, Tame.BesideFixture},
     {Tame.Isolation.Report, Tame.IsolationFixture},
     {Tame.Audit.Report, Tame.AuditFixture},
     {Tame.Digest.Report, Tame.DigestFixture}

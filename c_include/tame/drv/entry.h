@@ -44,7 +44,7 @@ static inline void tame_impl_drv_charge(struct tame_impl_drv_port *port, uint64_
 {
     uint64_t per_cent;
 
-    port->owed_ns += tame_impl_meter_used_ns(start_ns, tame_now_ns());
+    port->owed_ns += tame_impl_meter_used_ns(start_ns, tame_impl_meter_now_ns());
     per_cent = port->owed_ns / TAME_IMPL_PERCENT_NS;
     port->owed_ns %= TAME_IMPL_PERCENT_NS;
     if (per_cent > 0)

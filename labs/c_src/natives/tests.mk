@@ -4,13 +4,13 @@ C_TESTS := $(TAME)/test/c/
 C_TEST = $(Q)mkdir -p $(@D) && $(C) $(SANITIZE) -isystem $(ERTS_INCLUDE) -I$(TAME)/c_include \
          -I$(NATIVES)exor -o $@ $<
 
-TESTS += $(addprefix $(TEST_BUILD)/,slice_test charge_test run_test place_test queue_test os_test output_test \
-         exor_test permits_test permits_test_threads jobs_test jobs_test_threads include_test)
+TESTS += $(addprefix $(TEST_BUILD)/,slice_test cycles_test charge_test run_test place_test queue_test os_test output_test \
+         exor_test permits_test permits_test_threads jobs_test jobs_test_threads driver_test driver_test_threads include_test)
 
 $(TEST_BUILD)/slice_test: $(C_TESTS)slice_test.c $(C_TESTS)check.h $(TAME_H)
 	$(C_TEST)
 
-$(addprefix $(TEST_BUILD)/,charge_test place_test queue_test os_test output_test): \
+$(addprefix $(TEST_BUILD)/,cycles_test charge_test place_test queue_test os_test output_test): \
     $(TEST_BUILD)/%: $(C_TESTS)%.c $(C_TESTS)check.h $(TAME_H)
 	$(C_TEST)
 
@@ -25,6 +25,16 @@ $(TEST_BUILD)/jobs_test: $(JOBS_TEST)
 	$(C_TEST) -pthread
 
 $(TEST_BUILD)/jobs_test_threads: $(JOBS_TEST)
+	$(Q)mkdir -p $(@D) && $(C) -O1 -g -fsanitize=thread -isystem $(ERTS_INCLUDE) -I$(TAME)/c_include -o $@ $< -pthread
+
+# A whole driver, in the same way.
+DRIVER_TEST := $(C_TESTS)driver_test.c $(C_TESTS)fake_driver.h $(C_TESTS)check.h $(TAME_H) \
+               $(wildcard $(TAME)/c_include/tame/drv/*.h)
+
+$(TEST_BUILD)/driver_test: $(DRIVER_TEST)
+	$(C_TEST) -pthread
+
+$(TEST_BUILD)/driver_test_threads: $(DRIVER_TEST)
 	$(Q)mkdir -p $(@D) && $(C) -O1 -g -fsanitize=thread -isystem $(ERTS_INCLUDE) -I$(TAME)/c_include -o $@ $< -pthread
 
 $(TEST_BUILD)/permits_test: $(C_TESTS)permits_test.c $(C_TESTS)check.h $(TAME_H)

@@ -1,8 +1,10 @@
 %% An HTTP/1.1 and HTTP/2 server: the protocol is native, handlers are Erlang.
 %%
-%%     1> {ok, S} = tame_http:start(#{port => 8080, handler => fun(_Req) -> {200, #{}, <<"hello">>} end}).
+%%     1> Hello = fun(_Req) -> {200, #{}, <<"hello">>} end.
+%%     2> {ok, S} = tame_http:start(#{port => 8080, handler => Hello}).
 %%
-%% A handler gets a request and returns its answer. One that fails is answered 500. README.md has the options.
+%% A handler gets a request and returns its answer. One that fails is answered 500. README.md has
+%% the options.
 -module(tame_http).
 
 -export([start/1]).
@@ -21,12 +23,13 @@
 %% Internal.
 -export([format_error/2]).
 
--export_type([server/0, options/0, handler/0, request/0, answer/0, headers/0, send/0]).
+-export_type([server/0, options/0, handler/0, request/0, answer/0, headers/0, piece/0, send/0]).
 
 %% The pid of a server's supervisor, or the name that it was given.
 -type server() :: pid() | atom().
 
-%% Names of headers are in lower case as binaries, in requests; in answers as the handler writes them.
+%% Names of headers are in lower case as binaries, in requests; in answers as the handler writes
+%% them.
 -type headers() :: #{iodata() => iodata()} | [{iodata(), iodata()}].
 
 -type request() :: #{
@@ -45,6 +48,12 @@
     body := binary() | stream,
     trailers := [{binary(), binary()}]
 }.
+
+%% A piece of a request's body: more comes, it was the last one, or there is none.
+-type piece() ::
+    {more, binary()}
+    | {done, binary(), Trailers :: [{binary(), binary()}]}
+    | {error, closed | body_limit | timeout}.
 
 %% Sends a piece of an answer. Waits while the client takes too little; closed when it has left.
 -type send() :: fun((iodata()) -> ok | {error, closed}).
@@ -93,7 +102,8 @@
 %% In the function that is called: its name is what the shell shows.
 -define(BADARG(Arguments), erlang:error(badarg, Arguments, [{error_info, #{}}])).
 
-%% A server that belongs to nobody: it ends by stop/1, or with the application tame_http, which this starts if need be.
+%% A server that belongs to nobody: it ends by stop/1, or with the application tame_http, which
+%% this starts if need be.
 -spec start(options()) -> {ok, pid()} | {error, term()}.
 start(Options) when is_map(Options) ->
     case {tame_http_options:check(Options), application:ensure_all_started(tame_http)} of
@@ -122,12 +132,13 @@ reason(Result) -> Result.
 
 -spec child_spec(options()) -> supervisor:child_spec().
 child_spec(Options) when is_map(Options) ->
-    #{id => maps:get(name, Options, ?MODULE), start => {?MODULE, start_link, [Options]}, type => supervisor};
+    Id = maps:get(name, Options, ?MODULE),
+    #{id => Id, start => {?MODULE, start_link, [Options]}, type => supervisor};
 child_spec(Options) ->
     ?BADARG([Options]).
 
-%% Stops listening, lets requests finish for the option shutdown_ms at most, and ends. One that a supervisor of yours
-%% has is to be ended there.
+%% Stops listening, lets requests finish for the option shutdown_ms at most, and ends. One that a
+%% supervisor of yours has is to be ended there.
 -spec stop(server()) -> ok.
 stop(Server) ->
     case tame_http_servers:find(Server) of
@@ -156,8 +167,9 @@ port(Server) ->
         error -> ?BADARG([Server])
     end.
 
-%% What the server has counted since it began: requests = answered + refused + failed + gone + open_requests. in_flight
-%% are requests that Erlang has, answered or not; waiting those for which no acceptor has credit.
+%% What the server has counted since it began: requests = answered + refused + failed + gone +
+%% open_requests. in_flight are requests that Erlang has, answered or not; waiting those for which
+%% no acceptor has credit.
 -spec info(server()) -> #{atom() => non_neg_integer()}.
 info(Server) ->
     case tame_http_servers:find(Server) of
@@ -188,14 +200,13 @@ header(Name, #{headers := Headers}, Default) ->
         false -> Default
     end.
 
-%% Under body => stream: the next 64 KB of the body, or what is left of it. The client sends on only as far as this reads.
--spec read_body(request()) ->
-    {more, binary()} | {done, binary(), Trailers :: [{binary(), binary()}]} | {error, closed | body_limit | timeout}.
+%% Under body => stream: the next 64 KB of the body, or what is left of it. The client sends on only
+%% as far as this reads.
+-spec read_body(request()) -> piece().
 read_body(Req) -> read_body(Req, #{}).
 
-%% bytes: how many at least, if the body has as many. timeout: in ms; what has come meanwhile is lost.
--spec read_body(request(), #{bytes => pos_integer(), timeout => timeout()}) ->
-    {more, binary()} | {done, binary(), Trailers :: [{binary(), binary()}]} | {error, closed | body_limit | timeout}.
+%% bytes: how many at least, if the body has as many. timeout: in ms; what came meanwhile is lost.
+-spec read_body(request(), #{bytes => pos_integer(), timeout => timeout()}) -> piece().
 read_body(#{body := Body, trailers := Trailers}, _) when is_binary(Body) ->
     {done, Body, Trailers};
 read_body(#{ref := Ref}, Options) ->
@@ -214,8 +225,8 @@ reply(Req, Answer) -> tame_http_answer:send(Req, Answer).
 -spec is_alive(request()) -> boolean().
 is_alive(#{ref := Ref}) -> tame_http_nif:is_alive(Ref).
 
-%% The caller gets {tame_http, gone, Id} if the client leaves before its answer is complete, or has waited for
-%% request_timeout_ms. One caller for a request.
+%% The caller gets {tame_http, gone, Id} if the client leaves before its answer is complete, or has
+%% waited for request_timeout_ms. One caller for a request.
 -spec watch(request()) -> Id :: non_neg_integer().
 watch(#{ref := Ref}) -> tame_http_nif:watch(Ref).
 

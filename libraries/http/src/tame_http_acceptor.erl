@@ -1,7 +1,9 @@
-%% Takes batches of requests, and has each handled in a process of its own, or here, one after the other.
+%% Takes batches of requests, and has each handled in a process of its own, or here, one after the
+%% other.
 %%
-%% A request that nobody refers to any more is answered 500 by the garbage collector. So if a process was killed while
-%% it had a request, this one collects its garbage: it may be the last that refers to it.
+%% A request that nobody refers to any more is answered 500 by the garbage collector. So if a
+%% process was killed while it had a request, this one collects its garbage: it may be the last that
+%% refers to it.
 -module(tame_http_acceptor).
 
 -export([start_link/2]).
@@ -19,7 +21,7 @@
     handler :: tame_http:handler()
 }).
 
-%% After so long without a request, bodies that are garbage go.
+%% After this long without a request, bodies that are garbage go.
 -define(IDLE_MS, 2000).
 
 -spec start_link(pid(), tame_http_options:checked()) -> {ok, pid()} | {error, term()}.

@@ -1,4 +1,5 @@
-%% A request's way through its handler: the map that the handler gets, and what becomes of its answer.
+%% A request's way through its handler: the map that the handler gets, and what becomes of its
+%% answer.
 -module(tame_http_answer).
 
 -export([handle/2]).
@@ -20,8 +21,8 @@ handle_here(Request, Handler) ->
 
 request({Ref, Method, Path, Query, Headers, Peer, Version, Scheme, Body, Trailers}) ->
     #{
-        ref => Ref, method => Method, path => Path, query => Query, headers => Headers, peer => Peer,
-        version => Version, scheme => Scheme, body => Body, trailers => Trailers
+        ref => Ref, method => Method, path => Path, query => Query, headers => Headers,
+        peer => Peer, version => Version, scheme => Scheme, body => Body, trailers => Trailers
     }.
 
 answered(#{ref := Ref} = Req, Handler, Elsewhere) ->
@@ -58,8 +59,8 @@ failed(#{method := Method, path := Path} = Req, Began, Ref, {Class, Reason, Stac
 
 event(#{method := Method, path := Path, version := Version}, Began, Status, Result) ->
     Measurements = #{duration => erlang:monotonic_time() - Began},
-    Sent = Result =:= ok,
-    Metadata = #{method => Method, path => Path, version => Version, status => Status, sent => Sent},
+    Request = #{method => Method, path => Path, version => Version},
+    Metadata = Request#{status => Status, sent => Result =:= ok},
     tame_telemetry:execute([tame, http, request], Measurements, Metadata).
 
 %% Answers, once. Returns when all of it is on its way.
@@ -120,8 +121,8 @@ file(Ref, File, Left) ->
         {error, closed} -> {error, closed}
     end.
 
-%% Waits while the client takes too little. The I/O thread tells us when there is room, and when nobody takes it any more;
-%% it ends a connection that takes nothing for idle_timeout_ms.
+%% Waits while the client takes too little. The I/O thread tells us when there is room, and when
+%% nobody takes it any more; it ends a connection that takes nothing for idle_timeout_ms.
 chunk(Ref, Data) ->
     case tame_http_nif:chunk(Ref, Data) of
         wait ->

@@ -1,4 +1,5 @@
-%% Lets connections in once the acceptors are there, and at the end lets requests finish: it starts last and ends first.
+%% Lets connections in once the acceptors are there, and at the end lets requests finish: it starts
+%% last and ends first.
 -module(tame_http_gate).
 -behaviour(gen_server).
 

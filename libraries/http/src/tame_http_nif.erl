@@ -21,7 +21,8 @@
 -type headers() :: [{iodata(), iodata()}].
 -type late() :: {error, closed}.
 
-%% {ok, Server, Port}; the caller owns the server, and gets {tame_http, stopped} when its threads have ended.
+%% {ok, Server, Port}; the caller owns the server, and gets {tame_http, stopped} when its threads
+%% have ended.
 -spec open(map()) ->
     {ok, server(), inet:port_number()} | {error, {tls, binary()} | {non_neg_integer(), binary()}}.
 open(_) -> erlang:nif_error(not_loaded).

@@ -22,7 +22,8 @@ table() ->
     [
         {handler, required, {fun(V) -> is_function(V, 1) end, "a fun of arity 1"}},
         {name, undefined, {fun is_atom/1, "an atom"}},
-        {ip, {0, 0, 0, 0}, {fun(V) -> inet:ntoa(V) =/= {error, einval} end, "an IP address as a tuple"}},
+        {ip, {0, 0, 0, 0}, {fun(V) -> inet:ntoa(V) =/= {error, einval} end,
+                            "an IP address as a tuple"}},
         {port, 0, {fun(V) -> is_integer(V) andalso V >= 0 andalso V =< 65535 end,
                    "a number from 0 to 65535"}},
         {tls, undefined, {fun is_tls/1, "#{certfile := Path, keyfile := Path}"}},
@@ -44,9 +45,7 @@ table() ->
         {wait_timeout_ms, 5000, Ms},
         {shutdown_ms, 5000, {fun(V) -> is_integer(V) andalso V >= 0 andalso V =< ?MAX_MS end,
                              "a number from 0 to " ++ integer_to_list(?MAX_MS)}},
-        {static, #{}, {fun is_static/1, "#{Path => {Status, Headers, Body}}"}},
-        %% Tests only: a request for this path panics in the native half.
-        {panic_path, undefined, {fun(V) -> V =:= undefined orelse is_binary(V) end, "a binary"}}
+        {static, #{}, {fun is_static/1, "#{Path => {Status, Headers, Body}}"}}
     ].
 
 is_tls(undefined) -> true;
@@ -73,7 +72,7 @@ check(Given) ->
     Table = table(),
     case maps:keys(Given) -- [Key || {Key, _, _} <- Table] of
         [Unknown | _] ->
-            Known = lists:join(", ", [atom_to_list(Key) || {Key, _, _} <- Table, Key =/= panic_path]),
+            Known = lists:join(", ", [atom_to_list(Key) || {Key, _, _} <- Table]),
             {error, {bad_option, Unknown, text("expected one of ~ts", [Known])}};
         [] ->
             check(Table, Given, #{})
@@ -86,7 +85,9 @@ check([{Key, Default, {Check, Expected}} | Table], Given, Checked) ->
         #{Key := Value} ->
             case holds(Check, Value) of
                 true -> check(Table, Given, Checked#{Key => Value});
-                false -> {error, {bad_option, Key, text("got ~0tP, expected ~ts", [Value, 12, Expected])}}
+                false ->
+                    Text = text("got ~0tP, expected ~ts", [Value, 12, Expected]),
+                    {error, {bad_option, Key, Text}}
             end;
         #{} when Default =:= required ->
             {error, {bad_option, Key, text("missing, expected ~ts", [Expected])}};

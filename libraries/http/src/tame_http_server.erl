@@ -24,7 +24,8 @@
 -spec start_link(pid(), tame_http_options:checked()) -> {ok, pid()} | {error, term()}.
 start_link(Sup, Options) -> gen_server:start_link(?MODULE, {Sup, Options}, []).
 
-%% No new connection; those there end with their requests, and all of them after that number of milliseconds.
+%% No new connection; those there end with their requests, and all of them after that number of
+%% milliseconds.
 -spec close(pid(), non_neg_integer()) -> ok.
 close(Server, GraceMs) -> gen_server:call(Server, {close, GraceMs}, GraceMs + ?CLOSE_SLACK_MS).
 
@@ -74,7 +75,8 @@ handle_info({tame_http, stopped}, State) ->
 handle_info({tame_http, panicked, Text}, State) ->
     {stop, {io_thread_panicked, Text}, State};
 handle_info({tame_http, contained, Text}, State) ->
-    logger:error("tame_http: a request was answered 500 for a defect of the native half: ~ts", [Text]),
+    Format = "tame_http: a request was answered 500 for a defect of the native half: ~ts",
+    logger:error(Format, [Text]),
     {noreply, State};
 handle_info(_, State) ->
     {noreply, State}.

@@ -15,7 +15,8 @@
 
 -spec start_link(tame_http_options:checked()) -> {ok, pid()} | {error, term()}.
 start_link(#{name := undefined} = Options) -> supervisor:start_link(?MODULE, {server, Options});
-start_link(#{name := Name} = Options) -> supervisor:start_link({local, Name}, ?MODULE, {server, Options}).
+start_link(#{name := Name} = Options) ->
+    supervisor:start_link({local, Name}, ?MODULE, {server, Options}).
 
 -spec start_acceptors(pid(), tame_http_options:checked()) -> {ok, pid()} | {error, term()}.
 start_acceptors(Sup, Options) -> supervisor:start_link(?MODULE, {acceptors, Sup, Options}).

@@ -1,4 +1,5 @@
-%% The table of servers: for each its supervisor, by which users know it, its owner and its native handle.
+%% The table of servers: for each its supervisor, by which users know it, its owner and its native
+%% handle.
 -module(tame_http_servers).
 
 -export([new/0]).

@@ -157,23 +157,4 @@ defmodule Tame.HTTP.FailTest do
 
     assert %{gone: 2} = balanced(server)
   end
-
-  test "a panic in an I/O thread is a request's own: 500" do
-    {server, port} = start(panic_path: "/panic")
-    for _ <- 1..100, do: assert({500, _, ""} = get(port, "/panic"))
-
-    {output, 0} =
-      curl([
-        "--http2-prior-knowledge",
-        "-o",
-        "/dev/null",
-        "-w",
-        "%{http_code}",
-        url(port, "/panic")
-      ])
-
-    assert output == "500"
-    assert {200, _, "hello"} = get(port)
-    assert %{failed: 101, answered: 1} = balanced(server)
-  end
 end

@@ -5,15 +5,8 @@ defmodule Tame.HTTP.TLSTest do
   @moduletag :tmp_dir
 
   setup %{tmp_dir: folder} do
-    [cert, key] = for name <- ["cert.pem", "key.pem"], do: Path.join(folder, name)
-    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-
-    new =
-      ~w(req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -keyout) ++
-        [key, "-out", cert]
-
-    {_, 0} = System.cmd("openssl", new ++ subject, stderr_to_stdout: true)
-    %{tls: %{certfile: cert, keyfile: key}, cert: cert}
+    tls = certificate(folder)
+    %{tls: tls, cert: tls.certfile}
   end
 
   defp https(port), do: "https://localhost:#{port}/"

@@ -21,7 +21,7 @@ const struct sponge_kind *sponge_find(const char *name)
 
 void sponge_init(struct sponge *sponge, const struct keccak *keccak, const struct sponge_kind *kind)
 {
-    memset(sponge, 0, sizeof *sponge);
+    clear(sponge, sizeof *sponge);
     sponge->keccak = keccak;
     sponge->rate = kind->rate;
     sponge->suffix = kind->suffix;
@@ -43,7 +43,10 @@ static void mix(struct sponge *sponge, const unsigned char *from, size_t size)
     while (size > 0) {
         const size_t begins = at % 8, some = size < 8 - begins ? size : 8 - begins;
 
-        sponge->lanes[at / 8] ^= lane_load_some(from, some) << 8 * begins;
+        if (some == 8)
+            sponge->lanes[at / 8] ^= lane_load(from);
+        else
+            sponge->lanes[at / 8] ^= lane_load_some(from, some) << 8 * begins;
         at += some;
         from += some;
         size -= some;
@@ -103,7 +106,10 @@ void sponge_squeeze(struct sponge *sponge, void *to, size_t size)
             permute(sponge);
         begins = sponge->at % 8;
         some = size < 8 - begins ? size : 8 - begins;
-        lane_store_some(bytes, sponge->lanes[sponge->at / 8] >> 8 * begins, some);
+        if (some == 8)
+            lane_store(bytes, sponge->lanes[sponge->at / 8]);
+        else
+            lane_store_some(bytes, sponge->lanes[sponge->at / 8] >> 8 * begins, some);
         sponge->at = (unsigned char)(sponge->at + some);
         bytes += some;
         size -= some;

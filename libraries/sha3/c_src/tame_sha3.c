@@ -8,14 +8,16 @@
 #include <stdlib.h>
 
 const struct keccak *library_keccak;
+ERL_NIF_TERM library_sha3_names[SHA3S];
 
 static int load(ErlNifEnv *env, void **data, ERL_NIF_TERM load_info)
 {
     const char *forced = getenv("TAME_SHA3_IMPL");
 
-    (void)env;
     (void)data;
     (void)load_info;
+    for (int i = 0; i < SHA3S; i++)
+        library_sha3_names[i] = enif_make_atom(env, sha3s[i]->name);
     library_keccak = keccak_choose(forced);
     if (library_keccak == NULL) {
         fprintf(stderr,

@@ -17,6 +17,7 @@ defmodule Tame.Tcp.Bench do
     system = Tame.SystemInfo.collect("make bench")
     IO.puts(Tame.SystemInfo.text(system))
     IO.puts("seed #{@seed}, #{@rounds} rounds of #{@turn_ms} ms a turn; medians of the rounds")
+    IO.puts("congestion control #{System.get_env("BENCH_CONGESTION", "reno")}, at both ends")
     {:ok, _} = Application.ensure_all_started(:tame_tcp)
 
     rows = [

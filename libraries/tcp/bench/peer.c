@@ -25,6 +25,15 @@ static void fail(const char *what)
     exit(1);
 }
 
+/* As all ways send (ways.ex); who is accepted has it of who listens. */
+static void set_congestion(int number)
+{
+    const char *said = getenv("BENCH_CONGESTION"), *name = said == NULL ? "reno" : said;
+
+    if (setsockopt(number, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) != 0)
+        fail("congestion");
+}
+
 static struct sockaddr_in loopback(int port)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -66,6 +75,7 @@ static void serve(int echo)
     const int listening = socket(AF_INET, SOCK_STREAM, 0), poller = epoll_create1(0), one = 1;
     struct epoll_event events[64];
 
+    set_congestion(listening);
     if (bind(listening, (struct sockaddr *)&at, size) != 0 || listen(listening, 1024) != 0 ||
         getsockname(listening, (struct sockaddr *)&at, &size) != 0)
         fail("listen");
@@ -103,6 +113,7 @@ static int connected(int port)
     const struct sockaddr_in to = loopback(port);
     const int number = socket(AF_INET, SOCK_STREAM, 0), one = 1;
 
+    set_congestion(number);
     if (number < 0 || connect(number, (const struct sockaddr *)&to, sizeof to) != 0)
         fail("connect");
     (void)setsockopt(number, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);

@@ -2,6 +2,11 @@ defmodule Tame.Tcp.Bench.Ways do
   @moduledoc false
   # gen_tcp, OTP's socket and tame_tcp by the same words. `_once` receives by {active, once}; gen_tcp_once_64k has a
   # `buffer` of 64 KiB, which tame_tcp has as its default, and gen_tcp has not.
+  #
+  # All send by reno, which every Linux has, as the peer does. Where the system's own choice paces (bbr), a sender that comes
+  # back sooner finds the last part still waiting for its time, and pays for a timer of the kernel each time.
+  # BENCH_CONGESTION is another.
+  @congestion System.get_env("BENCH_CONGESTION", "reno")
 
   @loopback {127, 0, 0, 1}
 
@@ -9,6 +14,7 @@ defmodule Tame.Tcp.Bench.Ways do
     {:ok, socket} = :socket.open(:inet, :stream, :tcp)
     :ok = :socket.connect(socket, %{family: :inet, addr: @loopback, port: port})
     :ok = :socket.setopt(socket, {:tcp, :nodelay}, true)
+    :ok = :socket.setopt(socket, {:tcp, :congestion}, String.to_charlist(@congestion))
     socket
   end
 
@@ -20,6 +26,7 @@ defmodule Tame.Tcp.Bench.Ways do
   def listen(:socket) do
     {:ok, socket} = :socket.open(:inet, :stream, :tcp)
     :ok = :socket.bind(socket, %{family: :inet, addr: @loopback, port: 0})
+    :ok = :socket.setopt(socket, {:tcp, :congestion}, String.to_charlist(@congestion))
     :ok = :socket.listen(socket, 1024)
     {:ok, %{port: port}} = :socket.sockname(socket)
     {socket, port}
@@ -35,7 +42,8 @@ defmodule Tame.Tcp.Bench.Ways do
   defp name(_, socket), do: :inet.sockname(socket)
 
   defp options(:gen_tcp_once_64k), do: [{:buffer, 65_536} | options(:gen_tcp)]
-  defp options(_), do: [:binary, active: false, nodelay: true]
+  # The last is TCP_CONGESTION.
+  defp options(_), do: [:binary, {:active, false}, {:nodelay, true}, {:raw, 6, 13, @congestion}]
 
   def module(way) when way in [:tame_tcp, :tame_tcp_once], do: :tame_tcp
   def module(_), do: :gen_tcp

@@ -168,6 +168,59 @@ static ERL_NIF_TERM tcp_getopt(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     return term;
 }
 
+/* What getraw gives at most. */
+#define TCP_RAW_MAX 1024
+
+/* (Socket, Level, Option, Binary) -> ok | {error, Reason}: for setsockopt as it is; but no linger. */
+static ERL_NIF_TERM tcp_setraw(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct tcp_socket *socket = tcp_get(env, argv[0]);
+    int level, option, number, error;
+    ErlNifBinary value;
+
+    (void)argc;
+    if (socket == NULL || !enif_get_int(env, argv[1], &level) ||
+        !enif_get_int(env, argv[2], &option) || !enif_inspect_binary(env, argv[3], &value))
+        return enif_make_badarg(env);
+    if (level == SOL_SOCKET && option == SO_LINGER)
+        return tcp_error(env, "einval");
+    number = tame_fd_use(&socket->fd);
+    if (number < 0)
+        return tcp_error(env, "closed");
+    error = setsockopt(number, level, option, value.data, (socklen_t)value.size) == 0 ? 0 : errno;
+    tame_fd_unuse(env, &socket->fd);
+    return error == 0 ? tcp_atom(env, "ok") : tcp_errno(env, error);
+}
+
+/* (Socket, Level, Option, Size) -> {ok, Binary} | {error, Reason} */
+static ERL_NIF_TERM tcp_getraw(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct tcp_socket *socket = tcp_get(env, argv[0]);
+    unsigned char value[TCP_RAW_MAX];
+    int level, option, number, error;
+    ERL_NIF_TERM term;
+    unsigned most;
+    socklen_t size;
+
+    (void)argc;
+    if (socket == NULL || !enif_get_int(env, argv[1], &level) ||
+        !enif_get_int(env, argv[2], &option) || !enif_get_uint(env, argv[3], &most))
+        return enif_make_badarg(env);
+    if (most > TCP_RAW_MAX)
+        return tcp_error(env, "einval");
+    number = tame_fd_use(&socket->fd);
+    if (number < 0)
+        return tcp_error(env, "closed");
+    size = (socklen_t)most;
+    error = getsockopt(number, level, option, value, &size) == 0 ? 0 : errno;
+    tame_fd_unuse(env, &socket->fd);
+    if (error != 0)
+        return tcp_errno(env, error);
+    size = size < most ? size : most;
+    memcpy(enif_make_new_binary(env, size, &term), value, size);
+    return tcp_ok(env, term);
+}
+
 /* (Socket, sockname | peername) -> {ok, Address} | {error, Reason} */
 static ERL_NIF_TERM tcp_name(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {

@@ -43,6 +43,8 @@ static ErlNifFunc functions[] = {
     {"passive", 3, tcp_passive, 0},
     {"setopt", 3, tcp_setopt, 0},
     {"getopt", 2, tcp_getopt, 0},
+    {"setraw", 4, tcp_setraw, 0},
+    {"getraw", 4, tcp_getraw, 0},
     {"name", 2, tcp_name, 0},
     {"cancel", 2, tcp_cancel, 0},
     {"shutdown", 2, tcp_shutdown, 0},

@@ -5,13 +5,13 @@
 -export([open/1, bind/2, listen/2, accept/2, connect/3, connected/2]).
 -export([recv/3, send/3, sendfile/5, file_open/1, file_dup/1]).
 -export([push/1, credit/3, passive/3]).
--export([setopt/3, getopt/2, name/2]).
+-export([setopt/3, getopt/2, setraw/4, getraw/4, name/2]).
 -export([cancel/2, shutdown/2, close/2, give/2, owner/1]).
 
 -nifs([open/1, bind/2, listen/2, accept/2, connect/3, connected/2]).
 -nifs([recv/3, send/3, sendfile/5, file_open/1, file_dup/1]).
 -nifs([push/1, credit/3, passive/3]).
--nifs([setopt/3, getopt/2, name/2]).
+-nifs([setopt/3, getopt/2, setraw/4, getraw/4, name/2]).
 -nifs([cancel/2, shutdown/2, close/2, give/2, owner/1]).
 -on_load(load/0).
 
@@ -74,6 +74,12 @@ setopt(_, _, _) -> erlang:nif_error(not_loaded).
 
 -spec getopt(socket(), atom()) -> {ok, term()} | failure().
 getopt(_, _) -> erlang:nif_error(not_loaded).
+
+-spec setraw(socket(), integer(), integer(), binary()) -> ok | failure().
+setraw(_, _, _, _) -> erlang:nif_error(not_loaded).
+
+-spec getraw(socket(), integer(), integer(), non_neg_integer()) -> {ok, binary()} | failure().
+getraw(_, _, _, _) -> erlang:nif_error(not_loaded).
 
 -spec name(socket(), sockname | peername) -> {ok, tame_tcp:address()} | failure().
 name(_, _) -> erlang:nif_error(not_loaded).

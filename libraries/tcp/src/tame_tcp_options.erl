@@ -8,6 +8,8 @@
 
 -export_type([parsed/0]).
 
+-type raw() :: {raw, Level :: integer(), Option :: integer()}.
+
 %% set: for the system, in their order.
 -type parsed() :: #{
     family := inet | inet6 | local,
@@ -15,7 +17,7 @@
     port := inet:port_number(),
     backlog := pos_integer(),
     active := false | true | once | integer(),
-    set := [{atom(), integer()}]
+    set := [{atom(), integer()} | {raw(), binary()}]
 }.
 
 %% gen_tcp's backlog is 5, which is less than a burst of clients.
@@ -56,6 +58,8 @@ one({port, Port}) when is_integer(Port), Port >= 0, Port =< 65535 -> {port, Port
 one({backlog, Backlog}) when is_integer(Backlog), Backlog >= 0 -> {backlog, Backlog};
 one({active, Active}) when is_boolean(Active); Active =:= once; is_integer(Active) ->
     {active, Active};
+one({raw, Level, Option, Value}) when is_integer(Level), is_integer(Option), is_binary(Value) ->
+    {set, {raw, Level, Option}, Value};
 one({Name, Value}) when is_atom(Name) ->
     case is_known(Name) andalso to_integer(Value) of
         Integer when is_integer(Integer) -> {set, Name, Integer};
@@ -88,17 +92,22 @@ to_integer({true, Seconds}) when is_integer(Seconds), Seconds >= 0 -> Seconds;
 to_integer({false, _}) -> -1;
 to_integer(Value) -> Value.
 
--spec set(tame_tcp_nif:socket(), [{atom(), term()}]) -> ok | {error, atom()}.
+-spec set(tame_tcp_nif:socket(), [{atom() | raw(), term()}]) -> ok | {error, atom()}.
 set(_, []) ->
     ok;
 set(Socket, [{Name, Value} | More]) ->
-    case tame_tcp_nif:setopt(Socket, Name, to_integer(Value)) of
+    case set_one(Socket, Name, Value) of
         ok -> set(Socket, More);
         {error, _} = Error -> Error
     end.
 
+set_one(Socket, {raw, Level, Option}, Value) ->
+    tame_tcp_nif:setraw(Socket, Level, Option, Value);
+set_one(Socket, Name, Value) ->
+    tame_tcp_nif:setopt(Socket, Name, to_integer(Value)).
+
 %% Those that are unknown are left out, as inet:getopts/2 does.
--spec get(tame_tcp_nif:socket(), [atom()]) -> {ok, [{atom(), term()}]} | {error, atom()}.
+-spec get(tame_tcp_nif:socket(), [atom() | tuple()]) -> {ok, [tuple()]} | {error, atom()}.
 get(Socket, Names) ->
     get(Socket, Names, []).
 
@@ -106,11 +115,18 @@ get(_, [], Found) ->
     {ok, lists:reverse(Found)};
 get(Socket, [Name | More], Found) ->
     case value(Socket, Name) of
-        {ok, Value} -> get(Socket, More, [{Name, Value} | Found]);
+        {ok, Value} -> get(Socket, More, [named(Name, Value) | Found]);
         {error, closed} -> {error, einval};
         {error, _} -> get(Socket, More, Found)
     end.
 
+named({raw, Level, Option, _}, Value) -> {raw, Level, Option, Value};
+named(Name, Value) -> {Name, Value}.
+
+value(Socket, {raw, Level, Option, Size}) when
+    is_integer(Level), is_integer(Option), is_integer(Size), Size >= 0
+->
+    tame_tcp_nif:getraw(Socket, Level, Option, Size);
 value(_, mode) -> {ok, binary};
 value(_, packet) -> {ok, 0};
 value(Socket, send_timeout) ->

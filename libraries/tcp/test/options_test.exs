@@ -71,10 +71,37 @@ defmodule Tame.Tcp.OptionsTest do
     assert until(fn -> descriptors() <= before end)
   end
 
+  # IPPROTO_TCP, TCP_CONGESTION; SOL_SOCKET, SO_LINGER.
+  test "raw options are the system's, as gen_tcp has them" do
+    reno = {:raw, 6, 13, "reno"}
+    {client, server} = pair()
+    assert :tame_tcp.setopts(client, [reno]) == :ok
+    {:ok, theirs} = :gen_tcp.listen(0, [reno])
+    {:ok, [{:raw, 6, 13, value}]} = :inet.getopts(theirs, [{:raw, 6, 13, 16}])
+    assert "reno" <> _ = value
+    assert :tame_tcp.getopts(client, [{:raw, 6, 13, 16}]) == {:ok, [{:raw, 6, 13, value}]}
+    {:ok, listening} = :tame_tcp.listen(0, [reno, {:active, false}])
+    assert :tame_tcp.getopts(listening, [{:raw, 6, 13, 4}]) == {:ok, [{:raw, 6, 13, "reno"}]}
+    assert :tame_tcp.setopts(client, [{:raw, 6, 13, "none of these"}]) == {:error, :enoent}
+    assert :tame_tcp.setopts(client, [{:raw, 6, 13, 1}]) == {:error, :einval}
+
+    assert :tame_tcp.setopts(client, [{:raw, 1, 13, <<1::native-32, 5::native-32>>}]) ==
+             {:error, :einval}
+
+    assert :tame_tcp.getopts(client, [{:raw, 6, 13, 5000}, :packet]) == {:ok, [packet: 0]}
+    assert :tame_tcp.getopts(client, [{:raw, 6, -1, 4}, {:raw, :x, 1, 4}]) == {:ok, []}
+    assert :tame_tcp.close(client) == :ok
+    assert :tame_tcp.setopts(client, [reno]) == {:error, :closed}
+    for socket <- [server, listening], do: :ok = :tame_tcp.close(socket)
+    :gen_tcp.close(theirs)
+  end
+
   describe "bad input" do
     test "says which argument, and what was expected" do
       assert sentence(fn -> :tame_tcp.listen(-1, []) end) =~
                "1st argument: must be a port from 0 to 65535"
+
+      assert sentence(fn -> :tame_tcp.listen(-1, []) end) =~ ":tame_tcp.listen(-1, [])"
 
       assert sentence(fn -> :tame_tcp.listen(0, [:nonsense]) end) =~
                "2nd argument: has an unknown option: nonsense"

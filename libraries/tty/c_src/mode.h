@@ -52,15 +52,16 @@ static inline int tty_set(int fd, const struct termios *settings)
     return result;
 }
 
-/* Turns the terminal back, when its settings are still those that we made of `saved`: else another
- * program has it, and it is left alone. `leave` is written first, while nothing is done with it. On
- * a terminal that takes no more (fd is then non-blocking) what it has not shown yet is given up. */
+/* Turns the terminal back, when its settings are still those that we made of `saved`, or `saved`:
+ * OTP 26 and newer set those back when the VM is killed, but not the screen. Else another program
+ * has it, and it is left alone. `leave` is written first, while nothing is done with it. On a
+ * terminal that takes no more (fd is then non-blocking) what it has not shown yet is given up. */
 static inline void tty_restore(int fd, const struct termios *saved, const char *leave, size_t len)
 {
     const struct termios raw = tty_raw_of(saved);
     struct termios now;
 
-    if (tcgetattr(fd, &now) != 0 || !tty_same(&now, &raw))
+    if (tcgetattr(fd, &now) != 0 || !(tty_same(&now, &raw) || tty_same(&now, saved)))
         return;
     for (int tries = 0; len > 0 && tries < 8; tries++) {
         const ssize_t written = write(fd, leave, len);

@@ -1,12 +1,13 @@
 /* The terminal of a VM as a NIF library: opened apart from standard input, raw, waited for, and
  * turned back however its session ends.
  *
- * A VM has one terminal, so one session at a time has it: `held`. It is turned back by what comes
- * first: tty_release, the death of the session's process (`down`), exit() (`at_exit`, which is all
- * that halt runs), or the guard, a process of its own, when the VM ends without any of these. Each
- * of them does nothing where another has been. */
+ * It is a descriptor of tame/fd.h, whose owner is the session's process. A VM has one terminal, so
+ * one session at a time has it: `held`. It is turned back by what comes first: the end of the
+ * descriptor (tty_release, or the death of its owner), exit() (`at_exit`, which is all that halt
+ * runs), or the guard, a process of its own, when the VM ends without any of these. Each of them
+ * does nothing where another has been. */
+#include "tame/fd.h"
 #include "tame/nif.h"
-#include "descriptor.h"
 #include "mode.h"
 
 #include <fcntl.h>
@@ -20,20 +21,21 @@
 #define WRITE_SIZE 16384
 
 struct terminal {
-    struct descriptor descriptor;
-    ErlNifMonitor session;
-    struct termios saved;
+    struct tame_fd fd;
+    int number; /* guarded by the lock, as what follows: at_exit has it while it is being closed */
     int raw;
+    long guard; /* its OS process */
+    struct termios saved;
     size_t leave_len;
     char leave[TTY_LEAVE_SIZE];
 };
 
-static ErlNifResourceType *terminal_type;
-/* Guards `held` and what is in it. No call with it waits. */
+/* Guards `held` and what is in it. Who has it waits for nobody, and calls nothing of fd.h. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct terminal *held;
+static int over; /* exit() has turned the terminal back: nothing is written any more */
 
-static ERL_NIF_TERM am_ok, am_error, am_again, am_true, am_false;
+static ERL_NIF_TERM am_ok, am_error, am_wait, am_true, am_false;
 
 static ERL_NIF_TERM error_tuple(ErlNifEnv *env, const char *reason)
 {
@@ -65,55 +67,24 @@ static ERL_NIF_TERM errno_tuple(ErlNifEnv *env, int error)
 static void cook(struct terminal *t)
 {
     if (t->raw)
-        tty_restore(t->descriptor.fd, &t->saved, t->leave, t->leave_len);
+        tty_restore(t->number, &t->saved, t->leave, t->leave_len);
     t->raw = 0;
 }
 
-/* However a session ends, once. */
-static void end(ErlNifEnv *env, struct terminal *t)
+/* However a session ends, once, when no call uses the terminal any more. */
+static void close_terminal(struct tame_fd *fd, int number)
 {
-    int first;
+    struct terminal *t = (struct terminal *)fd;
 
     pthread_mutex_lock(&lock);
-    first = descriptor_end(&t->descriptor);
-    if (first) {
-        cook(t);
-        if (held == t)
-            held = NULL;
-    }
-    pthread_mutex_unlock(&lock);
-    if (first)
-        descriptor_stop(env, &t->descriptor, t);
-}
-
-static void terminal_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMonitor *monitor)
-{
-    (void)pid;
-    (void)monitor;
-    end(env, object);
-}
-
-static void terminal_stop(ErlNifEnv *env, void *object, ErlNifEvent event, int is_direct_call)
-{
-    (void)env;
-    (void)event;
-    (void)is_direct_call;
-    descriptor_close(&((struct terminal *)object)->descriptor);
-}
-
-static void terminal_destroy(ErlNifEnv *env, void *object)
-{
-    struct terminal *t = object;
-
-    (void)env;
-    pthread_mutex_lock(&lock);
-    if (held == t) {
-        cook(t);
+    cook(t);
+    if (held == t)
         held = NULL;
-    }
     pthread_mutex_unlock(&lock);
-    descriptor_close(&t->descriptor);
+    (void)close(number);
 }
+
+TAME_FD(terminals, struct terminal, .close = close_terminal)
 
 /* exit() is called on one thread while others may still write: after this they do not. */
 static void at_exit(void)
@@ -126,30 +97,40 @@ static void at_exit(void)
         return;
     if (held != NULL) {
         cook(held);
-        held->descriptor.ended = 1;
+        /* It would do so again, when the shell has the terminal. The session lives, so it does. */
+        if (held->guard > 0)
+            (void)kill((pid_t)held->guard, SIGKILL);
     }
+    over = 1;
     pthread_mutex_unlock(&lock);
 }
 
 /* ---- NIFs ---- */
 
-/* The handle, locked and not ended; else NULL, unlocked, and *result is what to return. */
+/* The handle, locked, open and used until unlock(); else NULL, and *result is what to return. */
 static struct terminal *locked(ErlNifEnv *env, ERL_NIF_TERM term, ERL_NIF_TERM *result)
 {
-    void *object;
-    struct terminal *t;
+    struct terminal *t = tame_fd_get(env, term, &terminals);
 
-    if (!enif_get_resource(env, term, terminal_type, &object)) {
+    if (t == NULL) {
         *result = enif_make_badarg(env);
         return NULL;
     }
-    t = object;
+    *result = error_tuple(env, "closed");
+    if (tame_fd_use(&t->fd) < 0)
+        return NULL;
     pthread_mutex_lock(&lock);
-    if (!t->descriptor.ended)
+    if (!over)
         return t;
     pthread_mutex_unlock(&lock);
-    *result = error_tuple(env, "closed");
+    tame_fd_unuse(env, &t->fd);
     return NULL;
+}
+
+static void unlock(ErlNifEnv *env, struct terminal *t)
+{
+    pthread_mutex_unlock(&lock);
+    tame_fd_unuse(env, &t->fd);
 }
 
 /* Which of the standard descriptors is the terminal that controls this process; -1: none. */
@@ -168,6 +149,25 @@ static ERL_NIF_TERM refused(int fd, ERL_NIF_TERM reason)
     return reason;
 }
 
+/* Whether the session has the terminal now. Its owner may be dead already, and the terminal closed:
+ * who uses it while it becomes `held` leaves that to the end of the descriptor. */
+static int hold(ErlNifEnv *env, struct terminal *t)
+{
+    int taken;
+
+    if (tame_fd_use(&t->fd) < 0)
+        return 0;
+    pthread_mutex_lock(&lock);
+    taken = held != NULL || over;
+    if (!taken)
+        held = t;
+    pthread_mutex_unlock(&lock);
+    tame_fd_unuse(env, &t->fd);
+    if (taken)
+        (void)tame_fd_close(env, &t->fd, NULL, 0);
+    return !taken;
+}
+
 static ERL_NIF_TERM tty_acquire(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     /* () -> {ok, Handle, Path :: string(), StandardInputIsIt :: boolean()} | {error, atom()} */
@@ -177,7 +177,7 @@ static ERL_NIF_TERM tty_acquire(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     ErlNifPid self;
     ERL_NIF_TERM term;
     const int named = standard();
-    int fd, taken;
+    int number, has;
 
     (void)argc;
     (void)argv;
@@ -185,164 +185,165 @@ static ERL_NIF_TERM tty_acquire(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
         return error_tuple(env, "no_terminal");
     /* Opened anew: O_NONBLOCK is then this session's alone, and what shares standard input keeps
      * its own. */
-    fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0)
+    number = open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    if (number < 0)
         return errno_tuple(env, errno);
-    if (tcgetattr(fd, &saved) != 0)
-        return refused(fd, errno_tuple(env, errno));
-    if (tcgetpgrp(fd) != getpgrp())
-        return refused(fd, error_tuple(env, "background"));
-    t = enif_alloc_resource(terminal_type, sizeof *t);
+    if (tcgetattr(number, &saved) != 0)
+        return refused(number, errno_tuple(env, errno));
+    if (tcgetpgrp(number) != getpgrp())
+        return refused(number, error_tuple(env, "background"));
+    t = tame_fd_new(env, &terminals, number, enif_self(env, &self));
     if (t == NULL)
-        return refused(fd, error_tuple(env, "enomem"));
-    memset(t, 0, sizeof *t);
-    t->descriptor.fd = fd; /* the resource's from here on */
+        return refused(number, error_tuple(env, "enomem"));
+    t->number = number;
     t->saved = saved;
-    (void)enif_self(env, &self);
-    pthread_mutex_lock(&lock);
-    taken = held != NULL;
-    if (!taken)
-        held = t;
-    pthread_mutex_unlock(&lock);
-    if (taken || enif_monitor_process(env, t, &self, &t->session) != 0) {
-        enif_release_resource(t);
+    has = hold(env, t);
+    term = tame_fd_term(env, t);
+    if (!has)
         return error_tuple(env, "busy");
-    }
-    term = enif_make_resource(env, t);
-    enif_release_resource(t);
     return enif_make_tuple4(env, am_ok, term, enif_make_string(env, path, ERL_NIF_LATIN1),
                             isatty(0) && tcgetsid(0) == getsid(0) ? am_true : am_false);
 }
 
 static ERL_NIF_TERM tty_raw(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    /* (Handle, Leave :: binary()) -> ok | {error, Reason}: Leave is written before the terminal is
-     * turned back. */
+    /* (Handle, Leave :: binary(), Guard :: integer()) -> ok | {error, Reason}: Leave is written
+     * before the terminal is turned back. */
     ErlNifBinary leave;
     ERL_NIF_TERM result;
     struct termios raw;
     struct terminal *t;
+    long guard;
 
     (void)argc;
-    if (!enif_inspect_binary(env, argv[1], &leave) || leave.size > TTY_LEAVE_SIZE)
+    if (!enif_inspect_binary(env, argv[1], &leave) || leave.size > TTY_LEAVE_SIZE ||
+        !enif_get_long(env, argv[2], &guard))
         return enif_make_badarg(env);
     t = locked(env, argv[0], &result);
     if (t == NULL)
         return result;
     memcpy(t->leave, leave.data, leave.size);
     t->leave_len = leave.size;
+    t->guard = guard;
     raw = tty_raw_of(&t->saved);
     /* Before it is so: what fails half-way is turned back. */
     t->raw = 1;
-    if (tcgetpgrp(t->descriptor.fd) != getpgrp())
+    if (tcgetpgrp(t->number) != getpgrp())
         result = error_tuple(env, "background");
-    else if (tty_set(t->descriptor.fd, &raw) != 0)
+    else if (tty_set(t->number, &raw) != 0)
         result = errno_tuple(env, errno);
     else
         result = am_ok;
     if (result != am_ok)
         cook(t);
-    pthread_mutex_unlock(&lock);
+    unlock(env, t);
     return result;
 }
 
 static ERL_NIF_TERM tty_cooked(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    /* (Handle) -> ok | {error, closed} */
+    /* (Handle) -> ok | {error, closed}. It does not wait for input any more. */
     ERL_NIF_TERM result;
     struct terminal *t = locked(env, argv[0], &result);
+    ErlNifPid self;
 
     (void)argc;
     if (t == NULL)
         return result;
     cook(t);
-    pthread_mutex_unlock(&lock);
+    unlock(env, t);
+    (void)tame_fd_cancel(env, &t->fd, TAME_FD_READ, enif_self(env, &self));
     return am_ok;
 }
 
-static ERL_NIF_TERM await(ErlNifEnv *env, const ERL_NIF_TERM argv[], enum ErlNifSelectFlags event)
+/* What begin or wait answered, and is not TAME_FD_GO. */
+static ERL_NIF_TERM fd_answer(ErlNifEnv *env, enum tame_fd_answer answer)
 {
-    ERL_NIF_TERM result;
-    struct terminal *t;
-
-    if (!enif_is_ref(env, argv[1]))
-        return enif_make_badarg(env);
-    t = locked(env, argv[0], &result);
-    if (t == NULL)
-        return result;
-    result = descriptor_await(env, &t->descriptor, t, event, argv[1]) ? am_ok
-                                                                      : error_tuple(env, "select");
-    pthread_mutex_unlock(&lock);
-    return result;
+    if (answer == TAME_FD_WAIT)
+        return am_wait;
+    return error_tuple(env, answer == TAME_FD_CLOSED ? "closed" : "enomem");
 }
 
-static ERL_NIF_TERM tty_await_input(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+/* A call that cannot go on now: {tame_fd, Ref, ready} comes. */
+static ERL_NIF_TERM await(ErlNifEnv *env, struct terminal *t, enum tame_fd_direction direction,
+                          const ErlNifPid *self, ERL_NIF_TERM ref)
 {
-    /* (Handle, reference()) -> ok | {error, Reason}, then {select, Handle, Ref, ready_input} */
-    (void)argc;
-    return await(env, argv, ERL_NIF_SELECT_READ);
-}
-
-static ERL_NIF_TERM tty_await_output(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    (void)argc;
-    return await(env, argv, ERL_NIF_SELECT_WRITE);
+    return fd_answer(env, tame_fd_wait(env, &t->fd, direction, self, ref));
 }
 
 static ERL_NIF_TERM tty_input(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    /* (Handle) -> {ok, binary()} | again | {error, hangup | Reason} */
-    unsigned char bytes[READ_SIZE], *copy;
-    ERL_NIF_TERM result, binary;
-    struct terminal *t = locked(env, argv[0], &result);
+    /* (Handle, Ref) -> {ok, binary()} | wait | {error, hangup | Reason} */
+    unsigned char bytes[READ_SIZE];
+    struct terminal *t = tame_fd_get(env, argv[0], &terminals);
+    enum tame_fd_answer answer;
+    ERL_NIF_TERM binary;
+    ErlNifPid self;
     ssize_t len;
     int error;
 
     (void)argc;
-    if (t == NULL)
-        return result;
+    if (t == NULL || !enif_is_ref(env, argv[1]))
+        return enif_make_badarg(env);
+    answer = tame_fd_begin(env, &t->fd, TAME_FD_READ, enif_self(env, &self), argv[1]);
+    if (answer != TAME_FD_GO)
+        return fd_answer(env, answer);
     do
-        len = read(t->descriptor.fd, bytes, sizeof bytes);
+        len = read(tame_fd_number(&t->fd), bytes, sizeof bytes);
     while (len < 0 && errno == EINTR);
     error = errno;
-    pthread_mutex_unlock(&lock);
     if (len < 0 && error == EAGAIN)
-        return am_again;
+        return await(env, t, TAME_FD_READ, &self, argv[1]);
+    tame_fd_done(env, &t->fd, TAME_FD_READ);
     /* A raw terminal has no end of file: its line was cut. */
     if (len == 0 || (len < 0 && error == EIO))
         return error_tuple(env, "hangup");
     if (len < 0)
         return errno_tuple(env, error);
-    copy = enif_make_new_binary(env, (size_t)len, &binary);
-    memcpy(copy, bytes, (size_t)len);
+    memcpy(enif_make_new_binary(env, (size_t)len, &binary), bytes, (size_t)len);
     return enif_make_tuple2(env, am_ok, binary);
+}
+
+/* What the terminal takes now, as write(2) says it; nothing after exit() has turned it back. */
+static ssize_t put(struct terminal *t, const ErlNifBinary *bytes, int *error)
+{
+    ssize_t len = -1;
+
+    *error = EIO;
+    pthread_mutex_lock(&lock);
+    if (!over) {
+        do
+            len =
+                write(t->number, bytes->data, bytes->size < WRITE_SIZE ? bytes->size : WRITE_SIZE);
+        while (len < 0 && errno == EINTR);
+        *error = errno;
+    }
+    pthread_mutex_unlock(&lock);
+    return len;
 }
 
 static ERL_NIF_TERM tty_output(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    /* (Handle, binary()) -> {ok, Bytes} | again | {error, hangup | Reason} */
+    /* (Handle, binary(), Ref) -> {ok, Bytes} | wait | {error, hangup | Reason} */
+    struct terminal *t = tame_fd_get(env, argv[0], &terminals);
+    enum tame_fd_answer answer;
     ErlNifBinary bytes;
-    ERL_NIF_TERM result;
-    struct terminal *t;
+    ErlNifPid self;
     ssize_t len;
     int error;
 
     (void)argc;
-    if (!enif_inspect_binary(env, argv[1], &bytes))
+    if (t == NULL || !enif_inspect_binary(env, argv[1], &bytes) || !enif_is_ref(env, argv[2]))
         return enif_make_badarg(env);
-    t = locked(env, argv[0], &result);
-    if (t == NULL)
-        return result;
-    do
-        len =
-            write(t->descriptor.fd, bytes.data, bytes.size < WRITE_SIZE ? bytes.size : WRITE_SIZE);
-    while (len < 0 && errno == EINTR);
-    error = errno;
-    pthread_mutex_unlock(&lock);
+    answer = tame_fd_begin(env, &t->fd, TAME_FD_WRITE, enif_self(env, &self), argv[2]);
+    if (answer != TAME_FD_GO)
+        return fd_answer(env, answer);
+    len = put(t, &bytes, &error);
+    if (len < 0 && error == EAGAIN)
+        return await(env, t, TAME_FD_WRITE, &self, argv[2]);
+    tame_fd_done(env, &t->fd, TAME_FD_WRITE);
     if (len >= 0)
         return enif_make_tuple2(env, am_ok, enif_make_int64(env, len));
-    if (error == EAGAIN)
-        return am_again;
     return error == EIO ? error_tuple(env, "hangup") : errno_tuple(env, error);
 }
 
@@ -357,8 +358,8 @@ static ERL_NIF_TERM tty_size(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     (void)argc;
     if (t == NULL)
         return result;
-    error = ioctl(t->descriptor.fd, TIOCGWINSZ, &size) == 0 ? 0 : errno;
-    pthread_mutex_unlock(&lock);
+    error = ioctl(t->number, TIOCGWINSZ, &size) == 0 ? 0 : errno;
+    unlock(env, t);
     if (error != 0)
         return error == EIO ? error_tuple(env, "hangup") : errno_tuple(env, error);
     return enif_make_tuple2(env, enif_make_int(env, size.ws_col), enif_make_int(env, size.ws_row));
@@ -366,14 +367,15 @@ static ERL_NIF_TERM tty_size(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
 
 static ERL_NIF_TERM tty_release(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    /* (Handle) -> ok */
-    void *object;
+    /* (Handle, Ref) -> ok | wait: turned back and closed when {tame_fd, Ref, closed} comes. */
+    struct terminal *t = tame_fd_get(env, argv[0], &terminals);
+    ErlNifPid self;
 
     (void)argc;
-    if (!enif_get_resource(env, argv[0], terminal_type, &object))
+    if (t == NULL || !enif_is_ref(env, argv[1]))
         return enif_make_badarg(env);
-    end(env, object);
-    return am_ok;
+    return tame_fd_close(env, &t->fd, enif_self(env, &self), argv[1]) == TAME_FD_WAIT ? am_wait
+                                                                                      : am_ok;
 }
 
 /* ---- the library ---- */
@@ -381,8 +383,6 @@ static ERL_NIF_TERM tty_release(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
 static int load(ErlNifEnv *env, void **data, ERL_NIF_TERM load_info)
 {
     static int registered;
-    const ErlNifResourceTypeInit init = {
-        .dtor = terminal_destroy, .stop = terminal_stop, .down = terminal_down, .members = 3};
     int taken;
 
     (void)data;
@@ -394,30 +394,25 @@ static int load(ErlNifEnv *env, void **data, ERL_NIF_TERM load_info)
         fprintf(stderr, "tame_tty: not loaded anew: a session has the terminal\n");
         return 1;
     }
-    terminal_type =
-        enif_init_resource_type(env, "tame_tty_terminal", (ErlNifResourceTypeInit *)&init,
-                                ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER, NULL);
-    if (terminal_type == NULL || (!registered && atexit(at_exit) != 0))
+    if (tame_fd_load(env, &terminals) != 0 || (!registered && atexit(at_exit) != 0))
         return 1;
     registered = 1;
     am_ok = enif_make_atom(env, "ok");
     am_error = enif_make_atom(env, "error");
-    am_again = enif_make_atom(env, "again");
+    am_wait = enif_make_atom(env, "wait");
     am_true = enif_make_atom(env, "true");
     am_false = enif_make_atom(env, "false");
     return 0;
 }
 
 /* What sets a terminal may wait for its driver. */
-#define FUNCTIONS(JOB, NIF)                             \
-    NIF(acquire, 0, tty_acquire, TAME_DIRTY_IO)         \
-    NIF(raw, 2, tty_raw, TAME_DIRTY_IO)                 \
-    NIF(cooked, 1, tty_cooked, TAME_DIRTY_IO)           \
-    NIF(await_input, 2, tty_await_input, TAME_INLINE)   \
-    NIF(await_output, 2, tty_await_output, TAME_INLINE) \
-    NIF(input, 1, tty_input, TAME_INLINE)               \
-    NIF(output, 2, tty_output, TAME_INLINE)             \
-    NIF(size, 1, tty_size, TAME_INLINE)                 \
-    NIF(release, 1, tty_release, TAME_DIRTY_IO)
+#define FUNCTIONS(JOB, NIF)                     \
+    NIF(acquire, 0, tty_acquire, TAME_DIRTY_IO) \
+    NIF(raw, 3, tty_raw, TAME_DIRTY_IO)         \
+    NIF(cooked, 1, tty_cooked, TAME_DIRTY_IO)   \
+    NIF(input, 2, tty_input, TAME_INLINE)       \
+    NIF(output, 3, tty_output, TAME_INLINE)     \
+    NIF(size, 1, tty_size, TAME_INLINE)         \
+    NIF(release, 2, tty_release, TAME_DIRTY_IO)
 
 TAME_NIF_INIT(tame_tty_nif, FUNCTIONS, .load = load)

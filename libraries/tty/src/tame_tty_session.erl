@@ -36,7 +36,9 @@
     source :: tame_tty_input:source() | none,
     enter :: binary(),
     leave :: binary(),
-    ref = make_ref() :: reference(),
+    %% Of the wait for input, another one each time that it is raw; and of that for output.
+    in = make_ref() :: reference(),
+    out = make_ref() :: reference(),
     keys = tame_tty_keys:new() :: tame_tty_keys:state(),
     escape = none :: none | reference(),
     size :: tame_tty_nif:size() | {error, tame_tty_nif:error()},
@@ -91,7 +93,7 @@ acquired(Owner, Monitor, Handle, Path, Stdin, Options) ->
                 {error, Reason} -> refuse(State, Reason)
             end;
         {error, Reason} ->
-            ok = tame_tty_nif:release(Handle),
+            ok = release(Handle),
             {stop, {shutdown, Reason}}
     end.
 
@@ -102,10 +104,10 @@ refuse(State, Reason) ->
 raw(#state{handle = Handle} = State) ->
     case tame_tty_input:take(State#state.stdin) of
         {ok, Source} ->
-            case tame_tty_nif:raw(Handle, State#state.leave) of
+            case tame_tty_nif:raw(Handle, State#state.leave, os_pid(State#state.guard)) of
                 ok ->
-                    Raw = State#state{source = Source},
-                    ok = await_input(Raw),
+                    Raw = State#state{source = Source, in = make_ref()},
+                    _ = self() ! {input, Raw#state.in},
                     {ok, flushed(queued(none, State#state.enter, Raw))};
                 {error, Reason} ->
                     ok = tame_tty_input:give_back(Source),
@@ -115,12 +117,19 @@ raw(#state{handle = Handle} = State) ->
             {error, Reason}
     end.
 
+%% 0: it has ended, which the session will hear.
+os_pid(Guard) ->
+    case erlang:port_info(Guard, os_pid) of
+        {os_pid, Pid} -> Pid;
+        undefined -> 0
+    end.
+
 cooked(#state{source = none} = State) ->
     State;
 cooked(#state{source = Source} = State) ->
     _ = tame_tty_nif:cooked(State#state.handle),
     ok = tame_tty_input:give_back(Source),
-    State#state{source = none, ref = make_ref(), keys = tame_tty_keys:new(), escape = none}.
+    State#state{source = none, keys = tame_tty_keys:new(), escape = none}.
 
 %% What a program that draws the screen switches on, and off in the other order.
 sequences(Options) ->
@@ -219,12 +228,10 @@ handle_cast(_Request, State) ->
 
 %% ---- input ----
 
-handle_info({select, Handle, Ref, ready_input}, #state{handle = Handle, ref = Ref} = State) ->
-    case tame_tty_nif:input(Handle) of
-        {ok, Bytes} -> again(read(Bytes, State));
-        again -> again(State);
-        {error, Reason} -> closed(Reason, State)
-    end;
+handle_info({tame_fd, Ref, ready}, #state{in = Ref} = State) ->
+    input(State);
+handle_info({input, Ref}, #state{in = Ref} = State) ->
+    input(State);
 handle_info({Port, {data, Bytes}}, #state{source = {port, Port, _}} = State) ->
     {noreply, read(Bytes, State)};
 handle_info({Port, eof}, #state{source = {port, Port, _}} = State) ->
@@ -233,9 +240,7 @@ handle_info({timeout, Timer, escape}, #state{escape = Timer} = State) ->
     {Events, Keys} = tame_tty_keys:flush(State#state.keys),
     tell(Events, State),
     {noreply, State#state{keys = Keys, escape = none}};
-handle_info(again, State) ->
-    again(State);
-handle_info({select, Handle, _Ref, ready_output}, #state{handle = Handle} = State) ->
+handle_info({tame_fd, Ref, ready}, #state{out = Ref} = State) ->
     {noreply, flushed(State#state{blocked = false})};
 handle_info({output, Reason}, State) ->
     closed(Reason, State);
@@ -275,22 +280,26 @@ read(Bytes, #state{escape = Escape} = State) ->
 tell(Events, #state{owner = Owner}) ->
     lists:foreach(fun(Event) -> Owner ! {tame_tty, self(), Event} end, Events).
 
-again(#state{owner = Owner} = State) ->
-    case erlang:process_info(Owner, message_queue_len) of
-        {message_queue_len, Len} when Len > ?BEHIND ->
-            _ = erlang:send_after(?BEHIND_MS, self(), again),
+%% One read a message, so that others have their turn. A source that is a port sends by itself.
+input(#state{source = {own, _}, in = Ref} = State) ->
+    case tame_tty_nif:input(State#state.handle, Ref) of
+        {ok, Bytes} ->
+            Read = read(Bytes, State),
+            _ = erlang:send_after(behind_ms(Read), self(), {input, Ref}),
+            {noreply, Read};
+        wait ->
             {noreply, State};
-        _ ->
-            case await_input(State) of
-                ok -> {noreply, State};
-                {error, Reason} -> closed(Reason, State)
-            end
-    end.
+        {error, Reason} ->
+            closed(Reason, State)
+    end;
+input(State) ->
+    {noreply, State}.
 
-await_input(#state{source = {own, _}} = State) ->
-    tame_tty_nif:await_input(State#state.handle, State#state.ref);
-await_input(_State) ->
-    ok.
+behind_ms(#state{owner = Owner}) ->
+    case erlang:process_info(Owner, message_queue_len) of
+        {message_queue_len, Len} when Len > ?BEHIND -> ?BEHIND_MS;
+        _ -> 0
+    end.
 
 %% ---- output ----
 
@@ -308,25 +317,17 @@ flushed(State) ->
             _ = From =:= none orelse gen_server:reply(From, ok),
             flushed(State#state{output = Rest});
         {{value, {From, Bytes}}, Rest} ->
-            case tame_tty_nif:output(State#state.handle, Bytes) of
+            case tame_tty_nif:output(State#state.handle, Bytes, State#state.out) of
                 {ok, Written} ->
                     <<_:Written/binary, More/binary>> = Bytes,
                     flushed(State#state{output = queue:in_r({From, More}, Rest)});
-                again ->
-                    await_output(State);
+                wait ->
+                    State#state{blocked = true};
                 {error, Reason} ->
                     self() ! {output, Reason},
                     State#state{blocked = true}
             end
     end.
-
-await_output(State) ->
-    _ =
-        case tame_tty_nif:await_output(State#state.handle, State#state.ref) of
-            ok -> ok;
-            {error, Reason} -> self() ! {output, Reason}
-        end,
-    State#state{blocked = true}.
 
 %% ---- the end ----
 
@@ -343,6 +344,14 @@ terminate(_Reason, State) ->
 
 %% More than once does no harm.
 released(#state{source = Source} = State) ->
-    ok = tame_tty_nif:release(State#state.handle),
+    ok = release(State#state.handle),
     _ = Source =:= none orelse tame_tty_input:give_back(Source),
     dismissed(State#state.guard).
+
+%% When it is turned back and closed.
+release(Handle) ->
+    Ref = make_ref(),
+    case tame_tty_nif:release(Handle, Ref) of
+        ok -> ok;
+        wait -> receive {tame_fd, Ref, closed} -> ok end
+    end.

@@ -50,6 +50,6 @@ defmodule Tame.TTY.BadargTest do
       assert [_ | _] = :tame_tty.format_error(reason)
     end
 
-    assert :tame_tty.format_error({:guard, "é"}) == 'the guard of the terminal has ended: é'
+    assert :tame_tty.format_error({:guard, "é"}) == ~c"the guard of the terminal has ended: é"
   end
 end

@@ -122,6 +122,7 @@ defmodule Tame.TTY.EndsTest do
     turned_back!(pane, before, 137)
   end
 
+  @tag skip: if(System.otp_release() >= "26", do: "this VM's own helper sets them back")
   test "settings that somebody has changed since are left as they are", %{pane: pane} do
     pid = opened(pane, "-noinput")
     {_, 0} = System.cmd("stty", ["-F", pane.tty, "-parenb", "opost"])

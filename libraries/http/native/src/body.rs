@@ -12,13 +12,11 @@ use crate::io::{Connection, Local};
 use crate::places::{End, State};
 use crate::server::Key;
 
-/// How much of a whole body hyper takes at once: what it has taken counts as sent, so a client that takes nothing is seen.
-const FRAME: usize = 64 * 1024;
 /// How much of a stream may wait for the client before its sender has to.
 pub const WINDOW: usize = 256 * 1024;
 
 pub enum Answer {
-    Whole(Bytes, Option<Rc<Connection>>),
+    Whole(Bytes),
     Stream(Stream),
 }
 
@@ -45,38 +43,25 @@ impl From<Infallible> for Aborted {
     }
 }
 
-impl Answer {
-    pub fn whole(bytes: Bytes, connection: &Rc<Connection>) -> Self {
-        let long = bytes.len() > FRAME;
-        Answer::Whole(bytes, long.then(|| connection.clone()))
-    }
-}
-
 impl http_body::Body for Answer {
     type Data = Bytes;
     type Error = Aborted;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {
         match self.get_mut() {
-            Answer::Whole(bytes, _) if bytes.is_empty() => Poll::Ready(None),
-            Answer::Whole(bytes, connection) => {
-                if let Some(connection) = connection {
-                    connection.progress();
-                }
-                let frame = bytes.split_to(bytes.len().min(FRAME));
-                Poll::Ready(Some(Ok(Frame::data(frame))))
-            }
+            Answer::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Answer::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Answer::Stream(stream) => stream.poll(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Answer::Whole(bytes, _) if bytes.is_empty())
+        matches!(self, Answer::Whole(bytes) if bytes.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Answer::Whole(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
+            Answer::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Answer::Stream(_) => SizeHint::default(),
         }
     }

@@ -18,7 +18,7 @@ pub enum Protocol {
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum At {
     Head,
-    /// So many bytes of a body, or of a chunk with its CRLF.
+    /// This many bytes of a body, or of a chunk with its CRLF.
     Body(u64),
     Chunk(u64),
     ChunkSize,

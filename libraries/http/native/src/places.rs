@@ -2,7 +2,6 @@
 use std::task::Waker;
 
 use bytes::Bytes;
-use hyper::body::Incoming;
 use hyper::{HeaderMap, Response};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Release;
@@ -11,6 +10,7 @@ use std::sync::Arc;
 use crate::nif::ErlNifPid;
 use crate::request::Request;
 use crate::server::{Flow, Key, Shared};
+use crate::upload::Upload;
 
 pub enum State {
     Free,
@@ -49,7 +49,7 @@ pub struct Place {
     /// The client's side: the future of the service, or of the body.
     pub waker: Option<Waker>,
     pub watcher: Option<ErlNifPid>,
-    pub body: Option<Incoming>,
+    pub body: Option<Upload>,
     /// How much of the body Erlang has read.
     pub read: u64,
 }
@@ -81,14 +81,13 @@ impl Places {
         Some(Key { place: place as u32, generation: 0 })
     }
 
-    /// From now on the key is bad, for every thread.
-    pub fn give_back(&mut self, key: Key, shared: &Shared) -> Option<ErlNifPid> {
-        let place = self.get(key)?;
+    /// From now on the key is bad, for every thread. What is left of the place is the caller's.
+    pub fn give_back(&mut self, key: Key, shared: &Shared) -> (Option<ErlNifPid>, Option<Upload>) {
+        let Some(place) = self.get(key) else { return (None, None) };
         place.generation = place.generation.wrapping_add(1);
         shared.generations[key.place as usize].store(place.generation, Release);
-        let watcher = place.watcher.take();
+        let left = (place.watcher.take(), place.body.take());
         place.waker = None;
-        place.body = None;
         place.read = 0;
         if let State::Streaming(s) | State::Answered(Answer::Stream(_, s)) =
             std::mem::replace(&mut place.state, State::Free)
@@ -96,7 +95,7 @@ impl Places {
             s.flow.closed.store(true, Release);
         }
         self.free.push(key.place);
-        watcher
+        left
     }
 
     pub fn get(&mut self, key: Key) -> Option<&mut Place> {

@@ -7,6 +7,7 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, Version};
 use std::net::{IpAddr, SocketAddr};
 
+use crate::binaries::Growing;
 use crate::nif::*;
 use crate::server::{Command, Flow, Key, Server};
 

@@ -1,14 +1,16 @@
-//! A stream whose input is filtered.
+//! A connection's bytes as hyper has them: its input is filtered, its output gathered.
 use std::io;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{ready, Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::filter::Filter;
+use crate::wire::Wire;
 
 pub struct Strict<S> {
-    stream: S,
+    wire: Rc<Wire<S>>,
     filter: Filter,
     ended: bool,
 }
@@ -17,12 +19,12 @@ pub struct Strict<S> {
 const END: &[u8] = b"\r\n\r\n";
 
 impl<S> Strict<S> {
-    pub fn new(stream: S, filter: Filter) -> Self {
-        Strict { stream, filter, ended: false }
+    pub fn new(wire: Rc<Wire<S>>, filter: Filter) -> Self {
+        Strict { wire, filter, ended: false }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Strict<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Strict<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context, buf: &mut ReadBuf) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if this.filter.is_refused() && !this.ended && buf.remaining() >= END.len() {
@@ -32,7 +34,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Strict<S> {
         }
         let before = buf.filled().len();
         loop {
-            ready!(Pin::new(&mut this.stream).poll_read(cx, buf))?;
+            ready!(this.wire.poll_read(cx, buf))?;
             let read = buf.filled().len() - before;
             if read == 0 || this.filter.is_passing() {
                 return Poll::Ready(Ok(()));
@@ -47,28 +49,25 @@ impl<S: AsyncRead + Unpin> AsyncRead for Strict<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Strict<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Strict<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.wire.poll_write(cx, &[io::IoSlice::new(buf)])
     }
 
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context,
-        bufs: &[io::IoSlice],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    fn poll_write_vectored(self: Pin<&mut Self>, cx: &mut Context, bufs: &[io::IoSlice]) -> Poll<io::Result<usize>> {
+        self.wire.poll_write(cx, bufs)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        true
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+    /// The connection does it, when hyper has said all.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context) -> Poll<io::Result<()>> {
+        self.wire.poll_shutdown(cx)
     }
 }

@@ -1,4 +1,5 @@
-//! The bodies of requests: whole before Erlang hears of them, or read by Erlang.
+//! The bodies of requests: whole before Erlang hears of them, or read by Erlang; what an early answer leaves of one is
+//! dropped.
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -8,13 +9,56 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::Body as _;
 use hyper::body::Incoming;
-use hyper::HeaderMap;
+use hyper::header::EXPECT;
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Version};
 use tokio::task::spawn_local;
 
+use crate::binaries::Growing;
 use crate::io::{Connection, Local};
 use crate::nif::*;
 use crate::request::{headers, Body, Counted};
 use crate::server::Key;
+
+/// How long a client may send on after it was answered, and how much. It is enough for one that reads to see its answer.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_BYTES: usize = 1 << 20;
+
+/// A body, as far as it has not been read.
+pub struct Upload {
+    incoming: Incoming,
+    /// The client sends nothing before it is told to, and reading is what tells it.
+    on_demand: bool,
+}
+
+impl Upload {
+    pub fn new(parts: &Parts, incoming: Incoming) -> Self {
+        let on_demand = parts.version != Version::HTTP_2 && parts.headers.contains_key(EXPECT);
+        Upload { incoming, on_demand }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    /// The answer is there and the client still sends. If this is dropped now, HTTP/2 resets the stream and HTTP/1 closes
+    /// the socket, and either may overtake the answer: many clients look at the reset first. So the rest is read and
+    /// dropped, within bounds.
+    pub fn linger(mut self) {
+        if self.on_demand || self.is_empty() {
+            return;
+        }
+        spawn_local(tokio::time::timeout(LINGER, async move {
+            let mut left = LINGER_BYTES;
+            while let Some(Ok(Piece::Data(data))) = next(&mut self.incoming).await {
+                match left.checked_sub(data.len()) {
+                    Some(rest) => left = rest,
+                    None => break,
+                }
+            }
+        }));
+    }
+}
 
 pub enum Refusal {
     Gone,
@@ -24,34 +68,37 @@ pub enum Refusal {
 /// What a body of unknown length gets at first.
 const FIRST: usize = 16 * 1024;
 
+/// A body that there is.
 pub async fn take(
     local: &Rc<Local>,
-    incoming: Incoming,
+    mut upload: Upload,
     connection: &Rc<Connection>,
-) -> Result<(Body, Option<Incoming>), Refusal> {
-    if incoming.is_end_stream() {
-        return Ok((Body::Empty, None));
-    }
+) -> Result<(Body, Option<Upload>), Refusal> {
     let config = &local.server.config;
     // Refused before the client has sent it, if it says how much it is.
-    if incoming.size_hint().lower() > config.body_limit {
+    if upload.incoming.size_hint().lower() > config.body_limit {
+        upload.linger();
         return Err(Refusal::Status(413));
     }
     if config.stream_bodies {
-        return Ok((Body::Stream, Some(incoming)));
+        return Ok((Body::Stream, Some(upload)));
     }
     let within = Duration::from_millis(config.request_timeout_ms);
-    let whole = tokio::time::timeout(within, whole(local, incoming, connection)).await;
-    whole.unwrap_or(Err(Refusal::Status(408))).map(|body| (body, None))
+    let whole = tokio::time::timeout(within, whole(local, &mut upload.incoming, connection)).await;
+    let whole = whole.unwrap_or(Err(Refusal::Status(408)));
+    if let Err(Refusal::Status(_)) = whole {
+        upload.linger();
+    }
+    whole.map(|body| (body, None))
 }
 
-async fn whole(local: &Rc<Local>, mut incoming: Incoming, connection: &Connection) -> Result<Body, Refusal> {
+async fn whole(local: &Rc<Local>, incoming: &mut Incoming, connection: &Connection) -> Result<Body, Refusal> {
     let config = &local.server.config;
     let announced = incoming.size_hint().lower().min(FIRST as u64) as usize;
     let bytes = Growing::new(announced.max(256)).ok_or(Refusal::Status(503))?;
     let mut counted = Counted { counted: 0, bytes: Some(bytes), server: local.server.clone() };
     let mut trailers = None;
-    while let Some(frame) = next(&mut incoming).await {
+    while let Some(frame) = next(incoming).await {
         connection.progress();
         match frame.map_err(|_| Refusal::Gone)? {
             Piece::Data(data) => {
@@ -95,7 +142,7 @@ async fn next(incoming: &mut Incoming) -> Option<Result<Piece, hyper::Error>> {
 /// The client sends on only as far as it is read: this is the credit.
 pub fn read(local: &Rc<Local>, key: Key, most: usize, pid: ErlNifPid) -> bool {
     let body = local.places.borrow_mut().get(key).and_then(|place| place.body.take());
-    let Some(mut incoming) = body else {
+    let Some(mut upload) = body else {
         // Read to its end, being read, or the client is gone.
         let a = atoms();
         local.tell_body(&pid, key, |env| tuple(env, &[a.error, a.closed]));
@@ -107,7 +154,7 @@ pub fn read(local: &Rc<Local>, key: Key, most: usize, pid: ErlNifPid) -> bool {
         let mut got = Vec::new();
         let mut trailers = None;
         let ended = loop {
-            match next(&mut incoming).await {
+            match next(&mut upload.incoming).await {
                 None => break Ok(true),
                 Some(Err(_)) => break Err(atoms().closed),
                 Some(Ok(Piece::Trailers(map))) => trailers = Some(map),
@@ -125,10 +172,17 @@ pub fn read(local: &Rc<Local>, key: Key, most: usize, pid: ErlNifPid) -> bool {
                 }
             }
         };
-        if let (Ok(false), Some(place)) = (&ended, local.places.borrow_mut().get(key)) {
-            place.body = Some(incoming);
-        }
         let a = atoms();
+        match ended {
+            Ok(true) => (),
+            // It was answered meanwhile, or the client is gone, which the first read shows.
+            Err(reason) if reason == a.closed => upload.linger(),
+            _ => {
+                if let Some(place) = local.places.borrow_mut().get(key) {
+                    place.body = Some(upload)
+                }
+            }
+        }
         local.tell_body(&pid, key, |env| match ended {
             Err(reason) => tuple(env, &[a.error, reason]),
             Ok(false) => tuple(env, &[a.more, binary(env, &got)]),

@@ -20,6 +20,19 @@ defmodule Tame.HTTP.Test.Client do
 
   def hello(_request), do: {200, [], "hello"}
 
+  # A certificate for localhost that signs itself, and its key, in this folder: the option tls.
+  def certificate(folder) do
+    [cert, key] = for name <- ["cert.pem", "key.pem"], do: Path.join(folder, name)
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+
+    new =
+      ~w(req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -keyout) ++
+        [key, "-out", cert]
+
+    {_, 0} = System.cmd("openssl", new ++ subject, stderr_to_stdout: true)
+    %{certfile: cert, keyfile: key}
+  end
+
   # Output of curl, and its exit status.
   def curl(arguments),
     do: System.cmd("curl", ["-s", "--max-time", "20" | arguments], stderr_to_stdout: true)

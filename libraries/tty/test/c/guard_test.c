@@ -174,6 +174,22 @@ static void settings_of_somebody_else_stay(void)
     scene_close(&s);
 }
 
+/* As the helper of a newer VM does. */
+static void settings_that_are_back_leave_the_screen_to_the_guard(void)
+{
+    struct scene s = scene_open();
+
+    start(&s, s.path);
+    CHECK_EQ(says(&s, "ready"), 1);
+    packet(&s, "leave");
+    CHECK_EQ(says(&s, "armed"), 1);
+    close(s.to);
+    CHECK_EQ(status(&s), 0);
+    CHECK_EQ(as_before(&s), 1);
+    CHECK_EQ(written(&s, "leave"), 1);
+    scene_close(&s);
+}
+
 static void the_next_guard_waits_for_the_one_before(void)
 {
     struct scene s = scene_open(), next = s;
@@ -269,6 +285,7 @@ int main(int argc, char **argv)
     RUN(an_end_of_the_pipe_turns_the_terminal_back);
     RUN(an_empty_packet_ends_it_and_nothing_is_touched);
     RUN(settings_of_somebody_else_stay);
+    RUN(settings_that_are_back_leave_the_screen_to_the_guard);
     RUN(the_next_guard_waits_for_the_one_before);
     RUN(one_that_does_not_end_is_named);
     RUN(what_is_no_terminal_is_refused);

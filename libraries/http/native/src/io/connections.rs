@@ -1,0 +1,124 @@
+//! The connections of an I/O thread: how they come, and the table in which the sweep and the closer find them.
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::sync::atomic::Ordering::*;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use tokio::task::spawn_local;
+
+use super::Local;
+use crate::connection;
+use crate::server::count;
+
+/// accept failed for want of files or memory: how long others have to free some.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A connection, as the sweep and its requests see it.
+pub struct Connection {
+    pub peer: SocketAddr,
+    pub tls: bool,
+    pub(super) since_ms: u64,
+    /// Requests that are not answered.
+    pub active: Cell<u32>,
+    /// Goes up with each request and each piece of a body; what the sweep saw of it, and when it changed.
+    pub(super) progress: Cell<u64>,
+    pub(super) seen: Cell<(u64, u64)>,
+    pub phase: Cell<Phase>,
+    pub waker: RefCell<Option<Waker>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    Open,
+    /// No further request; those there are end.
+    Closing,
+    Ended,
+}
+
+impl Connection {
+    pub fn progress(&self) {
+        self.progress.set(self.progress.get() + 1)
+    }
+
+    pub(super) fn advance(&self, phase: Phase) {
+        self.phase.set(phase);
+        if let Some(waker) = self.waker.borrow().as_ref() {
+            waker.wake_by_ref()
+        }
+    }
+}
+
+impl Local {
+    pub(super) async fn accept(self: Rc<Self>, listener: TcpListener) {
+        let listener = tokio::net::TcpListener::from_std(listener).expect("a listener of this thread");
+        let most = (self.server.config.max_connections / self.server.config.io_threads).max(1);
+        loop {
+            poll_fn(|cx| {
+                if self.open_connections.get() < most {
+                    return Poll::Ready(());
+                }
+                *self.accepter.borrow_mut() = Some(cx.waker().clone());
+                Poll::Pending
+            })
+            .await;
+            match listener.accept().await {
+                Ok((stream, peer)) => {
+                    let _ = stream.set_nodelay(true); // slower without it, and nothing else
+                    let connection = self.register(peer);
+                    spawn_local(connection::serve(self.clone(), connection, stream));
+                }
+                Err(error) => {
+                    count(&self.counters().accept_errors);
+                    let client_left =
+                        matches!(error.raw_os_error(), Some(libc::ECONNABORTED) | Some(libc::EINTR) | Some(libc::EPROTO));
+                    if !client_left {
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                }
+            }
+        }
+    }
+
+    fn register(&self, peer: SocketAddr) -> (usize, Rc<Connection>) {
+        let connection = Rc::new(Connection {
+            peer,
+            tls: self.server.config.tls.is_some(),
+            since_ms: self.now_ms.get(),
+            active: Cell::new(0),
+            progress: Cell::new(0),
+            seen: Cell::new((0, self.now_ms.get())),
+            phase: Cell::new(if self.is_closing() { Phase::Closing } else { Phase::Open }),
+            waker: RefCell::default(),
+        });
+        self.open_connections.set(self.open_connections.get() + 1);
+        let counters = self.counters();
+        counters.connections.store(self.open_connections.get() as u64, Relaxed);
+        count(&counters.connections_total);
+        let mut all = self.connections.borrow_mut();
+        let at = match self.free_connections.borrow_mut().pop() {
+            Some(at) => at,
+            None => {
+                all.push(None);
+                all.len() - 1
+            }
+        };
+        all[at] = Some(connection.clone());
+        (at, connection)
+    }
+
+    pub fn unregister(&self, at: usize) {
+        self.connections.borrow_mut()[at] = None;
+        self.free_connections.borrow_mut().push(at);
+        self.open_connections.set(self.open_connections.get() - 1);
+        self.counters().connections.store(self.open_connections.get() as u64, Relaxed);
+        if let Some(waker) = self.accepter.borrow_mut().take() {
+            waker.wake()
+        }
+        if self.is_closing() {
+            self.wake_closer()
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! An I/O thread: one runtime, one listener, its connections and requests. Nothing here is shared with another thread but
+//! `Shared` and `Server`.
+mod batches;
+mod commands;
+mod connections;
+mod patience;
+mod sweep;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::net::TcpListener;
+use std::rc::Rc;
+use std::sync::atomic::Ordering::*;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Instant;
+
+use bytes::Bytes;
+use hyper::Response;
+use tokio::runtime::LocalOptions;
+use tokio::task::spawn_local;
+
+use crate::nif::*;
+use crate::places::Places;
+use crate::request::id;
+use crate::server::*;
+
+pub use connections::{Connection, Phase};
+
+pub struct Local {
+    pub server: Arc<Server>,
+    pub index: usize,
+    pub places: RefCell<Places>,
+    /// Requests for Erlang, in their order; those that left meanwhile are still in it.
+    queue: RefCell<VecDeque<Key>>,
+    flusher: RefCell<Option<Waker>>,
+    flush_asked: Cell<bool>,
+    acceptors: RefCell<(u64, Arc<Vec<Arc<Acceptor>>>)>,
+    next_acceptor: Cell<usize>,
+    statics: RefCell<(u64, Arc<Statics>)>,
+    /// Of connections that have nothing to send.
+    pub buffers: RefCell<Vec<Vec<u8>>>,
+    pub connections: RefCell<Vec<Option<Rc<Connection>>>>,
+    free_connections: RefCell<Vec<usize>>,
+    open_connections: Cell<usize>,
+    accepter: RefCell<Option<Waker>>,
+    closer: RefCell<Option<Waker>>,
+    closing: Cell<Option<u64>>,
+    panic_told: Cell<bool>,
+    env: MessageEnv,
+    began: Instant,
+    now_ms: Cell<u64>,
+}
+
+/// The thread's life.
+pub fn run(server: Arc<Server>, index: usize, listener: TcpListener) {
+    let shared = || &server.threads[index];
+    let ended = guard(false, || {
+        block_on(server.clone(), index, listener);
+        true
+    });
+    shared().close();
+    shared().counters.connections.store(0, Relaxed);
+    shared().counters.waiting.store(0, Relaxed);
+    let env = MessageEnv::new();
+    let a = atoms();
+    if !ended {
+        let text = last_panic();
+        env.send(&server.owner, |env| tuple(env, &[a.tame_http, a.panicked, binary(env, text.as_bytes())]));
+    }
+    if server.running.fetch_sub(1, AcqRel) == 1 {
+        env.send(&server.owner, |env| tuple(env, &[a.tame_http, a.stopped]));
+    }
+}
+
+fn block_on(server: Arc<Server>, index: usize, listener: TcpListener) {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    if patience::helps() {
+        let server = server.clone();
+        builder.on_thread_park(move || patience::wait(&server, &server.threads[index]));
+    }
+    let runtime = builder.enable_all().build_local(LocalOptions::default()).expect("a runtime");
+    let local = Rc::new(Local::new(server, index));
+    runtime.block_on(async {
+        spawn_local(local.clone().flush_when_asked());
+        spawn_local(local.clone().sweep());
+        local.clone().obey(listener).await;
+    });
+    // What is left goes with its tasks, before the places that it refers to.
+    drop(runtime);
+}
+
+impl Local {
+    fn new(server: Arc<Server>, index: usize) -> Self {
+        Local {
+            places: RefCell::new(Places::new(server.threads[index].generations.len())),
+            server,
+            index,
+            queue: RefCell::default(),
+            flusher: RefCell::default(),
+            flush_asked: Cell::new(false),
+            acceptors: RefCell::new((u64::MAX, Arc::default())),
+            next_acceptor: Cell::new(0),
+            statics: RefCell::new((u64::MAX, Arc::default())),
+            buffers: RefCell::default(),
+            connections: RefCell::default(),
+            free_connections: RefCell::default(),
+            open_connections: Cell::new(0),
+            accepter: RefCell::default(),
+            closer: RefCell::default(),
+            closing: Cell::new(None),
+            panic_told: Cell::new(false),
+            env: MessageEnv::new(),
+            began: Instant::now(),
+            now_ms: Cell::new(0),
+        }
+    }
+
+    pub fn shared(&self) -> &Shared {
+        &self.server.threads[self.index]
+    }
+
+    pub fn counters(&self) -> &Counters {
+        &self.shared().counters
+    }
+
+    /// As exact as the sweep is frequent.
+    pub fn now_ms(&self) -> u64 {
+        self.now_ms.get()
+    }
+
+    pub fn is_closing(&self) -> bool {
+        self.closing.get().is_some()
+    }
+
+    pub fn static_answer(&self, path: &str) -> Option<Response<Bytes>> {
+        let version = self.server.statics_version.load(Acquire);
+        let mut cached = self.statics.borrow_mut();
+        if cached.0 != version {
+            *cached = (version, self.server.statics());
+        }
+        if cached.1.is_empty() {
+            return None;
+        }
+        cached.1.get(path.as_bytes()).cloned()
+    }
+
+    // ---- what processes are told ----
+
+    fn tell_gone(&self, pid: &ErlNifPid, key: Key) {
+        self.tell(pid, atoms().gone, key)
+    }
+
+    pub fn tell_room(&self, pid: &ErlNifPid, key: Key) {
+        self.tell(pid, atoms().room, key)
+    }
+
+    fn tell(&self, pid: &ErlNifPid, what: Term, key: Key) {
+        let id = id(self.index, key);
+        self.env.send(pid, |env| tuple(env, &[atoms().tame_http, what, integer(env, id)]));
+    }
+
+    pub fn tell_body(&self, pid: &ErlNifPid, key: Key, build: impl FnOnce(Env) -> Term) {
+        let id = id(self.index, key);
+        self.env.send(pid, |env| {
+            let result = build(env);
+            tuple(env, &[atoms().tame_http, atoms().body, integer(env, id), result])
+        });
+    }
+
+    /// The owner logs it; one in each tick of the sweep, however many there are.
+    pub fn tell_panic(&self) {
+        if !self.panic_told.replace(true) {
+            let text = last_panic();
+            let a = atoms();
+            self.env.send(&self.server.owner, |env| {
+                tuple(env, &[a.tame_http, a.contained, binary(env, text.as_bytes())])
+            });
+        }
+    }
+}

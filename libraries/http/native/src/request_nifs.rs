@@ -1,0 +1,153 @@
+//! The NIFs about a request: it is answered, whole or in pieces, its body is read, its client watched.
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue, CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
+use hyper::{Response, StatusCode};
+
+use crate::binaries::Kept;
+use crate::body;
+use crate::nif::*;
+use crate::request::Reference;
+use crate::server::*;
+
+/// From here on a body is not copied but referred to.
+const KEPT: usize = 16 * 1024;
+
+unsafe fn reference<'a>(env: Env, term: Term) -> Result<&'a Reference, Fault> {
+    get_resource(env, term, types().request)
+}
+
+unsafe fn bytes(env: Env, term: Term) -> Result<Bytes, Fault> {
+    let seen = get_bytes(env, term)?;
+    if seen.len() >= KEPT {
+        if let Some(kept) = Kept::new(term) {
+            return Ok(Bytes::from_owner(kept));
+        }
+    }
+    Ok(Bytes::copy_from_slice(seen))
+}
+
+unsafe fn header_map(env: Env, list: Term, mut allowed: impl FnMut(&HeaderName) -> bool) -> Result<HeaderMap, Fault> {
+    let mut map = HeaderMap::new();
+    each(env, list, |pair| {
+        let pair = get_tuple(env, pair, 2)?;
+        let name = HeaderName::from_bytes(get_bytes(env, pair[0])?).map_err(|_| Fault::Badarg)?;
+        let value = HeaderValue::from_bytes(get_bytes(env, pair[1])?).map_err(|_| Fault::Badarg)?;
+        if allowed(&name) {
+            map.try_append(name, value).map_err(|_| Fault::Badarg)?;
+        }
+        Ok(())
+    })?;
+    Ok(map)
+}
+
+/// Status and headers. The length of a body that is known here is said by hyper; what belongs to the connection, too.
+pub unsafe fn head(env: Env, status: Term, headers: Term, whole: bool) -> Result<Response<()>, Fault> {
+    let code = u16::try_from(get_u64(env, status)?).map_err(|_| Fault::Badarg)?;
+    if !(200..=599).contains(&code) {
+        return Err(Fault::Badarg);
+    }
+    let mut refused = false;
+    let map = header_map(env, headers, |name| {
+        refused |= *name == TRANSFER_ENCODING || *name == UPGRADE || *name == CONNECTION;
+        !(whole && *name == CONTENT_LENGTH)
+    })?;
+    if refused {
+        return Err(Fault::Badarg);
+    }
+    let mut response = Response::new(());
+    *response.status_mut() = StatusCode::from_u16(code).map_err(|_| Fault::Badarg)?;
+    *response.headers_mut() = map;
+    Ok(response)
+}
+
+fn late(done: bool) -> Return {
+    if done { Ok(atoms().ok) } else { Err(Fault::Error(atoms().closed)) }
+}
+
+/// reply(Ref, Status, Headers, Body) -> ok | {error, closed}
+pub unsafe fn reply(env: Env, args: &[Term]) -> Return {
+    let reference = reference(env, args[0])?;
+    let response = head(env, args[1], args[2], true)?.map(|()| Bytes::new());
+    let body = bytes(env, args[3])?;
+    let good = reference.is_open();
+    if !reference.finish() {
+        return late(false);
+    }
+    reference.push(Command::Reply(reference.key, response.map(|_| body)));
+    late(good)
+}
+
+/// start(Ref, Status, Headers) -> ok | {error, closed}. Its body follows by chunk/2 and finish/2.
+pub unsafe fn start(env: Env, args: &[Term]) -> Return {
+    let reference = reference(env, args[0])?;
+    let head = head(env, args[1], args[2], false)?;
+    if !reference.is_open() || !reference.start() {
+        return late(false);
+    }
+    let (bytes, waiting, closed) = (AtomicUsize::new(0), Mutex::new(None), AtomicBool::new(false));
+    let flow = Arc::new(Flow { bytes, waiting, closed });
+    let _ = reference.flow.set(flow.clone()); // the only one: start() is true once
+    reference.push(Command::Start(reference.key, head, flow));
+    late(true)
+}
+
+/// chunk(Ref, Data) -> ok | wait | {error, closed}. After wait the caller gets {tame_http, room, Id}.
+pub unsafe fn chunk(env: Env, args: &[Term]) -> Return {
+    let reference = reference(env, args[0])?;
+    let flow = reference.flow.get().ok_or(Fault::Badarg)?;
+    let data = bytes(env, args[1])?;
+    if flow.closed.load(Acquire) || !reference.is_open() {
+        return late(false);
+    }
+    if data.is_empty() {
+        return late(true);
+    }
+    let before = flow.bytes.fetch_add(data.len(), AcqRel);
+    let full = before + data.len() > body::WINDOW;
+    if full {
+        // Before the chunk is there: the thread that takes it finds whom to tell.
+        *flow.waiting.lock().unwrap() = Some(self_pid(env));
+    }
+    reference.push(Command::Chunk(reference.key, data));
+    Ok(if full { atoms().wait } else { atoms().ok })
+}
+
+/// finish(Ref, Trailers) -> ok | {error, closed}
+pub unsafe fn finish(env: Env, args: &[Term]) -> Return {
+    let reference = reference(env, args[0])?;
+    let trailers = header_map(env, args[1], |name| *name != TRANSFER_ENCODING && *name != CONTENT_LENGTH)?;
+    if !reference.end() {
+        return late(false);
+    }
+    let trailers = (!trailers.is_empty()).then_some(trailers);
+    reference.push(Command::End(reference.key, trailers));
+    late(true)
+}
+
+/// read(Ref, Bytes) -> Id. The caller gets {tame_http, body, Id, {more, Data} | {done, Data, Trailers} | {error, Reason}}.
+pub unsafe fn read(env: Env, args: &[Term]) -> Return {
+    let reference = reference(env, args[0])?;
+    let most = get_u64(env, args[1])?.clamp(1, 1 << 30) as usize;
+    reference.push(Command::Read(reference.key, most, self_pid(env)));
+    Ok(integer(env, reference.id()))
+}
+
+/// watch(Ref) -> Id. The caller gets {tame_http, gone, Id} if the client leaves before it is answered.
+pub unsafe fn watch(env: Env, args: &[Term]) -> Return {
+    let reference = reference(env, args[0])?;
+    reference.push(Command::Watch(reference.key, self_pid(env)));
+    Ok(integer(env, reference.id()))
+}
+
+/// id(Ref) -> Id
+pub unsafe fn request_id(env: Env, args: &[Term]) -> Return {
+    Ok(integer(env, reference(env, args[0])?.id()))
+}
+
+/// is_alive(Ref) -> boolean()
+pub unsafe fn is_alive(env: Env, args: &[Term]) -> Return {
+    Ok(boolean(reference(env, args[0])?.is_open()))
+}

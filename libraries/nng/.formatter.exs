@@ -1,0 +1,1 @@
+[inputs: ["{mix,.formatter}.exs", "{test,bench,examples}/**/*.{ex,exs}"]]

@@ -1,0 +1,179 @@
+# tame_nng as a NIF beside itself as a driver: each row one interleaved run, in another order each round. Both ends are sockets of
+# this VM, of one process each. CPU is that of the VM, user and system, nng's threads included.
+defmodule Tame.Nng.Bench do
+  @rounds String.to_integer(System.get_env("BENCH_ROUNDS", "7"))
+  @turn_ms String.to_integer(System.get_env("BENCH_TURN_MS", "500"))
+  @seed Tame.Turns.seed()
+  @ways [:nif, :driver]
+
+  def run do
+    IO.puts(Tame.SystemInfo.text(Tame.SystemInfo.collect("make bench")))
+    IO.puts("seed #{@seed}, #{@rounds} rounds of #{@turn_ms} ms a turn; medians of the rounds")
+    {:ok, _} = Application.ensure_all_started(:tame_nng)
+    only = System.get_env("BENCH_ONLY", "trip request stream")
+
+    for transport <- [:inproc, :ipc, :tcp] do
+      if only =~ "trip", do: for(size <- [64, 65_536], do: round_trips(transport, size))
+      if only =~ "request", do: requests(transport)
+      if only =~ "stream", do: for(size <- [64, 65_536], do: stream(transport, size))
+    end
+  end
+
+  defp round_trips(transport, size) do
+    bytes = :binary.copy("x", size)
+
+    ends =
+      for way <- @ways do
+        {rep, req} = connect(:rep0, :req0, way, transport)
+        give(rep, fn -> echo(rep) end)
+        {way, req}
+      end
+
+    table("#{transport}: round trip of #{size} B", ["µs", "CPU µs"], ends, fn {_, req} ->
+      timed(fn ->
+        :ok = :tame_nng.send(req, bytes)
+        {:ok, _} = :tame_nng.recv(req)
+      end)
+    end)
+
+    for {_, req} <- ends, do: :tame_nng.close(req)
+  end
+
+  # Each in a context of its own, one after the other.
+  defp requests(transport) do
+    ends =
+      for way <- @ways do
+        {rep, req} = connect(:rep0, :req0, way, transport)
+        give(rep, fn -> echo(rep) end)
+        {way, req}
+      end
+
+    table("#{transport}: request/2 of 64 B", ["µs", "CPU µs"], ends, fn {_, req} ->
+      timed(fn -> {:ok, _} = :tame_nng.request(req, :binary.copy("x", 64)) end)
+    end)
+
+    for {_, req} <- ends, do: :tame_nng.close(req)
+  end
+
+  # push to pull; the receiver is active, 100 messages of credit at a time.
+  defp stream(transport, size) do
+    bytes = :binary.copy("x", size)
+    ends = for way <- @ways, do: {way, connect(:pull0, :push0, way, transport)}
+
+    for {_, {pull, push}} <- ends do
+      :ok = :tame_nng.setopts(push, send_buffer: 128)
+      :ok = :tame_nng.setopts(pull, recv_buffer: 128)
+      give(pull, fn -> swallow(pull) end)
+    end
+
+    table("#{transport}: messages of #{size} B", ["per s", "CPU µs"], ends, fn {_, {_, push}} ->
+      [us, cpu] = timed(fn -> :ok = :tame_nng.send(push, bytes) end)
+      [1_000_000 / us, cpu]
+    end)
+
+    for {_, {_, push}} <- ends, do: :tame_nng.close(push)
+  end
+
+  defp connect(listens, dials, way, transport) do
+    {:ok, a} = :tame_nng.open(listens, by: way)
+    {:ok, b} = :tame_nng.open(dials, by: way)
+    {:ok, listener} = :tame_nng.listen(a, address(transport))
+    {:ok, url} = :tame_nng.url(listener)
+    {:ok, _} = :tame_nng.dial(b, url, [:wait])
+    {a, b}
+  end
+
+  defp address(:tcp), do: "tcp://127.0.0.1:0"
+  defp address(:inproc), do: "inproc://bench_#{System.unique_integer([:positive])}"
+
+  defp address(:ipc) do
+    name = "tame_nng_bench_#{System.pid()}_#{System.unique_integer([:positive])}"
+    "ipc://#{Path.join(System.tmp_dir!(), name)}"
+  end
+
+  # A process that owns the socket, and is linked to us.
+  defp give(socket, fun) do
+    pid = spawn_link(fn -> receive(do: (:yours -> fun.())) end)
+    :ok = :tame_nng.controlling_process(socket, pid)
+    send(pid, :yours)
+  end
+
+  defp echo(rep) do
+    {:ok, bytes} = :tame_nng.recv(rep)
+    :ok = :tame_nng.send(rep, bytes)
+    echo(rep)
+  end
+
+  defp swallow(pull) do
+    :ok = :tame_nng.setopts(pull, active: 100)
+    swallow_some(pull)
+  end
+
+  defp swallow_some(pull) do
+    receive do
+      {:nng, ^pull, _} -> swallow_some(pull)
+      {:nng_passive, ^pull} -> swallow(pull)
+    end
+  end
+
+  # ---- what all use ----
+
+  # µs of a call and of CPU, over a turn.
+  defp timed(fun) do
+    before = {cpu_ns(), now_ns()}
+    calls = repeat(fun, now_ns() + @turn_ms * 1_000_000, 0)
+    per(before, calls)
+  end
+
+  defp repeat(fun, until, calls) do
+    for _ <- 1..16, do: fun.()
+    if now_ns() < until, do: repeat(fun, until, calls + 16), else: calls + 16
+  end
+
+  defp per({cpu, at}, calls),
+    do: [(now_ns() - at) / calls / 1000, (cpu_ns() - cpu) / calls / 1000]
+
+  defp table(title, columns, subjects, turn) do
+    heads = Enum.map_join(columns, &String.pad_leading(&1, 12))
+    IO.puts("\n#{String.pad_trailing(title, 36)}#{heads}   driver / nif")
+
+    results =
+      for {way, _} = subject <- Tame.Turns.all(subjects, @rounds, @seed), reduce: %{} do
+        seen ->
+          :erlang.garbage_collect()
+          result = turn.(subject)
+          Map.update(seen, way, [result], &[result | &1])
+      end
+
+    nif = medians(results[:nif])
+
+    for way <- @ways do
+      values = medians(results[way])
+      cells = Enum.map_join(values, &String.pad_leading(text(&1), 12))
+      ratios = values |> Enum.zip_with(nif, &Float.round(&1 / &2, 2)) |> Enum.join("  ")
+
+      IO.puts(
+        "  #{String.pad_trailing("#{way}", 34)}#{cells}#{if way == :driver, do: "   " <> ratios}"
+      )
+    end
+  end
+
+  defp text(value), do: :erlang.float_to_binary(value, decimals: 2)
+
+  defp medians(rounds), do: rounds |> Enum.zip_with(&Enum.at(Enum.sort(&1), div(length(&1), 2)))
+
+  defp now_ns, do: System.monotonic_time(:nanosecond)
+
+  # Of all threads of this VM: `statistics(runtime)` leaves the system's time out.
+  defp cpu_ns do
+    for thread <- File.ls!("/proc/self/task"), reduce: 0 do
+      sum ->
+        case File.read("/proc/self/task/#{thread}/schedstat") do
+          {:ok, text} -> sum + (text |> String.split() |> hd() |> String.to_integer())
+          {:error, _} -> sum
+        end
+    end
+  end
+end
+
+Tame.Nng.Bench.run()

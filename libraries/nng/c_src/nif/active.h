@@ -1,0 +1,189 @@
+/* nif/active.h - messages for credit: {nng, Socket, Bytes} to the owner.
+ *
+ * Who gives credit receives what is there at once. When nothing is, a reader, one of a few
+ * processes of the application, waits in the owner's place and receives then. */
+#ifndef TAME_NNG_NIF_ACTIVE_H
+#define TAME_NNG_NIF_ACTIVE_H
+
+#include "moving.h"
+
+/* {Tag, Socket} or {Tag, Socket, Term} for the owner. */
+static void tn_tell_owner(ErlNifEnv *env, struct tn_nif *handle, const char *tag,
+                          const ERL_NIF_TERM *term)
+{
+    const ERL_NIF_TERM name = tn_atom(env, tag);
+    ErlNifPid owner;
+    ERL_NIF_TERM self;
+
+    if (!tame_fd_owner(&handle->fd, &owner))
+        return;
+    self = enif_make_resource(env, handle);
+    (void)enif_send(env, &owner, NULL,
+                    term == NULL ? enif_make_tuple2(env, name, self)
+                                 : enif_make_tuple3(env, name, self, *term));
+}
+
+/* Tells the owner first: a socket that is closed has none. */
+static void tn_push_end(ErlNifEnv *env, struct tn_nif *handle, const char *reason)
+{
+    const ERL_NIF_TERM atom = tn_atom(env, reason);
+
+    (void)tn_credit_end(&handle->credit);
+    tn_tell_owner(env, handle, "nng_error", &atom);
+    tn_tell_owner(env, handle, "nng_closed", NULL);
+    if (handle->sends != NULL)
+        (void)tame_fd_close(env, handle->sends, NULL, 0);
+    (void)tame_fd_close(env, &handle->fd, NULL, 0);
+}
+
+/* Messages while there is credit, up to a slice. 0: there may be more. */
+static int tn_push_some(ErlNifEnv *env, struct tn_nif *handle)
+{
+    int last = 0, error = 0;
+
+    for (int n = 0; n < TN_TURN_MESSAGES && !last && tn_credit_has(&handle->credit); n++) {
+        ERL_NIF_TERM bytes;
+        nng_msg *message;
+
+        error = tn_next(handle, &message);
+        if (error == NNG_ESTATE)
+            error = NNG_EAGAIN; /* no request or survey is out; one may be, later */
+        if (error != 0)
+            break;
+        /* Credit that was withdrawn meanwhile: the message is for the next receive. */
+        if (!tn_credit_take(&handle->credit, &last)) {
+            handle->early = message;
+            break;
+        }
+        bytes = tn_message_bytes(env, message);
+        tn_tell_owner(env, handle, "nng", &bytes);
+    }
+    if (last)
+        tn_tell_owner(env, handle, "nng_passive", NULL);
+    return error;
+}
+
+/* Receives for credit, as the process `self'; when nothing is there `reader' waits. Credit that
+ * is withdrawn meanwhile takes it out of the line: here, or in tn_nif_passive when that comes
+ * later. */
+static void tn_push(ErlNifEnv *env, struct tn_nif *handle, const ErlNifPid *self,
+                    const ErlNifPid *reader)
+{
+    enum tame_fd_answer answer = TAME_FD_DONE;
+
+    /* Credit may come between the last look at it and the end of our turn. */
+    while (answer == TAME_FD_DONE && tn_credit_has(&handle->credit) &&
+           tame_fd_begin(env, &handle->fd, TAME_FD_READ, self, 0) == TAME_FD_GO) {
+        const int error = tn_push_some(env, handle);
+
+        if (!tn_credit_has(&handle->credit) || (error != 0 && error != NNG_EAGAIN))
+            tame_fd_done(env, &handle->fd, TAME_FD_READ);
+        else
+            answer = error == NNG_EAGAIN ? tame_fd_wait(env, &handle->fd, TAME_FD_READ, reader, 0)
+                                         : tame_fd_again(env, &handle->fd, TAME_FD_READ, reader, 0);
+        if (answer == TAME_FD_WAIT && !tn_credit_has(&handle->credit))
+            (void)tame_fd_cancel(env, &handle->fd, TAME_FD_READ, reader);
+        if (answer == TAME_FD_FAILED || (error != 0 && error != NNG_EAGAIN)) {
+            tn_push_end(env, handle, answer == TAME_FD_FAILED ? "enomem" : tn_error_name(error));
+            return;
+        }
+    }
+}
+
+/* (Handle) -> ok: by a reader that was told. */
+static ERL_NIF_TERM tn_nif_push(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct tn_nif *handle = tn_get(env, argv[0]);
+    ErlNifPid self;
+
+    (void)argc;
+    if (handle == NULL)
+        return enif_make_badarg(env);
+    (void)enif_self(env, &self);
+    tn_push(env, handle, &self, &self);
+    return tn_atom(env, "ok");
+}
+
+/* (Handle, true | once | Messages, Reader) -> ok | {error, Reason} */
+static ERL_NIF_TERM tn_nif_credit(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct tn_nif *handle = tn_get(env, argv[0]);
+    enum tn_credit_kind kind = TN_CREDIT_MORE;
+    ErlNifPid self, reader;
+    int more = 0, passive;
+
+    (void)argc;
+    if (enif_is_identical(argv[1], tn_atom(env, "true")))
+        kind = TN_CREDIT_TRUE;
+    else if (enif_is_identical(argv[1], tn_atom(env, "once")))
+        kind = TN_CREDIT_ONCE;
+    else if (!enif_get_int(env, argv[1], &more))
+        return enif_make_badarg(env);
+    if (handle == NULL || !enif_get_local_pid(env, argv[2], &reader))
+        return enif_make_badarg(env);
+    if (!(handle->socket.protocol->traits & TN_RECEIVES))
+        return tn_error(env, "enotsup");
+    if (tame_fd_use(&handle->fd) < 0)
+        return tn_error(env, "closed");
+    if (!tn_credit_give(&handle->credit, kind, more, &passive)) {
+        tame_fd_unuse(env, &handle->fd);
+        return tn_error(env, "einval");
+    }
+    if (passive)
+        tn_tell_owner(env, handle, "nng_passive", NULL);
+    (void)enif_self(env, &self);
+    tn_push(env, handle, &self, &reader);
+    tame_fd_unuse(env, &handle->fd);
+    return tn_atom(env, "ok");
+}
+
+/* (Handle, Reader, Ref) -> ok | wait | {error, Reason}: no message comes after ok. */
+static ERL_NIF_TERM tn_nif_passive(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct tn_nif *handle = tn_get(env, argv[0]);
+    enum tame_fd_answer answer;
+    ErlNifPid self, reader;
+
+    (void)argc;
+    if (handle == NULL || !enif_get_local_pid(env, argv[1], &reader) || !enif_is_ref(env, argv[2]))
+        return enif_make_badarg(env);
+    if (!tn_credit_end(&handle->credit))
+        return tn_atom(env, "ok");
+    (void)tame_fd_cancel(env, &handle->fd, TAME_FD_READ, &reader);
+    answer = tame_fd_begin(env, &handle->fd, TAME_FD_READ, enif_self(env, &self), argv[2]);
+    if (answer != TAME_FD_GO)
+        return tn_answer(env, answer);
+    tame_fd_done(env, &handle->fd, TAME_FD_READ);
+    return tn_atom(env, "ok");
+}
+
+/* (Handle) -> true | false | once | Messages | {error, closed} */
+static ERL_NIF_TERM tn_nif_active(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct tn_nif *handle = tn_get(env, argv[0]);
+    ErlNifPid owner;
+    int left;
+
+    (void)argc;
+    if (handle == NULL)
+        return enif_make_badarg(env);
+    if (!tame_fd_owner(&handle->fd, &owner))
+        return tn_error(env, "closed");
+    left = __atomic_load_n(&handle->credit.left, __ATOMIC_ACQUIRE);
+    if (left == TN_PASSIVE || left == TN_ALWAYS)
+        return tn_atom(env, left == TN_ALWAYS ? "true" : "false");
+    return __atomic_load_n(&handle->credit.once, __ATOMIC_ACQUIRE) ? tn_atom(env, "once")
+                                                                   : enif_make_int(env, left);
+}
+
+/* A reader has died with the socket in its hands: nobody would receive. */
+static void tn_nif_lost(ErlNifEnv *env, struct tame_fd *fd, enum tame_fd_direction direction)
+{
+    struct tn_nif *handle = (struct tn_nif *)fd;
+
+    (void)direction;
+    if (tn_credit_has(&handle->credit))
+        tn_push_end(env, handle, "reader_down");
+}
+
+#endif

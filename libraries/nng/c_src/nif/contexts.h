@@ -1,0 +1,202 @@
+/* nif/contexts.h - contexts as resources. */
+#ifndef TAME_NNG_NIF_CONTEXTS_H
+#define TAME_NNG_NIF_CONTEXTS_H
+
+#include "../context.h"
+#include "message.h"
+
+struct tn_nif_context {
+    struct tn_context context; /* first */
+    void *resource;            /* an operation on its way keeps it */
+    int traits;
+    /* Of an operation: who is told. */
+    ErlNifPid pid;
+    ErlNifEnv *env;
+    ERL_NIF_TERM ref;
+};
+
+/* The resource; its memory may go before the context's. */
+struct tn_nif_context_hold {
+    struct tn_nif_context *context;
+};
+
+static ErlNifResourceType *tn_nif_contexts;
+
+static void tn_nif_context_told(struct tn_context *base, int error, nng_msg *message)
+{
+    struct tn_nif_context *context = (struct tn_nif_context *)base;
+    ErlNifEnv *env = context->env;
+    const ErlNifPid pid = context->pid;
+    const ERL_NIF_TERM ref = context->ref;
+    void *resource = context->resource;
+    ERL_NIF_TERM result = tn_atom(env, "ok");
+
+    if (error != 0)
+        result = tn_failed(env, error);
+    else if (message != NULL)
+        result = tn_ok(env, tn_message_bytes(env, message));
+    tn_context_let_go(base);
+    (void)enif_send(NULL, &pid, env, enif_make_tuple3(env, tn_atom(env, "tame_nng"), ref, result));
+    enif_free_env(env);
+    enif_release_resource(resource);
+}
+
+static void tn_nif_context_freed(struct tn_context *base)
+{
+    enif_free(base);
+}
+
+static void tn_nif_context_destroy(ErlNifEnv *env, void *object)
+{
+    const struct tn_nif_context_hold *hold = (struct tn_nif_context_hold *)object;
+
+    (void)env;
+    if (hold->context != NULL)
+        tn_context_end(&hold->context->context);
+}
+
+/* Its owner has died. */
+static void tn_nif_context_down(ErlNifEnv *env, void *object, ErlNifPid *pid,
+                                ErlNifMonitor *monitor)
+{
+    (void)env;
+    (void)pid;
+    (void)monitor;
+    tn_context_close(&((struct tn_nif_context_hold *)object)->context->context);
+}
+
+static inline int tn_nif_contexts_load(ErlNifEnv *env)
+{
+    ErlNifResourceTypeInit callbacks;
+
+    memset(&callbacks, 0, sizeof callbacks);
+    callbacks.dtor = tn_nif_context_destroy;
+    callbacks.down = tn_nif_context_down;
+    tn_nif_contexts = enif_open_resource_type_x(
+        env, "tame_nng_context", &callbacks,
+        (ErlNifResourceFlags)(ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER), NULL);
+    return tn_nif_contexts == NULL;
+}
+
+/* (Handle) -> {ok, Context} | {error, Reason} */
+static ERL_NIF_TERM tn_nif_context_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct tn_nif *handle = tn_get(env, argv[0]);
+    struct tn_nif_context_hold *hold;
+    struct tn_nif_context *context;
+    ErlNifPid self;
+    ERL_NIF_TERM term;
+    int error;
+
+    (void)argc;
+    if (handle == NULL)
+        return enif_make_badarg(env);
+    /* The resource's; the reaper frees it. */
+    context = (struct tn_nif_context *)enif_alloc(sizeof *context);
+    hold = (struct tn_nif_context_hold *)enif_alloc_resource(tn_nif_contexts, sizeof *hold);
+    if (hold != NULL)
+        hold->context = NULL;
+    error = context == NULL || hold == NULL ? NNG_ENOMEM : 0;
+    if (error == 0) {
+        memset(context, 0, sizeof *context);
+        context->context.told = tn_nif_context_told;
+        context->context.freed = tn_nif_context_freed;
+        context->resource = hold;
+        context->traits = handle->socket.protocol->traits;
+        error = tn_context_open(&context->context, handle->socket.nng);
+    }
+    if (error != 0) {
+        if (context != NULL)
+            enif_free(context);
+        if (hold != NULL)
+            enif_release_resource(hold);
+        return tn_failed(env, error);
+    }
+    hold->context = context;
+    term = enif_make_resource(env, hold);
+    (void)enif_monitor_process(env, hold, enif_self(env, &self), NULL);
+    enif_release_resource(hold);
+    return tn_ok(env, term);
+}
+
+static inline struct tn_nif_context *tn_nif_context_get(ErlNifEnv *env, ERL_NIF_TERM term)
+{
+    void *object;
+
+    return enif_get_resource(env, term, tn_nif_contexts, &object)
+               ? ((struct tn_nif_context_hold *)object)->context
+               : NULL;
+}
+
+/* wait: {tame_nng, Ref, Result} comes, whatever happens. The message is taken. */
+static inline ERL_NIF_TERM tn_nif_context_start(ErlNifEnv *env, struct tn_nif_context *context,
+                                                nng_msg *message, int ms, ERL_NIF_TERM ref)
+{
+    if (!tn_context_take(&context->context)) {
+        if (message != NULL)
+            nng_msg_free(message);
+        return tn_error(env, "ebusy");
+    }
+    context->env = enif_alloc_env(); /* the callback frees it */
+    if (context->env == NULL) {
+        tn_context_let_go(&context->context);
+        if (message != NULL)
+            nng_msg_free(message);
+        return tn_error(env, "enomem");
+    }
+    context->ref = enif_make_copy(context->env, ref);
+    (void)enif_self(env, &context->pid);
+    enif_keep_resource(context->resource);
+    tn_context_start(&context->context, message, ms);
+    return tn_atom(env, "wait");
+}
+
+/* (Context, Ms, Ref) -> wait | {error, Reason} */
+static ERL_NIF_TERM tn_nif_context_recv(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct tn_nif_context *context = tn_nif_context_get(env, argv[0]);
+    int ms;
+
+    (void)argc;
+    if (context == NULL || !enif_get_int(env, argv[1], &ms) || !enif_is_ref(env, argv[2]))
+        return enif_make_badarg(env);
+    if (!(context->traits & TN_RECEIVES))
+        return tn_error(env, "enotsup");
+    return tn_nif_context_start(env, context, NULL, ms, argv[2]);
+}
+
+/* (Context, [Binary], Ms, Ref) -> wait | {error, Reason} */
+static ERL_NIF_TERM tn_nif_context_send(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct tn_nif_context *context = tn_nif_context_get(env, argv[0]);
+    size_t bytes, parts;
+    nng_msg *message;
+    int ms;
+
+    if (context == NULL || !enif_get_int(env, argv[2], &ms) || !enif_is_ref(env, argv[3]) ||
+        !tn_parts_measure(env, argv[1], &bytes, &parts))
+        return enif_make_badarg(env);
+    if (!(context->traits & TN_SENDS))
+        return tn_error(env, "enotsup");
+    if ((bytes > TN_SLICE_BYTES || parts > TN_SLICE_PARTS) && !tn_is_dirty())
+        return enif_schedule_nif(env, "context_send", ERL_NIF_DIRTY_JOB_CPU_BOUND,
+                                 tn_nif_context_send, argc, argv);
+    message = tn_message_make(env, argv[1], bytes);
+    if (message == NULL)
+        return tn_error(env, "enomem");
+    return tn_nif_context_start(env, context, message, ms, argv[3]);
+}
+
+/* (Context) -> ok */
+static ERL_NIF_TERM tn_nif_context_close(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct tn_nif_context *context = tn_nif_context_get(env, argv[0]);
+
+    (void)argc;
+    if (context == NULL)
+        return enif_make_badarg(env);
+    tn_context_close(&context->context);
+    return tn_atom(env, "ok");
+}
+
+#endif

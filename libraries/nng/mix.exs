@@ -1,0 +1,29 @@
+defmodule TameNng.MixProject do
+  use Mix.Project
+
+  # Name, version and description are written once, in src/tame_nng.app.src.
+  {:ok, [{:application, :tame_nng, app}]} =
+    :file.consult(to_charlist(Path.expand("src/tame_nng.app.src", __DIR__)))
+
+  @version to_string(app[:vsn])
+  @description to_string(app[:description])
+
+  def project do
+    [
+      app: :tame_nng,
+      version: @version,
+      description: @description,
+      elixir: "~> 1.14",
+      build_path: "_build/mix",
+      compilers: [:tame_nif] ++ Mix.compilers(),
+      tame_nif: "library",
+      erlc_options: [:debug_info],
+      deps: [{:tame, path: "../.."}, {:tame_labs, path: "../../labs", only: :dev}]
+    ]
+  end
+
+  def application do
+    [mod: {:tame_nng_app, []}, registered: [:tame_nng_sup]] ++
+      if(Mix.env() == :test, do: [extra_applications: [:crypto]], else: [])
+  end
+end

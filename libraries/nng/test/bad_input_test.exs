@@ -1,0 +1,163 @@
+defmodule Tame.Nng.BadInputTest do
+  # Each says what is wrong, returns, and leaves nothing open.
+  use ExUnit.Case, async: false
+
+  import Tame.Nng.Test.Sockets
+
+  test "what is no protocol, option, address, message or time, in a sentence" do
+    {:ok, socket} = :tame_nng.open(:pair0)
+
+    for {call, number, words} <- [
+          {fn -> :tame_nng.open(:req) end, 1, "must be one of req0, rep0"},
+          {fn -> :tame_nng.open("req0") end, 1, "must be one of"},
+          {fn -> :tame_nng.open(:req0, by: :port) end, 2, "unknown option: {by,port}"},
+          {fn -> :tame_nng.open(:req0, reconect_min: 1) end, 2,
+           "unknown option: {reconect_min,1}"},
+          {fn -> :tame_nng.open(:req0, [:active]) end, 2, "unknown option: active"},
+          {fn -> :tame_nng.open(:req0, :none) end, 2, "unknown option: none"},
+          {fn -> :tame_nng.dial(socket, "inproc://x", [:now]) end, 3, "must be [] or [wait]"},
+          {fn -> :tame_nng.dial(socket, :inproc) end, 2, "must be an address"},
+          {fn -> :tame_nng.listen(socket, [300]) end, 2, "must be an address"},
+          {fn -> :tame_nng.send(socket, :x) end, 2, "must be iodata"},
+          {fn -> :tame_nng.send(socket, "x", -1) end, 3, "must be infinity or ms"},
+          {fn -> :tame_nng.recv(socket, 1.5) end, 2, "must be infinity or ms"},
+          {fn -> :tame_nng.url(:listener) end, 1, "must be what listen/2 or dial/2 returned"}
+        ] do
+      assert sentence(call, number) =~ words
+    end
+
+    assert :tame_nng.close(socket) == :ok
+  end
+
+  test "handles that are none of ours" do
+    {:ok, port} = :gen_tcp.listen(0, active: false)
+
+    handles = [
+      make_ref(),
+      port,
+      :socket,
+      self(),
+      nil,
+      hd(Port.list()),
+      :atomics.new(1, []),
+      {:tame_nng_context, make_ref(), make_ref()},
+      {:tame_nng_context, port, 1}
+    ]
+
+    calls = [
+      &:tame_nng.recv(&1, 0),
+      &:tame_nng.send(&1, "x", 0),
+      &:tame_nng.send(&1, :binary.copy("x", 100_000), 0),
+      &:tame_nng.close/1,
+      &:tame_nng.listen(&1, "inproc://x"),
+      &:tame_nng.setopts(&1, active: true),
+      &:tame_nng.setopts(&1, ttl: 1),
+      &:tame_nng.getstat/1,
+      &:tame_nng.request(&1, "x", 0)
+    ]
+
+    for handle <- handles, call <- calls do
+      assert sentence(fn -> call.(handle) end, 1) =~ "is no socket of tame_nng"
+    end
+
+    assert {:ok, _} = :inet.port(port)
+    :gen_tcp.close(port)
+  end
+
+  for by <- [:nif, :driver] do
+    describe "#{by}:" do
+      @describetag by: by
+
+      test "addresses that do not parse, are in use, or that nobody is at", %{by: by} do
+        socket = open(:pair0, by: by)
+        long = "ipc:///tmp/" <> String.duplicate("x", 200)
+
+        for url <- ["", "x", "tcp://", "http://x", "tcp://127.0.0.1:99999", "tcp:\0//", long] do
+          assert {:error, reason} = :tame_nng.listen(socket, url)
+          assert reason in [:einval, :enotsup, :eaddrnotavail], inspect({url, reason})
+          # Some addresses nng takes, and tries in the background.
+          assert {result, _} = :tame_nng.dial(socket, url)
+          assert result in [:ok, :error]
+        end
+
+        assert {:error, _} = :tame_nng.listen(socket, "ipc:///nowhere/at/all")
+        assert :tame_nng.dial(socket, "tcp://127.0.0.1:1", [:wait]) == {:error, :econnrefused}
+        assert :tame_nng.dial(socket, "inproc://nobody", [:wait]) == {:error, :econnrefused}
+        assert {:error, _} = :tame_nng.dial(socket, "ipc:///tmp/nobody.here", [:wait])
+        {:ok, gen_tcp} = :gen_tcp.listen(0, ip: :loopback)
+        {:ok, port} = :inet.port(gen_tcp)
+        assert :tame_nng.listen(socket, "tcp://127.0.0.1:#{port}") == {:error, :eaddrinuse}
+        assert :tame_nng.close(socket) == :ok
+      end
+
+      test "options: of another protocol, of no such value", %{by: by} do
+        socket = open(:pair0, by: by)
+        assert :tame_nng.setopts(socket, resend_time: 5) == {:error, :enotsup}
+        assert :tame_nng.setopts(socket, subscribe: "x") == {:error, :enotsup}
+        assert :tame_nng.setopts(socket, recv_buffer: -1) == {:error, :einval}
+        assert :tame_nng.setopts(socket, recv_buffer: 1_000_000_000_000) == {:error, :einval}
+        assert :tame_nng.setopts(socket, nodelay: 1) == {:error, :einval}
+        assert :tame_nng.setopts(socket, unknown: 1) == {:error, :einval}
+        assert :tame_nng.setopts(socket, :none) == {:error, :einval}
+        assert :tame_nng.getopts(socket, [:unknown]) == {:error, :einval}
+        assert :tame_nng.getopts(socket, [:resend_time]) == {:error, :enotsup}
+
+        set = [recv_buffer: 7, recv_max_size: 5000, reconnect_min: 20, nodelay: false]
+        assert :tame_nng.setopts(socket, set) == :ok
+        assert :tame_nng.getopts(socket, Keyword.keys(set)) == {:ok, set}
+        assert :tame_nng.close(socket) == :ok
+        req = open(:req0, by: by, resend_time: :infinity)
+        assert :tame_nng.getopts(req, [:resend_time]) == {:ok, [resend_time: :infinity]}
+        assert :tame_nng.close(req) == :ok
+      end
+
+      test "what is not its turn", %{by: by} do
+        {rep, req} = pair(:rep0, :req0, by: by)
+        assert :tame_nng.send(rep, "no request") == {:error, :estate}
+        assert :tame_nng.recv(req) == {:error, :estate}
+        :ok = :tame_nng.send(req, "x")
+        {:ok, "x"} = :tame_nng.recv(rep, 5000)
+        assert :tame_nng.send(rep, "y") == :ok
+        assert :tame_nng.send(rep, "y again") == {:error, :estate}
+        for socket <- [rep, req], do: assert(:tame_nng.close(socket) == :ok)
+      end
+
+      test "a message that is too large ends the connection, and not the next message", %{by: by} do
+        {a, b} = pair(:pull0, :push0, [by: by, recv_max_size: 1000, reconnect_min: 5], :tcp)
+        assert :tame_nng.send(b, :binary.copy("x", 1001)) == :ok
+        assert :tame_nng.recv(a, 50) == {:error, :timeout}
+        assert until(fn -> small(b) and match?({:ok, "small"}, :tame_nng.recv(a, 20)) end)
+        for socket <- [a, b], do: assert(:tame_nng.close(socket) == :ok)
+      end
+
+      test "protocols that do not go together: refused, counted, and nobody hangs", %{by: by} do
+        pub = open(:pub0, by: by)
+        req = open(:req0, by: by)
+        url = listen(pub, :tcp)
+        # The connection is there before nng knows what the peer speaks.
+        assert {_, _} = :tame_nng.dial(req, url, [:wait])
+        assert {:ok, _} = :tame_nng.dial(req, url)
+        assert :tame_nng.send(req, "x", 50) == {:error, :timeout}
+        assert until(fn -> refused(pub) + refused(req) > 0 end)
+        for socket <- [pub, req], do: assert(:tame_nng.close(socket) == :ok)
+      end
+    end
+  end
+
+  defp small(socket), do: :tame_nng.send(socket, "small", 20) in [:ok, {:error, :timeout}]
+
+  defp refused(socket) do
+    {:ok, %{refused: refused}} = :tame_nng.getstat(socket)
+    refused
+  end
+
+  defp sentence(call, number) do
+    call.()
+    flunk("no error")
+  rescue
+    error in [ArgumentError, ErlangError] ->
+      assert [{:tame_nng, _, _, _} | _] = __STACKTRACE__
+      assert error.__struct__ == ArgumentError
+      :tame_nng.format_error(:badarg, __STACKTRACE__)[number] || flunk(Exception.message(error))
+  end
+end

@@ -1,0 +1,82 @@
+%% Messages for credit: how much a socket has, who reads for it, and none while it changes hands.
+-module(tame_tcp_active).
+
+-export([set/2]).
+-export([set_accepted/2, of_accepted/1]).
+-export([give/2]).
+
+-type active() :: boolean() | once | integer().
+-type reason() :: atom().
+
+-spec set(tame_tcp_nif:socket(), active() | term()) -> ok | {error, reason()}.
+set(Socket, false) ->
+    case tame_tcp_reader:of_socket(Socket) of
+        undefined -> ok;
+        Reader -> set_passive(Socket, Reader)
+    end;
+set(Socket, Active) when Active =:= true; Active =:= once; is_integer(Active) ->
+    case tame_tcp_reader:of_socket(Socket) of
+        undefined ->
+            Cause = #{2 => <<"needs the application tame_tcp, which does not run">>},
+            Info = [{error_info, #{module => tame_tcp, cause => Cause}}],
+            erlang:error(badarg, [Socket, Active], Info);
+        Reader ->
+            tame_tcp_nif:credit(Socket, Active, Reader)
+    end;
+set(_, _) ->
+    {error, einval}.
+
+set_passive(Socket, Reader) ->
+    Ref = make_ref(),
+    case tame_tcp_nif:passive(Socket, Reader, Ref) of
+        %% A reader is at work: after it nothing comes any more.
+        wait ->
+            receive {tame_fd, Ref, _} -> ok end,
+            _ = tame_tcp_nif:cancel(Socket, read),
+            ok;
+        Other ->
+            Other
+    end.
+
+%% What the sockets that this one accepts begin with, as the native side keeps it.
+-spec set_accepted(tame_tcp_nif:socket(), active()) -> ok | {error, reason()}.
+set_accepted(Listening, Active) ->
+    tame_tcp_nif:setopt(Listening, accept_active, code(Active)).
+
+code(false) -> 0;
+code(true) -> -1;
+code(once) -> 1 bsl 16;
+code(Messages) -> max(0, Messages).
+
+-spec of_accepted(integer()) -> active().
+of_accepted(0) -> false;
+of_accepted(-1) -> true;
+of_accepted(65536) -> once;
+of_accepted(Messages) -> Messages.
+
+%% From its owner, who calls, to another. Passive meanwhile, so that the messages keep their order.
+-spec give(tame_tcp_nif:socket(), pid()) -> ok | {error, reason()}.
+give(Socket, Pid) ->
+    Active = active(Socket),
+    _ = Active =/= false andalso set(Socket, false),
+    Given = tame_tcp_nif:give(Socket, Pid),
+    _ = Given =:= ok andalso forward(Socket, Pid),
+    _ = Active =/= false andalso set(Socket, Active),
+    Given.
+
+active(Socket) ->
+    case tame_tcp_nif:getopt(Socket, active) of
+        {ok, Active} -> Active;
+        {error, _} -> false
+    end.
+
+forward(Socket, Pid) ->
+    receive
+        {Tag, Socket, _} = Message when Tag =:= tcp; Tag =:= tcp_error ->
+            Pid ! Message,
+            forward(Socket, Pid);
+        {Tag, Socket} = Message when Tag =:= tcp_closed; Tag =:= tcp_passive ->
+            Pid ! Message,
+            forward(Socket, Pid)
+    after 0 -> ok
+    end.
