@@ -58,7 +58,7 @@ defmodule Tame.Report.SavedTest do
     page = page(Fixture.saved())
 
     assert page =~
-             "Latency, reductions, contention, load, http, io, isolation, audit and digest, measured on AMD EPYC 7B13, 2 cores, Debian"
+             "Latency, reductions, contention, load, HTTP, native I/O, isolation, audit and SHA-3, measured on AMD EPYC 7B13, 2 cores, Debian"
 
     assert page =~ "on 1 March 2026 at 09:30 UTC, in 3 min."
 
