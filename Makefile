@@ -26,6 +26,7 @@ MIX := mix
 report: deps-report build
 	@mkdir -p report
 	@test -e libraries/http/priv/tame_http.so || echo "no section on HTTP in a NIF: run MIX_ENV=prod mix compile in libraries/http first, which needs cargo"
+	@cd libraries/tcp && MIX_ENV=prod $(MIX) do deps.get, compile
 	cd labs && TAME_COWBOY="$$(../tools/cowboy || :)" $(MIX) tame.report --output ../report/index.html $(REPORT_FLAGS)
 
 # What waits more than it computes runs beside the rest, and prints when it is done.

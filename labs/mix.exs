@@ -25,7 +25,7 @@ defmodule Tame.Labs.MixProject do
   @version "0.1.0"
 
   # One folder for each lab, and what they share: Elixir, and Erlang modules that are also sent into a watched VM.
-  @folders ~w(latency reductions contention isolation load collapse audit watch calibrate doctor digest report shared jobs tasks)
+  @folders ~w(latency reductions contention isolation load native_io collapse audit watch calibrate doctor digest report shared jobs tasks)
 
   def project do
     [

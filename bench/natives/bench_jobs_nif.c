@@ -3,7 +3,7 @@
 #include <string.h>
 #include <tame.h>
 
-/* ---- (Units, Rounds) -> ok: each unit is so many rounds of arithmetic ---- */
+/* ---- (Units, Rounds) -> ok: each unit is Rounds rounds of arithmetic ---- */
 
 struct cost {
     uint64_t left;

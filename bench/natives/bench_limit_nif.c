@@ -64,7 +64,7 @@ static void *tick(void *argument)
 
 static ERL_NIF_TERM ticks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    /* (PeriodNs, Ticks) -> ok, and so many messages `tick` to the caller. The library may not be unloaded
+    /* (PeriodNs, Ticks) -> ok, and Ticks messages `tick` to the caller. The library may not be unloaded
      * before the last. */
     struct clock *clock = enif_alloc(sizeof *clock); /* the thread's, once there is one */
     ErlNifUInt64 period_ns;

@@ -30,9 +30,21 @@ defmodule Tame.Latency.Methods do
     Methods.JavaNode
   ]
 
+  # By packages of tame's tree, and beside them. Measured when they are named.
+  @native_io [
+    Methods.SocketOTP,
+    Methods.SocketTameTCP,
+    Methods.NngNIF,
+    Methods.NngDriver
+  ]
+
   @doc "The methods that come with tame."
   @spec builtin() :: [module()]
   def builtin, do: @builtin
+
+  @doc "Those that `fetch/1` knows besides: OTP's `socket`, and packages of tame's tree (`libraries/`), where they are built."
+  @spec native_io() :: [module()]
+  def native_io, do: @native_io
 
   @doc "All methods, the built-in ones first, in the order in which they take their turns."
   @spec all() :: [module()]
@@ -43,7 +55,7 @@ defmodule Tame.Latency.Methods do
   def ids, do: Enum.map(all(), & &1.describe().id)
 
   @doc """
-  The methods with the given ids, in the order of `all/0`; `{:error, message}` names the first id
+  The methods with the given ids, in the order of `all/0`, then of `native_io/0`; `{:error, message}` names the first id
   that is none.
 
       iex> Tame.Latency.Methods.fetch(["nif_normal", "beam_call"])
@@ -51,14 +63,17 @@ defmodule Tame.Latency.Methods do
   """
   @spec fetch([String.t()]) :: {:ok, [module()]} | {:error, String.t()}
   def fetch(ids) do
-    known = Enum.map(ids(), &Atom.to_string/1)
+    methods = all() ++ @native_io
+    known = Enum.map(methods, &id/1)
 
     case Enum.find(ids, &(&1 not in known)) do
       nil ->
-        {:ok, Enum.filter(all(), &(Atom.to_string(&1.describe().id) in ids))}
+        {:ok, Enum.filter(methods, &(id(&1) in ids))}
 
       unknown ->
         {:error, "unknown method #{inspect(unknown)}, expected some of: #{Enum.join(known, ", ")}"}
     end
   end
+
+  defp id(method), do: Atom.to_string(method.describe().id)
 end

@@ -155,7 +155,10 @@ defmodule Tame.Load.Charts do
       data: %{values: values},
       encoding: %{
         x: %{field: "cpu", type: "quantitative", title: "CPU µs a request", stack: "zero"},
-        color: Chart.colours("kind", for({kind, colour} <- @kinds, do: {to_string(kind), colour}))
+        color:
+          Chart.colours("kind", for({kind, colour} <- @kinds, do: {to_string(kind), colour}), %{
+            columns: %{expr: "width < 420 ? 3 : 5"}
+          })
       },
       layer: [
         %{

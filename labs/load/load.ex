@@ -9,7 +9,7 @@ defmodule Tame.Load do
 
     * *capacity* - a closed loop: `h2load` asks for `/hello` as fast as the server answers. What a request costs in CPU, by kind of
       thread, is what can be compared; requests a second depend on the client too, which uses the same cores
-    * *placements* - an open loop: one client asks for `/job`, a job of a known length (`tame_spin`), at a rate that takes so many
+    * *placements* - an open loop: one client asks for `/job`, a job of a known length (`tame_spin`), at a rate that takes that many
       per cent of all cores, whether or not the server keeps up; a second one asks for `/hello` all the time. Its p99 is what
       users of everything else notice
     * *limits* - the rate of jobs is doubled until hello's p99 leaves a bound, or jobs are not answered as fast as they are asked

@@ -17,17 +17,26 @@ defmodule Tame.Report.Page do
     Report.render(compared ++ own, SystemInfo.lines(saved.system),
       assets: assets,
       title: "What native code does on this machine",
-      lead: lead(saved, labs),
+      lead: lead(saved, own),
       json: json,
       warnings: saved.warnings
     )
   end
 
-  defp lead(saved, labs) do
-    names = for lab <- labs, is_map_key(saved.labs, lab.name()), do: lab.name()
+  defp lead(saved, sections) do
+    [first | others] = for section <- sections, do: section.name || section.title
+    names = Words.list([first | Enum.map(others, &amid/1)])
 
-    "#{names |> Words.list() |> String.capitalize()}, measured on #{SystemInfo.short(saved.system)}, " <>
-      "on #{when_text(saved.at)}, in #{took(saved.took_s)}."
+    "#{names}, measured on #{SystemInfo.short(saved.system)}, on #{when_text(saved.at)}, in #{took(saved.took_s)}."
+  end
+
+  # In the middle of a sentence: no capital, but of an abbreviation.
+  defp amid(name) do
+    [word | rest] = String.split(name, " ", parts: 2)
+
+    if word == String.upcase(word),
+      do: name,
+      else: Enum.join([String.downcase(word) | rest], " ")
   end
 
   defp when_text(at) do

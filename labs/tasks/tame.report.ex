@@ -11,6 +11,7 @@ defmodule Mix.Tasks.Tame.Report do
     Tame.Contention.Report,
     Tame.Load.Report,
     Tame.Load.BesideReport,
+    Tame.NativeIO.Report,
     Tame.Isolation.Report,
     Tame.Audit.Report,
     Tame.Digest.Report

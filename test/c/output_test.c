@@ -7,7 +7,7 @@
 
 static int allocations;           /* that live */
 static size_t allocated;          /* bytes of binaries since the test began */
-static int fails_at = -1;         /* the next but so many fails, and all after it; -1: none */
+static int fails_at = -1;         /* how many allocations succeed before all fail; -1: none fails */
 static size_t largest = SIZE_MAX; /* a binary larger than this is not given */
 
 static int memory_left(void)

@@ -1,5 +1,5 @@
 /* tame/run.h: the moves between the states of a run are those that docs/architecture.md draws, and a
- * run has one owner whoever is first. */
+ * run has one owner, whichever side is first. */
 #define _GNU_SOURCE
 #include "../../test/c/check.h"
 #include <pthread.h>

@@ -25,7 +25,7 @@ defmodule Tame.JobOutputsScenarios do
     Enum.min_by(calls, fn {longest, total} -> longest / total end)
   end
 
-  @doc "How many bytes the VM holds for a result of so many, of an output that was made with room for `made`."
+  @doc "How many bytes the VM holds for a result of `bytes`, of an output that was made with room for `made`."
   def held(placement, bytes, made) do
     grown = JobOutputs.grow(placement, bytes, made)
     ^bytes = byte_size(grown)

@@ -189,7 +189,7 @@ defmodule Tame.LibraryScenarios do
 
   # ---- cl: OpenCL on pocl ---------------------------------------------------------------------------------
 
-  @doc "Adds two vectors of so many floats on the first device."
+  @doc "Adds two vectors of that number of floats on the first device."
   def opencl(count) do
     # pocl waits for the linker that it starts. The VM ignores this signal, so nobody can wait for a process there, and
     # pocl ends the VM; a host has the signal as every program has it, and needs no such line.

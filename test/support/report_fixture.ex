@@ -9,6 +9,7 @@ defmodule Tame.ReportFixture do
     {Tame.Contention.Report, Tame.ContentionFixture},
     {Tame.Load.Report, Tame.LoadFixture},
     {Tame.Load.BesideReport, Tame.BesideFixture},
+    {Tame.NativeIO.Report, Tame.NativeIOFixture},
     {Tame.Isolation.Report, Tame.IsolationFixture},
     {Tame.Audit.Report, Tame.AuditFixture},
     {Tame.Digest.Report, Tame.DigestFixture}

@@ -37,7 +37,7 @@ defmodule Tame.Test.Twin do
     in_vm
   end
 
-  # The same of so many inputs.
+  # The same of that number of inputs.
   def check(generator, twin, count, fun) do
     same? = fn input -> same(twin, fn call -> fun.(call, input) end) && true end
     Property.check(generator, same?, numtests: count)

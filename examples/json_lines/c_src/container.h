@@ -4,7 +4,7 @@
 
 #include "parser.h"
 
-/* A map of up to so many pairs is made at once, in about 20 us. */
+/* A map of up to this number of pairs is made at once, in about 20 us. */
 #define PAIRS_MAX 128
 
 /* What is worth how many bytes of parsing. */

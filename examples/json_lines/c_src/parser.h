@@ -16,7 +16,7 @@ enum { ROOT_CHUNK, ROOT_IODATA, ROOT_VALUES, ROOT_CONTAINER };
 
 /* Deeper is refused; the levels take 8 MiB then. */
 #define DEPTH_MAX ((size_t)1000000)
-/* A run of bytes is copied in pieces of so many, and strings up to so many at once. */
+/* A run of bytes is copied in pieces of this size, and strings up to this size at once. */
 #define COPY_BYTES ((size_t)4096)
 /* Shorter strings are copied out of the input, because a part of it costs the VM as much; longer
  * ones are parts of it. */

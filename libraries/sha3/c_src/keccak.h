@@ -17,12 +17,12 @@
 #define KECCAK_LANES 25
 #define KECCAK_ABREAST_MAX 8
 
-/* A permutation abreast takes as long as so many of one state, about. */
+/* A permutation abreast takes about as long as that number of permutations of one state. */
 #define KECCAK_ABREAST_COST 2
 
 #pragma GCC visibility push(hidden)
 
-/* Absorbs `blocks` blocks of `rate` bytes from each of so many inputs into as many states: a block
+/* Absorbs `blocks` blocks of `rate` bytes from each of that number of inputs into as many states: a block
  * is XORed into the state, then the state is permuted. The rounds are the last 24 or 12 of the 24;
  * the rate is a multiple of 8 below 200. With rate 0 nothing is read, and each block is a bare
  * permutation. */
@@ -33,7 +33,7 @@ typedef void keccak_absorb_many(uint64_t *lanes, unsigned rounds, size_t rate,
 
 struct keccak {
     const char *name;
-    unsigned abreast;         /* so many at once are faster than one by one: 8, 4, or 1: none are */
+    unsigned abreast;         /* how many at once are faster than one by one: 8, 4, or 1: none are */
     keccak_absorb *absorb;    /* one state */
     keccak_absorb_many *four; /* 4 states abreast, 100 lanes, 4 inputs */
     keccak_absorb_many *eight;

@@ -155,7 +155,7 @@ static void buffer_is_hashed(struct tree *tree)
         tree->taken = tree->filled = 0;
 }
 
-/* What begins next, with so many bytes at hand; the tree is between leaves. Returns how many bytes
+/* What begins next, with that number of bytes at hand; the tree is between leaves. Returns how many bytes
  * went to the buffer. */
 static size_t begin(struct tree *tree, const unsigned char *bytes, size_t size)
 {

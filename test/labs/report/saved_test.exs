@@ -37,7 +37,7 @@ defmodule Tame.Report.SavedTest do
     {said, 0} = System.cmd("sh", ["-c", "node -e '#{script}' < #{path}"])
 
     assert said ==
-             "tame.report 1 200 AMD EPYC 7B13 audit contention digest http isolation latency load reductions\n180 3\n"
+             "tame.report 1 200 AMD EPYC 7B13 audit contention digest http io isolation latency load reductions\n180 3\n"
   end
 
   test "has the facts of the machine in the order in which they are shown" do
@@ -58,7 +58,7 @@ defmodule Tame.Report.SavedTest do
     page = page(Fixture.saved())
 
     assert page =~
-             "Latency, reductions, contention, load, http, isolation, audit and digest, measured on AMD EPYC 7B13, 2 cores, Debian"
+             "Latency, reductions, contention, load, HTTP, native I/O, isolation, audit and SHA-3, measured on AMD EPYC 7B13, 2 cores, Debian"
 
     assert page =~ "on 1 March 2026 at 09:30 UTC, in 3 min."
 

@@ -90,7 +90,7 @@ defmodule Mix.Tasks.Tame.ReportTest do
 
     for {argv, why} <- [
           {~w(--only latency,speed),
-           ~s(unknown lab "speed", expected some of: latency, reductions, contention, load, http, isolation, audit, digest)},
+           ~s(unknown lab "speed", expected some of: latency, reductions, contention, load, http, io, isolation, audit, digest)},
           {["--compare", nothing], "cannot read #{nothing}: no such file"},
           {["--from", Path.join(folder, "old.json")],
            "old.json: expected the JSON that mix tame.report writes"},

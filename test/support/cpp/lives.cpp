@@ -214,7 +214,7 @@ struct copier {
     counted count;
 };
 
-// Grows to so many bytes, in pieces, by each of the ways there are; each byte is its place modulo 251.
+// Grows to that number of bytes, in pieces, by each of the ways there are; each byte is its place modulo 251.
 struct grower {
     explicit grower(uint32_t size) : size(size)
     {

@@ -72,7 +72,7 @@ static void naive_kt(unsigned bits, const unsigned char *message, size_t message
 
 /* ---- the subject ---- */
 
-/* The input comes in pieces; each call has so many blocks to spend. A piece lies in memory of its
+/* The input comes in pieces; each call has a number of blocks to spend. A piece lies in memory of its
  * own, so that a sanitizer sees what is read behind it. */
 struct way {
     size_t piece, budget, buffer;

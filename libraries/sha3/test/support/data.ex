@@ -7,7 +7,7 @@ defmodule Tame.SHA3.Test.Data do
   @doc "The four, each with the size of its block."
   def sha3, do: @sha3
 
-  @doc "What init/1 takes, each with its digest in one call, of so many bytes where it has no size of its own."
+  @doc "What init/1 takes, each with its digest in one call, of that number of bytes where it has no size of its own."
   def algorithms do
     sha3 = for {name, _} <- @sha3, do: {name, fn data, _ -> :tame_sha3.hash(name, data) end}
 

@@ -168,7 +168,7 @@ CASE(select_take)
     return enif_make_long(env, all);
 }
 
-/* IN: Slot. Closes it, whoever waits for it. */
+/* IN: Slot. Closes it, also while somebody waits for it. */
 CASE(select_close)
 {
     struct descriptor *of = slot_of(env, IN);
