@@ -33,8 +33,8 @@ typedef void keccak_absorb_many(uint64_t *lanes, unsigned rounds, size_t rate,
 
 struct keccak {
     const char *name;
-    unsigned abreast;         /* how many at once are faster than one by one: 8, 4, or 1: none are */
-    keccak_absorb *absorb;    /* one state */
+    unsigned abreast;      /* how many at once are faster than one by one: 8, 4, or 1: none are */
+    keccak_absorb *absorb; /* one state */
     keccak_absorb_many *four; /* 4 states abreast, 100 lanes, 4 inputs */
     keccak_absorb_many *eight;
 };
