@@ -260,8 +260,8 @@ name(Kind, Term) ->
 
 %% ---- many processes ----------------------------------------------------------------------------
 
-%% What that number of processes see that run all cases at once, each beginning with another: the outcomes
-%% of each case, in its place, without those that were seen before.
+%% What that number of processes see that run all cases at once, each beginning with another: the
+%% outcomes of each case, in its place, without those that were seen before.
 -spec callers([[step()]], pos_integer(), pos_integer(), pos_integer()) ->
     {ok, [[[outcome()]]]} | {error, hangs}.
 callers(Cases, Count, Rounds, LimitMs) ->
