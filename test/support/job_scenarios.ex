@@ -119,12 +119,26 @@ defmodule Tame.JobScenarios do
     await(caller)
   end
 
-  @doc "One worker (the emulator has one scheduler), 20 calls in order; the order in which they ended."
-  def order(path) do
+  # A step that blocks for 100 ms lets another go on without a permit (tame/permits.h), and a busy machine may need as long to
+  # start the callers.
+  @held_at_most_ms 50
+
+  @doc """
+  One worker (the emulator has one scheduler), 20 calls in order; the order in which they ended. Tries again where it held the
+  worker for too long.
+  """
+  def order(path, tries \\ 20) do
+    before = JobProbe.counters(path).result
     running = hold_pool(path)
+    held_at = System.monotonic_time(:millisecond)
     callers = for _ <- 1..20, do: start_and_wait(:pool)
+    held_ms = System.monotonic_time(:millisecond) - held_at
     release(running, path)
-    for caller <- callers, do: await(caller)
+    ends = for caller <- callers, do: await(caller)
+
+    if held_ms > @held_at_most_ms and tries > 1,
+      do: order(path, tries - 1),
+      else: for({:value, number} <- ends, do: {:value, number - before})
   end
 
   @doc "Calls `few`, for which 3 may wait, 10 times while the pool is full. Returns the 10 ends."
