@@ -144,13 +144,13 @@ named(#host{named = Named, port = Port} = Host) ->
 %% ---- what is said ---------------------------------------------------------------------------
 
 %% What the port does not take waits in the outbox (tame_host_port).
--spec send(tame_control:command(), #host{}) -> #host{}.
+-spec send(term(), #host{}) -> #host{}.
 send(Frame, #host{port = Port} = Host) ->
     Host#host{port = tame_host_port:send(Frame, Port)}.
 
 %% How tame_hosts knows a host in this state.
 -spec status(atom(), #host{}) ->
-    {up, tame_ring:ring(), tame_host_libraries:loaded()} | failed | down.
+    {up, tame_ring:ring(), tame_host_libraries:libraries()} | failed | down.
 status(up, #host{ring = Ring, libraries = Libraries}) ->
     {up, Ring, tame_host_libraries:loaded_all(Libraries)};
 status(failed, _Host) -> failed;
