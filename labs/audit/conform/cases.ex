@@ -277,7 +277,7 @@ defmodule Tame.Audit.Conform.Cases do
 
   defp changed_binary(binary, cases) do
     at = :rand.uniform(byte_size(binary) + 1) - 1
-    <<head::binary-size(at), tail::binary>> = binary
+    {head, tail} = :erlang.split_binary(binary, at)
 
     case :rand.uniform(6) do
       1 ->

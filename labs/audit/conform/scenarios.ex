@@ -162,7 +162,7 @@ defmodule Tame.Audit.Conform.Scenarios do
       what = "#{killed}; resources #{before} before, #{left} after; #{memory}"
 
       cond do
-        left > before -> row(name, :differs, what <> ": resources of dead owners stay")
+        left - before > 0 -> row(name, :differs, what <> ": resources of dead owners stay")
         grown > @kept_bytes -> row(name, :differs, what <> ": memory of dead owners stays")
         true -> row(name, :ok, what)
       end
