@@ -33,22 +33,29 @@ defmodule Tame.NativeIO.Report do
 
     body = [
       "Native I/O: #{result.iterations} round trips of each in #{result.rounds} rounds, seed #{result.seed}\n\n"
-      | tables
+      | tables ++ missing(result)
     ]
 
     Result.text(result.system, body, result.warnings)
   end
 
-  # A note takes the rest of the row.
+  defp missing(result) do
+    reasons =
+      for(%{method: name, reason: why} <- result.trips, why != nil, do: {name, why}) ++
+        for %{placement: name, reason: why} <- result.cells, why != nil, do: {name, why}
+
+    for {name, why} <- Enum.uniq(reasons), do: "Not measured: #{name}, #{why}.\n"
+  end
+
+  # What was not measured stands below, with its reason.
   defp text_row(row, width) do
     texts =
       Enum.map(row, fn
-        {:note, text} -> text
-        nil -> "-"
+        {:note, _} -> "-"
         text -> text
       end)
 
-    texts ++ List.duplicate("", width - length(texts))
+    texts ++ List.duplicate("-", width - length(texts))
   end
 
   @impl true

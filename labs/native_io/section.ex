@@ -1,7 +1,7 @@
 defmodule Tame.NativeIO.Section do
   @moduledoc "Native I/O in the report, from its result. Pure."
 
-  alias Tame.{NativeIO, Number}
+  alias Tame.{NativeIO, Number, Stats}
   alias Tame.Report.{Chart, Colours, Figure, Section, Table, Words}
 
   @driver Colours.hex(:amber)
@@ -36,7 +36,7 @@ defmodule Tame.NativeIO.Section do
       intro: [
         "What comes from outside wakes native code in two ways: a driver is called with its descriptor, a NIF has the VM send a message. TCP goes to " <>
           "a program and back: by gen_tcp, which is OTP's driver and frames messages itself; by OTP's module socket; and by tame_tcp, on " <>
-          "tame/fd.h, which both receive the length of a message first. nng is one library built both ways: on tame/fd.h, and on " <>
+          "tame/fd.h, which both receive what is there and then the rest of a message. nng is one library built both ways: on tame/fd.h, and on " <>
           "tame/driver.h; a message goes from one socket to another in the VM.",
         "A driver that computes in its callbacks holds a scheduler and its port. tame/driver.h runs callbacks outside, on threads of " <>
           "the driver's; the VM's own driver_async has one thread for all drivers."
@@ -61,10 +61,9 @@ defmodule Tame.NativeIO.Section do
     Enum.flat_map([{"nng_driver", "nng_nif"}, {"socket_tcp", "socket_tame_tcp"}], fn {driver, nif} ->
       times =
         for bytes <- sizes,
-            of_driver = us(result.trips, driver, bytes),
-            of_nif = us(result.trips, nif, bytes),
-            of_nif > 0,
-            do: "#{Words.times(of_driver / of_nif)} (#{size(bytes)})"
+            of_driver = trip(result.trips, driver, bytes),
+            of_nif = trip(result.trips, nif, bytes),
+            do: "#{compared(of_driver, of_nif)} (#{size(bytes)})"
 
       if times == [],
         do: [],
@@ -84,11 +83,15 @@ defmodule Tame.NativeIO.Section do
     ]
   end
 
-  defp us(trips, method, bytes) do
-    Enum.find_value(trips, fn
-      %{method: ^method, bytes: ^bytes, status: "ok", p50_us: us} -> us
-      _ -> nil
-    end)
+  # What lies within the noise of the rounds is no difference.
+  defp compared(a, b) do
+    if Stats.agree?({a.p50_us, a.p50_spread_us}, {b.p50_us, b.p50_spread_us}),
+      do: "about",
+      else: Words.times(a.p50_us / b.p50_us)
+  end
+
+  defp trip(trips, method, bytes) do
+    Enum.find(trips, &match?(%{method: ^method, bytes: ^bytes, status: "ok", p50_us: us} when us > 0, &1))
   end
 
   # Without what Number.bytes/1 says in full.

@@ -99,8 +99,8 @@ end
 
 defmodule Tame.Latency.Methods.Framed do
   @moduledoc false
-  # What both have in common: gen_tcp reads and writes the frames of tame_echo itself ({packet, 4}), these do not, and receive
-  # the length first.
+  # What both have in common: gen_tcp reads and writes the frames of tame_echo itself ({packet, 4}), these do not: they receive
+  # what is there, with the length in front, and then the rest.
 
   alias Tame.Latency.{Methods, Program}
 
@@ -139,12 +139,19 @@ defmodule Tame.Latency.Methods.Framed do
     bytes = :erlang.term_to_iovec(term)
 
     with :ok <- way.send(socket, [<<:erlang.iolist_size(bytes)::32>> | bytes]),
-         {:ok, <<size::32>>} <- way.recv(socket, 4),
-         {:ok, data} <- way.recv(socket, size) do
+         {:ok, <<size::32, first::binary>>} <- way.recv(socket, 0),
+         {:ok, data} <- whole(way, socket, first, size) do
       :erlang.binary_to_term(data)
     else
       {:error, _closed} -> Program.ended!(program)
     end
+  end
+
+  # A short answer comes with its length at once.
+  defp whole(_way, _socket, first, size) when byte_size(first) == size, do: {:ok, first}
+
+  defp whole(way, socket, first, size) do
+    with {:ok, rest} <- way.recv(socket, size - byte_size(first)), do: {:ok, first <> rest}
   end
 
   def close({way, socket, program}) do
