@@ -6,11 +6,15 @@ defmodule Tame.FdProbe do
 
   @on_load :load
 
-  @nifs [open: 1, read: 2, read_dirty: 2, write: 3, wait: 3, wait_dirty: 3, begin: 2, done: 2] ++
-          [cancel: 2, close: 2, close_dirty: 2, give: 2, number: 1, thread: 3, counts: 0] ++
-          [guard: 1, unguard: 1]
+  # Not read back from @nifs, which newer Elixir collects.
+  functions =
+    [open: 1, read: 2, read_dirty: 2, write: 3, wait: 3, wait_dirty: 3, begin: 2, done: 2] ++
+      [cancel: 2, close: 2, close_dirty: 2, give: 2, number: 1, thread: 3, counts: 0] ++
+      [guard: 1, unguard: 1]
 
-  for {name, arity} <- @nifs do
+  @nifs functions
+
+  for {name, arity} <- functions do
     def unquote(name)(unquote_splicing(Macro.generate_arguments(arity, __MODULE__))) do
       _ = [unquote_splicing(Macro.generate_arguments(arity, __MODULE__))]
       :erlang.nif_error(:nif_not_loaded)
