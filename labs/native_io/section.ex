@@ -86,7 +86,7 @@ defmodule Tame.NativeIO.Section do
   # What lies within the noise of the rounds is no difference.
   defp compared(a, b) do
     if Stats.agree?({a.p50_us, a.p50_spread_us}, {b.p50_us, b.p50_spread_us}),
-      do: "about",
+      do: "about " <> Words.times(1),
       else: Words.times(a.p50_us / b.p50_us)
   end
 

@@ -83,7 +83,7 @@ defmodule Tame.HTTP.EarlyTest do
     balanced(server)
   end
 
-  test "curl has the status, whatever it speaks and however much it sends" do
+  test "curl gets the status over HTTP/1.1 and HTTP/2, of short and of long bodies" do
     {server, port} = too_long()
 
     ways = [

@@ -50,6 +50,14 @@ defmodule Tame.NativeIOTest do
            ]
   end
 
+  test "says of no difference where the rounds lie further apart" do
+    wide = fn trip -> if trip.p50_us, do: %{trip | p50_spread_us: [1.0, 200.0]}, else: trip end
+    [first | _] = section(Map.update!(Fixture.result(), :trips, &Enum.map(&1, wide))).conclusion
+
+    assert plain(first) ==
+             "A round trip by nng_driver takes about 1 × (64 B) and about 1 × (64 KiB) as long as by nng_nif."
+  end
+
   test "draws a panel for each size, and names what was not measured" do
     [trips, cells] = section().figures
     assert Enum.map(trips.panels, & &1.title) == ["a message of 64 B", "a message of 64 KiB"]
