@@ -29,18 +29,21 @@ report: deps-report build
 	@cd libraries/tcp && MIX_ENV=prod $(MIX) do deps.get, compile
 	cd labs && TAME_COWBOY="$$(../tools/cowboy || :)" $(MIX) tame.report --output ../report/index.html $(REPORT_FLAGS)
 
-# What waits more than it computes runs beside the rest, and prints when it is done.
+# Two at a time, each prints when it is done. The suite waits where it measures: what only computes takes what it leaves
+# of the processors and no more (sched(7), SCHED_IDLE). Tests whose natives live in the VM run once, with sanitizers;
+# `mix test`, and with it make matrix, runs them as they are built for use.
 BESIDE = @$(MAKE) --no-print-directory -j2 --output-sync=recurse
 test: deps-test build
-	$(BESIDE) check test-without-vm
-	@$(MAKE) --no-print-directory test-beam
+	$(BESIDE) check test-c
+	@$(MAKE) --no-print-directory test-warnings
+	$(BESIDE) test-unsanitized computed
 	$(BESIDE) test-sanitized test-others test-sanitized-host
 
-test-without-vm:
-	@$(MAKE) --no-print-directory -j1 test-c test-aarch64
+computed:
+	@chrt --idle 0 $(MAKE) --no-print-directory -j1 test-aarch64 test-rebar3 sanitized built-http
 
 test-others:
-	@$(MAKE) --no-print-directory -j1 test-fuzz test-rebar3 test-examples test-libraries
+	@$(MAKE) --no-print-directory -j1 test-examples test-libraries test-fuzz
 
 deps-report:
 	@tools/install-missing report
@@ -92,29 +95,41 @@ test-aarch64:
 test-warnings:
 	@cd test && $(MIX) test --warnings-as-errors --exclude test --exclude doctest
 
+# Many VMs share few cores here: threads that wait awake would take them from each other.
+CALM := +sbwt none +sbwtdcpu none +sbwtdio none
+
 test-beam: test-warnings
-	cd test && $(MIX) test --warnings-as-errors
+	cd test && ERL_FLAGS="$(CALM)" $(MIX) test --warnings-as-errors
+
+test-unsanitized:
+	cd test && ERL_FLAGS="$(CALM)" $(MIX) test --warnings-as-errors --exclude isolation:shared
 
 # The natives that live in the VM, built with sanitizers, in the real VM. With +Mea min the emulator
 # takes its memory from malloc, where the address sanitizer sees it. Leaks are not looked for: the
 # emulator itself keeps memory to its end.
 SANITIZED := $(CURDIR)/c_src/build/sanitized
 SANITIZED_FLAGS := CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
-test-sanitized:
+sanitized:
+	@$(MAKE) --no-print-directory -s -C c_src host-sanitized
 	@$(MAKE) --no-print-directory -s -C c_src ring-echo TEST_BUILD=$(SANITIZED) $(SANITIZED_FLAGS)
 	@for part in c_src labs/c_src; do \
 	    $(MAKE) --no-print-directory -s -C $$part OUT=$(SANITIZED) $(SANITIZED_FLAGS) || exit 1; done
+
+test-sanitized: sanitized
 	cd test && TAME_NATIVE_DIR=$(SANITIZED) TAME_LABS_NATIVE_DIR=$(SANITIZED) \
-	TAME_TEST_RING_ECHO=$(SANITIZED)/tame_ring_echo ASAN_OPTIONS=detect_leaks=0 ERL_FLAGS="+Mea min" \
+	TAME_TEST_RING_ECHO=$(SANITIZED)/tame_ring_echo ASAN_OPTIONS=detect_leaks=0 ERL_FLAGS="+Mea min $(CALM)" \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 	    $(MIX) test --only isolation:shared
 
-test-sanitized-host:
+test-sanitized-host: sanitized
 	cd test && TAME_TEST_SANITIZED=1 $(MIX) test c_include/tame_hpp_test.exs
-	@$(MAKE) --no-print-directory -s -C c_src host-sanitized
 	cd test && TAME_TEST_HOST=$(CURDIR)/c_src/build/test/tame_host_sanitized \
 	ASAN_OPTIONS=detect_leaks=0:handle_segv=0:handle_sigfpe=0:handle_abort=0:use_sigaltstack=0:allocator_may_return_null=1 \
 	    $(MIX) test host
+
+# Cargo takes its time.
+built-http:
+	@$(MAKE) --no-print-directory -s -C libraries/http built
 
 # The parsers of the host on random input, for a bounded time (FUZZ_SECONDS each, default 20).
 test-fuzz:
@@ -191,5 +206,5 @@ clean:
 	rm -rf _build labs/priv/report report tmp labs/assets/node_modules
 	for example in examples/*/ libraries/*/; do $(MAKE) -C $$example clean; done
 
-.PHONY: report test deps-report deps-test build natives assets check nif-suite test-c test-aarch64 test-without-vm test-warnings test-beam test-sanitized \
-        test-sanitized-host test-others test-fuzz soak soak-isolated soak-jobs test-rebar3 test-examples test-libraries test-version matrix docs docs-here bench clean
+.PHONY: report test deps-report deps-test build natives assets check nif-suite test-c test-aarch64 computed built-http test-warnings test-beam test-unsanitized sanitized \
+        test-sanitized test-sanitized-host test-others test-fuzz soak soak-isolated soak-jobs test-rebar3 test-examples test-libraries test-version matrix docs docs-here bench clean

@@ -7,6 +7,9 @@ defmodule Mix.Tasks.Tame.AuditCallsTest do
 
   @moduletag timeout: 120_000
 
+  # Their times are long enough by then.
+  @to_1_mib ~w(--up-to 1048576)
+
   setup_all do
     %{folder: folder!(audit_bad_nif: [], audit_load_nif: ["CRASH_ON_LOAD"])}
   end
@@ -27,22 +30,23 @@ defmodule Mix.Tasks.Tame.AuditCallsTest do
 
   # tame.h looks at its caller each 5 ms there; what is written by hand does not.
   test "exor_dirty is dirty, a stubborn NIF ignores a killed caller besides", %{folder: folder} do
-    {target, 0} = target(folder, "tame_exor:exor_dirty/2", ~w(--input binary))
+    {target, 0} = target(folder, "tame_exor:exor_dirty/2", ~w(--input binary --up-to 16777216))
     assert ["dirty, holds its thread for " <> _] = target["verdicts"]
     assert List.last(target["points"])["slice_kind"] == "dirty"
 
-    path = script(folder, "stubborn.exs", "fn size -> [min(div(size, 1024), 300)] end")
-    {target, 0} = target(folder, "audit_bad_nif:stubborn/1", ["--input-file", path])
+    path = script(folder, "stubborn.exs", "fn size -> [div(size, 1024)] end")
+    argv = ["--input-file", path, "--up-to", "262144"]
+    {target, 0} = target(folder, "audit_bad_nif:stubborn/1", argv)
     assert ["dirty, holds " <> _, "ignores a killed caller: " <> _] = target["verdicts"]
   end
 
   test "a thousand cuts under-charge", %{folder: folder} do
     path = script(folder, "cut.exs", "fn size -> [min(div(size, 1024), 900)] end")
-    {target, 0} = target(folder, "tame_thousand_cuts:cut/1", ["--input-file", path])
+    {target, 0} = target(folder, "tame_thousand_cuts:cut/1", ["--input-file", path | @to_1_mib])
     # On a busy machine one slice may be long as well.
     assert Enum.any?(target["verdicts"], &(&1 =~ ~r/^under-charges: /))
     path = script(folder, "cuts.exs", "fn size -> [min(div(size, 256), 50_000)] end")
-    {target, 0} = target(folder, "tame_thousand_cuts:cuts/1", ["--input-file", path])
+    {target, 0} = target(folder, "tame_thousand_cuts:cuts/1", ["--input-file", path | @to_1_mib])
     assert Enum.any?(target["verdicts"], &(&1 =~ ~r/^under-charges: /))
   end
 

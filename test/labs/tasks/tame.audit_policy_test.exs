@@ -18,8 +18,8 @@ defmodule Mix.Tasks.Tame.AuditPolicyTest do
     File.write!(ci, """
     ["tame_thousand_cuts",
      {"tame_exor:exor_yielding/2", input: "binary", budget: "5ms", up_to: 4_000_000},
-     {"tame_exor:exor_inline/2", input: "binary", budget: "100us", up_to: 70_000_000, allow: [:ignores_kill]},
-     {"tame_exor:exor_inline/2", input: "binary", budget: "100us", up_to: 70_000_000, allow: [:blocks, :ignores_kill]}]
+     {"tame_exor:exor_inline/2", input: "binary", budget: "100us", up_to: 20_000_000, allow: [:ignores_kill]},
+     {"tame_exor:exor_inline/2", input: "binary", budget: "100us", up_to: 20_000_000, allow: [:blocks, :ignores_kill]}]
     """)
 
     {out, err, 1} = audit(["--ci", ci, "--junit", xml])
@@ -47,7 +47,8 @@ defmodule Mix.Tasks.Tame.AuditPolicyTest do
 
     {_, err, 1} = audit(["--ci", ci, "--json", Path.join(folder, "ci.json")])
     assert [cut, crash] = String.split(err, "\n", trim: true)
-    assert cut =~ "tame_thousand_cuts:cut/1: under-charges: "
+    # On a busy machine one slice may be long as well.
+    assert cut =~ ~r"^tame_thousand_cuts:cut/1: .*under-charges: "
     assert crash =~ "audit_bad_nif:crash/1: crashes: ended the VM with SIGSEGV"
 
     {:ok, %{"targets" => [%{"points" => points} | _]}} =
