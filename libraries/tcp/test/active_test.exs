@@ -131,12 +131,16 @@ defmodule Tame.Tcp.ActiveTest do
   test "a reader that dies ends the sockets that wait with it, and another takes its place" do
     {client, server} = pair()
     :ok = :tame_tcp.setopts(client, active: true)
-    reader = :tame_tcp_reader.of_socket(client)
+    reader = :tame_fd_readers.of_fd(:tame_tcp_nif, client)
     Process.exit(reader, :kill)
     assert_receive {:tcp_error, ^client, :reader_down}
     assert_receive {:tcp_closed, ^client}
     assert :tame_tcp.recv(server, 0) == {:error, :closed}
-    assert until(fn -> :tame_tcp_reader.of_socket(client) not in [reader, :undefined] end)
+
+    assert until(fn ->
+             :tame_fd_readers.of_fd(:tame_tcp_nif, client) not in [reader, :undefined]
+           end)
+
     {client, server} = pair()
     :ok = :tame_tcp.setopts(client, active: :once)
     :ok = :tame_tcp.send(server, "x")
