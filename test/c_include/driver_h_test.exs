@@ -169,10 +169,10 @@ defmodule Tame.DriverHTest do
   end
 
   describe "a monitor that has fired, ended within process_exit" do
+    # On OTP 25, 27 and 29. Where this fails a newer one survives it, and ours is not needed there.
     test "by the VM's own function ends the VM: why there is another" do
-      assert {out, status} = watched([])
-      # Where a newer OTP survives, its answer is the same as ours.
-      assert status != 0 or out =~ "[1,"
+      assert {_, status} = watched([])
+      assert status >= 128, "the VM ended with status #{status}, and not by a signal"
     end
 
     test "by ours does nothing, and others end as ever" do
