@@ -59,7 +59,8 @@ defmodule Tame.Nng.Test.Far do
     before = descriptors()
 
     Enum.find(1..15, fn _ ->
-      kill_pairs(by, 100) && not until(fn -> descriptors() <= before end, 2000)
+      :ok = kill_pairs(by, 100)
+      not until(fn -> descriptors() <= before end, 2000)
     end)
 
     {:ok, a} = :tame_nng.open(:pull0, by: by)
@@ -96,7 +97,7 @@ defmodule Tame.Nng.Test.Far do
   end
 
   defp kill_pairs(by, count) do
-    for n <- 1..count do
+    Enum.each(1..count, fn n ->
       url = Tame.Nng.Test.Sockets.address(:ipc)
       server = spawn(fn -> pong(by, :rep0, fn s -> {:ok, _} = :tame_nng.listen(s, url) end) end)
 
@@ -110,7 +111,7 @@ defmodule Tame.Nng.Test.Far do
 
       if rem(n, 3) == 0, do: Process.sleep(:rand.uniform(5))
       for pid <- Enum.shuffle([server, client]), do: Process.exit(pid, :kill)
-    end
+    end)
   end
 
   defp pong(by, protocol, begin) do
