@@ -2,6 +2,7 @@
   inputs: [
     "{mix,.formatter}.exs",
     "labs/mix.exs",
+    "libraries/*.exs",
     # Not test/tmp.
     "test/*.exs",
     "test/{bench,c,c_include,host,isolate,job,labs,ring,support,threads,tools}/**/*.{ex,exs}",

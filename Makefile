@@ -173,7 +173,16 @@ test-version: natives test-c
 	cd labs && $(MIX) compile --warnings-as-errors
 	@$(MAKE) --no-print-directory test-warnings
 	cd test && $(MIX) test --warnings-as-errors --exclude browser
+	@$(MAKE) --no-print-directory test-version-libraries
 	rebar3 dialyzer
+
+# The packages whose tests are quick, built and tested by Mix alone, but for what measures the machine; tools/matrix
+# reads these lines.
+test-version-libraries:
+	@set -e; for library in sha3 tcp tty nng; do \
+	    echo "== libraries/$$library"; \
+	    (cd libraries/$$library && $(MIX) deps.get >/dev/null && \
+	     $(MIX) test --warnings-as-errors --exclude timing --exclude memory); done
 
 matrix: test
 	@tools/matrix $$(tools/matrix --versions | sed 's/ .*//')
@@ -207,4 +216,4 @@ clean:
 	for example in examples/*/ libraries/*/; do $(MAKE) -C $$example clean; done
 
 .PHONY: report test deps-report deps-test build natives assets check nif-suite test-c test-aarch64 computed built-http test-warnings test-beam test-unsanitized sanitized \
-        test-sanitized test-sanitized-host test-others test-fuzz soak soak-isolated soak-jobs test-rebar3 test-examples test-libraries test-version matrix docs docs-here bench clean
+        test-sanitized test-sanitized-host test-others test-fuzz soak soak-isolated soak-jobs test-rebar3 test-examples test-libraries test-version test-version-libraries matrix docs docs-here bench clean

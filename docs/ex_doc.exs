@@ -11,7 +11,7 @@
        docs/audited.md docs/conformance.md docs/architecture.md CONTRIBUTING.md CHANGELOG.md),
   groups_for_extras: [Guides: ~r"docs/guide", Reference: ~r"docs/reference"],
   groups_for_modules: [
-    "Write once, choose where it runs": [:tame, :tame_exor, :tame_spin, :tame_echo],
+    "Write once, choose where it runs": [:tame, :tame_fd_readers, :tame_exor, :tame_spin, :tame_echo],
     "Contain faults": [
       Tame,
       :tame_isolate_options,

@@ -1,5 +1,5 @@
 defmodule Tame.GuideDescriptorsTest do
-  # The complete library of docs/guide/descriptors.md, compiled and run as it stands there.
+  # The complete libraries of docs/guide/descriptors.md, compiled and run as they stand there.
   use ExUnit.Case, async: true
 
   import Tame.Test.CLibrary
@@ -31,12 +31,56 @@ defmodule Tame.GuideDescriptorsTest do
   io:put_chars("right")
   """
 
+  # Credit is kept, also across a reader that waits; one that dies ends those that wait with it, and those alone.
+  @pulse """
+  P = pulse:start(),
+  {error, not_started} = pulse:credit(P, 1),
+  {ok, Sup} = pulse:start_readers(),
+  Take = fun(Q, Ms) -> receive {pulse, Q, N} when N >= 1 -> tick after Ms -> none end end,
+  ok = pulse:credit(P, 3),
+  [tick, tick, tick] = [Take(P, 5000) || _ <- [1, 2, 3]],
+  none = Take(P, 50),
+  ok = pulse:credit(P, 1),
+  tick = Take(P, 5000),
+  Reader = tame_fd_readers:of_fd(pulse, P),
+  true = lists:member(Reader, [C || {_, C, _, _} <- supervisor:which_children(Sup)]),
+  Others = [Q || _ <- lists:seq(1, 100), Q <- [pulse:start()],
+                 tame_fd_readers:of_fd(pulse, Q) =/= Reader],
+  true = length(Others) > 10,
+  Other = hd(Others),
+  [ok = pulse:credit(Q, 1000) || Q <- [P, Other]],
+  tick = Take(P, 5000),
+  logger:set_primary_config(level, none),
+  Monitor = monitor(process, Reader),
+  exit(Reader, kill),
+  receive {'DOWN', Monitor, _, _, _} -> ok end,
+  Drain = fun D(Q) -> case Take(Q, 200) of tick -> D(Q); none -> none end end,
+  none = Drain(P),
+  tick = Take(Other, 5000),
+  Again = fun A() -> case tame_fd_readers:of_fd(pulse, P) of undefined -> A(); New -> New end end,
+  true = Again() =/= Reader,
+  _ = (fun() -> tame_fd_readers:of_fd(pulse, P) ! hello end)(),
+  tick = Take(Other, 5000),
+  io:put_chars("right")
+  """
+
   test "the ticker ticks, for several, with deadlines, and is closed" do
-    assert Enum.sort(Map.keys(@files)) == ~w(ticker.c ticker.erl)
+    assert run("ticker", @checks) == {"right", 0}
+  end
+
+  test "the pulse sends for credit, read by its readers" do
+    assert run("pulse", @pulse) == {"right", 0}
+  end
+
+  test "there is no other file" do
+    assert Enum.sort(Map.keys(@files)) == ~w(pulse.c pulse.erl ticker.c ticker.erl)
+  end
+
+  defp run(name, checks) do
     dir = tmp_dir!()
-    for {name, text} <- @files, do: File.write!(Path.join(dir, name), text)
-    assert {"", 0} = compile(dir, "ticker.c")
-    assert {"", 0} = erlc(dir, "ticker.erl")
-    assert erl(dir, String.replace(@checks, "\n", " ") |> String.trim_trailing()) == {"right", 0}
+    for {file, text} <- @files, do: File.write!(Path.join(dir, file), text)
+    assert {"", 0} = compile(dir, name <> ".c")
+    assert {"", 0} = erlc(dir, name <> ".erl")
+    erl(dir, String.replace(checks, "\n", " ") |> String.trim_trailing())
   end
 end

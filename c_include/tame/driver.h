@@ -91,6 +91,7 @@
  *   tame_drv_caller     who called the callback that scheduled this one
  *   tame_drv_output     {Port, {data, Bytes}} to the owner, from anywhere
  *   tame_drv_fail       ends the port as driver_failure_atom, when all has come back
+ *   tame_drv_demonitor  in place of driver_demonitor_process
  *   tame_drv_hold, tame_drv_post, tame_drv_let_go
  *                       for a thread that is not the driver's, such as one of a library below it: a
  *                       callback under the port's lock
@@ -144,6 +145,8 @@
  *   - Use the driver queue (driver_enq and the like), driver_pdl_create or driver_create_port: they
  *     do not compile behind this header. The queue holds a byte of ours, by which the VM knows that
  *     the port is not through.
+ *   - Call driver_demonitor_process, which does not compile either: within process_exit it ends the VM
+ *     when it is for the monitor that has fired. tame_drv_demonitor does not.
  *   - Keep bytes or vectors of control and outputv for later: they last for the call.
  *   - Schedule from a thread that runs no callback of the port: tame_drv_schedule returns 0 there.
  *   - Wait outside for something that another callback of the same port does outside: it comes

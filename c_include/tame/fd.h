@@ -78,6 +78,9 @@
  *   would cost a descriptor, two system calls a wait, and a process to answer it. What is left of the
  *   time is computed from one absolute deadline, so that parts which come late do not prolong it.
  *
+ *   A descriptor that sends what it reads, for credit, is read by a process beside its owner, which waits
+ *   in the owner's place: tame_fd_readers of tame's Erlang has such processes, the guide an example.
+ *
  *   The owner's death closes; so does the end of the last term when nobody has ever waited. After a
  *   wait the VM itself holds the resource until it is closed. A descriptor with an owner does not leak.
  *

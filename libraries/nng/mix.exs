@@ -17,6 +17,8 @@ defmodule TameNng.MixProject do
       build_path: "_build/mix",
       compilers: [:tame_nif] ++ Mix.compilers(),
       tame_nif: "library",
+      # The VMs of the tests find what is in it by their code path.
+      elixirc_paths: if(Mix.env() == :test, do: ["lib", "test/support"], else: ["lib"]),
       erlc_options: [:debug_info],
       deps: [{:tame, path: "../.."}, {:tame_labs, path: "../../labs", only: :dev}]
     ]

@@ -17,6 +17,8 @@ defmodule TameTcp.MixProject do
       build_path: "_build/mix",
       compilers: [:tame_nif] ++ Mix.compilers(),
       tame_nif: "priv/tame_tcp_nif.so",
+      # The VMs of the tests find what is in it by their code path.
+      elixirc_paths: if(Mix.env() == :test, do: ["lib", "test/support"], else: ["lib"]),
       erlc_options: [:debug_info],
       deps: [{:tame, path: "../.."}, {:tame_labs, path: "../../labs", only: :dev}]
     ]
@@ -24,6 +26,9 @@ defmodule TameTcp.MixProject do
 
   def application do
     [mod: {:tame_tcp_app, []}, registered: [:tame_tcp_sup]] ++
-      if(Mix.env() == :test, do: [extra_applications: [:crypto, :proper]], else: [])
+      if(Mix.env() == :test,
+        do: [extra_applications: [:crypto, :proper, ssl: :optional]],
+        else: []
+      )
   end
 end

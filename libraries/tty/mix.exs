@@ -17,6 +17,9 @@ defmodule TameTty.MixProject do
       build_path: "_build/mix",
       compilers: [:tame_nif] ++ Mix.compilers(),
       tame_nif: "library",
+      # The VMs of the tests find what is in it by their code path.
+      elixirc_paths: if(Mix.env() == :test, do: ["lib", "test/support"], else: ["lib"]),
+      erlc_paths: if(Mix.env() == :test, do: ["src", "test/support"], else: ["src"]),
       erlc_options: [:debug_info, :warnings_as_errors],
       deps: [{:tame, path: "../.."}]
     ]

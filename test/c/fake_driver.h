@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fake_threads.h"
+
 static ErlDrvEntry *fake_entry;
 static int fake_replies; /* atomic: terms that were sent */
 
@@ -29,7 +31,7 @@ struct _erl_drv_port {
     int stopped;              /* atomic: it has been */
 };
 
-/* ---- memory, locks, threads ----------------------------------------------------------------------- */
+/* ---- memory, locks -------------------------------------------------------------------------------- */
 
 void *driver_alloc(ErlDrvSizeT size)
 {
@@ -72,97 +74,7 @@ void driver_free_binary(ErlDrvBinary *binary)
         free(head);
 }
 
-ErlDrvMutex *erl_drv_mutex_create(char *name)
-{
-    pthread_mutex_t *mutex = malloc(sizeof *mutex);
-
-    (void)name;
-    if (mutex != NULL)
-        pthread_mutex_init(mutex, NULL);
-    return (ErlDrvMutex *)mutex;
-}
-
-void erl_drv_mutex_destroy(ErlDrvMutex *mutex)
-{
-    pthread_mutex_destroy((pthread_mutex_t *)mutex);
-    free(mutex);
-}
-
-void erl_drv_mutex_lock(ErlDrvMutex *mutex)
-{
-    pthread_mutex_lock((pthread_mutex_t *)mutex);
-}
-
-void erl_drv_mutex_unlock(ErlDrvMutex *mutex)
-{
-    pthread_mutex_unlock((pthread_mutex_t *)mutex);
-}
-
-ErlDrvCond *erl_drv_cond_create(char *name)
-{
-    pthread_cond_t *cond = malloc(sizeof *cond);
-
-    (void)name;
-    if (cond != NULL)
-        pthread_cond_init(cond, NULL);
-    return (ErlDrvCond *)cond;
-}
-
-void erl_drv_cond_destroy(ErlDrvCond *cond)
-{
-    pthread_cond_destroy((pthread_cond_t *)cond);
-    free(cond);
-}
-
-void erl_drv_cond_signal(ErlDrvCond *cond)
-{
-    pthread_cond_signal((pthread_cond_t *)cond);
-}
-
-void erl_drv_cond_broadcast(ErlDrvCond *cond)
-{
-    pthread_cond_broadcast((pthread_cond_t *)cond);
-}
-
-void erl_drv_cond_wait(ErlDrvCond *cond, ErlDrvMutex *mutex)
-{
-    pthread_cond_wait((pthread_cond_t *)cond, (pthread_mutex_t *)mutex);
-}
-
-static int fake_refuse_threads; /* one thread of that many is not made; 0: all are */
-
-int enif_thread_create(char *name, ErlNifTid *tid, void *(*run)(void *), void *arg,
-                       ErlNifThreadOpts *opts)
-{
-    static unsigned asked;
-    pthread_t thread;
-
-    (void)name;
-    (void)opts;
-    if (fake_refuse_threads > 0 &&
-        __atomic_add_fetch(&asked, 1, __ATOMIC_SEQ_CST) % (unsigned)fake_refuse_threads == 0)
-        return 1;
-    if (pthread_create(&thread, NULL, run, arg) != 0)
-        return 1;
-    *tid = (ErlNifTid)thread;
-    return 0;
-}
-
-int enif_thread_join(ErlNifTid tid, void **result)
-{
-    return pthread_join((pthread_t)tid, result);
-}
-
-ErlNifThreadOpts *enif_thread_opts_create(char *name)
-{
-    (void)name;
-    return NULL;
-}
-
-void enif_thread_opts_destroy(ErlNifThreadOpts *opts)
-{
-    (void)opts;
-}
+FAKE_LOCKS(erl_drv, ErlDrvMutex, ErlDrvCond)
 
 /* ---- what a driver asks and says ------------------------------------------------------------------ */
 

@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fake_threads.h"
+
 #include "fake_nif/terms.h"
 #include "fake_nif/resources.h"
 #include "fake_nif/envs.h"

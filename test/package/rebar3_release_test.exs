@@ -25,5 +25,14 @@ defmodule Tame.Package.Rebar3ReleaseTest do
     assert bytes < 1_000_000
     assert {out, 0} = run(app, "sh", ["test.sh"])
     assert out =~ "{same_process, false}"
+    assert running(app) == []
+  end
+
+  # The programs of this folder that run.
+  defp running(folder) do
+    for exe <- Path.wildcard("/proc/[0-9]*/exe"),
+        {:ok, program} <- [File.read_link(exe)],
+        String.starts_with?(program, folder),
+        do: program
   end
 end

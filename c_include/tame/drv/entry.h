@@ -12,6 +12,7 @@
 #include "../charge.h"
 #include "again.h"
 #include "job.h"
+#include "monitor.h"
 
 #ifdef ERL_DRV_FLAG_USE_INIT_ACK
 #define TAME_IMPL_DRV_INIT_ACK ERL_DRV_FLAG_USE_INIT_ACK
@@ -308,7 +309,13 @@ static inline void tame_impl_drv_ready_async(ErlDrvData data, ErlDrvThreadData t
 
 static inline void tame_impl_drv_process_exit(ErlDrvData data, ErlDrvMonitor *monitor)
 {
-    TAME_IMPL_DRV_AROUND(process_exit(port->data, monitor));
+    struct tame_impl_drv_port *port = (struct tame_impl_drv_port *)data;
+    const struct tame_impl_drv_frame frame = tame_impl_drv_enter(port);
+
+    port->fired = monitor;
+    tame_impl_drv_library.entry->process_exit(port->data, monitor);
+    port->fired = NULL;
+    tame_impl_drv_leave(port, &frame);
 }
 
 static inline void tame_impl_drv_emergency_close(ErlDrvData data)
@@ -418,8 +425,9 @@ static inline ErlDrvEntry *tame_impl_drv_entry(const ErlDrvEntry *entry, tame_dr
         return tame_impl_drv_entry(&(ENTRY), (DROP)); \
     }
 
-/* The driver queue is ours, and a port that is made so would have no struct of ours. */
+/* The driver queue is ours, a port that is made so would have no struct of ours, and the last one may end
+ * the VM: tame_drv_demonitor. */
 #pragma GCC poison driver_enq driver_enqv driver_enq_bin driver_pushq driver_pushqv driver_pushq_bin
-#pragma GCC poison driver_deq driver_pdl_create driver_create_port
+#pragma GCC poison driver_deq driver_pdl_create driver_create_port driver_demonitor_process
 
 #endif

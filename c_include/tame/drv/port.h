@@ -83,9 +83,10 @@ struct tame_impl_drv_port {
     char failure[256];
     /* Under the port's lock. */
     int busy, guarded, flushed;
-    uint64_t owed_ns;     /* used, and not yet charged: less than a per cent of a timeslice */
-    double units_per_ns;  /* of the last job, */
-    const void *rate_job; /* which was this one */
+    const ErlDrvMonitor *fired; /* what process_exit is told of; the VM takes it out after that */
+    uint64_t owed_ns;           /* used, and not yet charged: less than a per cent of a timeslice */
+    double units_per_ns;        /* of the last job, */
+    const void *rate_job;       /* which was this one */
 };
 
 /* Threads that do the same kind of work. */

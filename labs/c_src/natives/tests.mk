@@ -19,7 +19,8 @@ $(TEST_BUILD)/run_test: $(C_TESTS)run_test.c $(C_TESTS)check.h $(TAME)/docs/arch
 	$(Q)mkdir -p $(@D) && $(C) $(SANITIZE) -I$(TAME)/c_include -DDRAWING='"$(TAME)/docs/architecture.md"' -o $@ $<
 
 # A whole library, without a VM. Twice: address and undefined-behaviour sanitizers, and the thread sanitizer.
-JOBS_TEST := $(C_TESTS)jobs_test.c $(C_TESTS)fake_nif.h $(C_TESTS)check.h $(TAME_H)
+JOBS_TEST := $(C_TESTS)jobs_test.c $(C_TESTS)fake_nif.h $(wildcard $(C_TESTS)fake_nif/*) $(C_TESTS)fake_threads.h \
+             $(C_TESTS)check.h $(TAME_H)
 
 $(TEST_BUILD)/jobs_test: $(JOBS_TEST)
 	$(C_TEST) -pthread
@@ -28,7 +29,7 @@ $(TEST_BUILD)/jobs_test_threads: $(JOBS_TEST)
 	$(Q)mkdir -p $(@D) && $(C) -O1 -g -fsanitize=thread -isystem $(ERTS_INCLUDE) -I$(TAME)/c_include -o $@ $< -pthread
 
 # A whole driver, in the same way.
-DRIVER_TEST := $(C_TESTS)driver_test.c $(C_TESTS)fake_driver.h $(C_TESTS)check.h $(TAME_H) \
+DRIVER_TEST := $(C_TESTS)driver_test.c $(C_TESTS)fake_driver.h $(C_TESTS)fake_threads.h $(C_TESTS)check.h $(TAME_H) \
                $(wildcard $(TAME)/c_include/tame/drv/*.h)
 
 $(TEST_BUILD)/driver_test: $(DRIVER_TEST)

@@ -1,14 +1,14 @@
 # tame_nng as a NIF beside itself as a driver: each row one interleaved run, in another order each round. Both ends are sockets of
-# this VM, of one process each. CPU is that of the VM, user and system, nng's threads included.
+# this VM, of one process each. nng's threads are included in the CPU.
+Code.require_file("../../bench_table.exs", __DIR__)
+
 defmodule Tame.Nng.Bench do
-  @rounds String.to_integer(System.get_env("BENCH_ROUNDS", "7"))
-  @turn_ms String.to_integer(System.get_env("BENCH_TURN_MS", "500"))
-  @seed Tame.Turns.seed()
+  alias Tame.Packages.BenchTable
+
   @ways [:nif, :driver]
 
   def run do
-    IO.puts(Tame.SystemInfo.text(Tame.SystemInfo.collect("make bench")))
-    IO.puts("seed #{@seed}, #{@rounds} rounds of #{@turn_ms} ms a turn; medians of the rounds")
+    BenchTable.head()
     {:ok, _} = Application.ensure_all_started(:tame_nng)
     only = System.get_env("BENCH_ONLY", "trip request stream")
 
@@ -30,7 +30,7 @@ defmodule Tame.Nng.Bench do
       end
 
     table("#{transport}: round trip of #{size} B", ["µs", "CPU µs"], ends, fn {_, req} ->
-      timed(fn ->
+      BenchTable.timed(fn ->
         :ok = :tame_nng.send(req, bytes)
         {:ok, _} = :tame_nng.recv(req)
       end)
@@ -49,7 +49,7 @@ defmodule Tame.Nng.Bench do
       end
 
     table("#{transport}: request/2 of 64 B", ["µs", "CPU µs"], ends, fn {_, req} ->
-      timed(fn -> {:ok, _} = :tame_nng.request(req, :binary.copy("x", 64)) end)
+      BenchTable.timed(fn -> {:ok, _} = :tame_nng.request(req, :binary.copy("x", 64)) end)
     end)
 
     for {_, req} <- ends, do: :tame_nng.close(req)
@@ -67,7 +67,7 @@ defmodule Tame.Nng.Bench do
     end
 
     table("#{transport}: messages of #{size} B", ["per s", "CPU µs"], ends, fn {_, {_, push}} ->
-      [us, cpu] = timed(fn -> :ok = :tame_nng.send(push, bytes) end)
+      [us, cpu] = BenchTable.timed(fn -> :ok = :tame_nng.send(push, bytes) end)
       [1_000_000 / us, cpu]
     end)
 
@@ -116,64 +116,8 @@ defmodule Tame.Nng.Bench do
     end
   end
 
-  # ---- what all use ----
-
-  # µs of a call and of CPU, over a turn.
-  defp timed(fun) do
-    before = {cpu_ns(), now_ns()}
-    calls = repeat(fun, now_ns() + @turn_ms * 1_000_000, 0)
-    per(before, calls)
-  end
-
-  defp repeat(fun, until, calls) do
-    for _ <- 1..16, do: fun.()
-    if now_ns() < until, do: repeat(fun, until, calls + 16), else: calls + 16
-  end
-
-  defp per({cpu, at}, calls),
-    do: [(now_ns() - at) / calls / 1000, (cpu_ns() - cpu) / calls / 1000]
-
-  defp table(title, columns, subjects, turn) do
-    heads = Enum.map_join(columns, &String.pad_leading(&1, 12))
-    IO.puts("\n#{String.pad_trailing(title, 36)}#{heads}   driver / nif")
-
-    results =
-      for {way, _} = subject <- Tame.Turns.all(subjects, @rounds, @seed), reduce: %{} do
-        seen ->
-          :erlang.garbage_collect()
-          result = turn.(subject)
-          Map.update(seen, way, [result], &[result | &1])
-      end
-
-    nif = medians(results[:nif])
-
-    for way <- @ways do
-      values = medians(results[way])
-      cells = Enum.map_join(values, &String.pad_leading(text(&1), 12))
-      ratios = values |> Enum.zip_with(nif, &Float.round(&1 / &2, 2)) |> Enum.join("  ")
-
-      IO.puts(
-        "  #{String.pad_trailing("#{way}", 34)}#{cells}#{if way == :driver, do: "   " <> ratios}"
-      )
-    end
-  end
-
-  defp text(value), do: :erlang.float_to_binary(value, decimals: 2)
-
-  defp medians(rounds), do: rounds |> Enum.zip_with(&Enum.at(Enum.sort(&1), div(length(&1), 2)))
-
-  defp now_ns, do: System.monotonic_time(:nanosecond)
-
-  # Of all threads of this VM: `statistics(runtime)` leaves the system's time out.
-  defp cpu_ns do
-    for thread <- File.ls!("/proc/self/task"), reduce: 0 do
-      sum ->
-        case File.read("/proc/self/task/#{thread}/schedstat") do
-          {:ok, text} -> sum + (text |> String.split() |> hd() |> String.to_integer())
-          {:error, _} -> sum
-        end
-    end
-  end
+  defp table(title, columns, subjects, turn),
+    do: BenchTable.print(title, columns, {"driver / nif", :nif}, subjects, turn)
 end
 
 Tame.Nng.Bench.run()

@@ -75,15 +75,11 @@ static void process_exit(ErlDrvData data, ErlDrvMonitor *monitor)
 
         while (waiter != NULL && driver_compare_monitors(&waiter->monitor, monitor) != 0)
             waiter = waiter->next;
-        if (waiter == NULL)
-            continue;
-        waiter->fired = 1;
-        (void)tn_command_cancel(port, waiter->id, direction);
+        if (waiter != NULL)
+            (void)tn_command_cancel(port, waiter->id, direction);
     }
     while (*context != NULL && driver_compare_monitors(&(*context)->monitor, monitor) != 0)
         context = &(*context)->next;
-    if (*context != NULL)
-        (*context)->fired = 1;
     tn_drv_context_remove(port, context);
 }
 

@@ -1,4 +1,5 @@
-%% Starts the readers, and keeps the driver loaded.
+%% Starts the readers, and keeps the driver loaded. A reader that dies closes the sockets that wait
+%% with it, and no others.
 -module(tame_nng_app).
 -behaviour(application).
 -behaviour(supervisor).
@@ -16,12 +17,7 @@ stop(_) ->
     ok.
 
 %% A driver is loaded for as long as a process lives that has loaded it: this one.
-%% A reader that dies closes the sockets that wait with it, and no others.
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
     ok = tame_nng_by_driver:load(),
-    Readers = [
-        #{id => Name, start => {tame_nng_reader, start_link, [Name]}}
-     || Name <- tuple_to_list(tame_nng_reader:names())
-    ],
-    {ok, {#{strategy => one_for_one, intensity => 10, period => 10}, Readers}}.
+    tame_fd_readers:init(tame_nng_nif).

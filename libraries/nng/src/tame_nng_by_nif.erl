@@ -88,12 +88,12 @@ cancel(Socket, Direction, Ref) ->
 
 -spec set_active(tame_nng_nif:socket(), boolean() | once | integer()) -> tame_nng_way:result().
 set_active(Socket, false) ->
-    case tame_nng_reader:of_socket(Socket) of
+    case tame_fd_readers:of_fd(tame_nng_nif, Socket) of
         undefined -> ok;
         Reader -> set_passive(Socket, Reader)
     end;
 set_active(Socket, Active) ->
-    case tame_nng_reader:of_socket(Socket) of
+    case tame_fd_readers:of_fd(tame_nng_nif, Socket) of
         undefined -> {error, not_started};
         Reader -> tame_nng_nif:credit(Socket, Active, Reader)
     end.

@@ -2,6 +2,7 @@
 %% message, {tame_fd, Ref, ready | closed}, unless cancel/2 answers done; that of close/2 and of a
 %% context by {tame_nng, Ref, Result}.
 -module(tame_nng_nif).
+-behaviour(tame_fd_readers).
 
 -export([open/1, close/2, control/3]).
 -export([recv/2, send/3, cancel/2]).

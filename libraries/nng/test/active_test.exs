@@ -119,12 +119,12 @@ defmodule Tame.Nng.ActiveTest do
   test "a reader that dies ends the sockets that wait with it, and another takes its place" do
     {a, b} = pair(:pair0, :pair0)
     :ok = :tame_nng.setopts(a, active: true)
-    reader = :tame_nng_reader.of_socket(a)
+    reader = :tame_fd_readers.of_fd(:tame_nng_nif, a)
     Process.exit(reader, :kill)
     assert_receive {:nng_error, ^a, :reader_down}
     assert_receive {:nng_closed, ^a}
     assert :tame_nng.recv(a, 0) == {:error, :closed}
-    assert until(fn -> :tame_nng_reader.of_socket(a) not in [reader, :undefined] end)
+    assert until(fn -> :tame_fd_readers.of_fd(:tame_nng_nif, a) not in [reader, :undefined] end)
     close([b])
     {a, b} = pair(:pair0, :pair0, active: :once)
     :ok = :tame_nng.send(b, "x")

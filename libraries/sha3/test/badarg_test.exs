@@ -37,7 +37,7 @@ defmodule Tame.SHA3.BadargTest do
 
   defp wrong(:sha3) do
     {@sha3,
-     [:shake128, :kt128, :sha3_257, :sha3, :SHA3_256, :"", "sha3_256", 'sha3_256', {:sha3_256}] ++
+     [:shake128, :kt128, :sha3_257, :sha3, :SHA3_256, :"", "sha3_256", ~c"sha3_256", {:sha3_256}] ++
        [256, nil, String.to_atom(String.duplicate("a", 255)), :ša3_256]}
   end
 
@@ -48,13 +48,13 @@ defmodule Tame.SHA3.BadargTest do
 
   defp wrong(:short) do
     {@short,
-     [:short, [], ["short"], 'short', 1, nil, <<1::7>>, <<"short", 0::1>>] ++
+     [:short, [], ["short"], ~c"short", 1, nil, <<1::7>>, <<"short", 0::1>>] ++
        [:binary.copy("a", 8193), unaligned(:binary.copy("a", 8193))]}
   end
 
   defp wrong(:kt_custom) do
     {@kt_custom,
-     [:short, [], ["short"], 'short', 1, nil, <<1::7>>, <<"short", 0::1>>] ++
+     [:short, [], ["short"], ~c"short", 1, nil, <<1::7>>, <<"short", 0::1>>] ++
        [:binary.copy("a", 1_048_577), unaligned(:binary.copy("a", 1_048_577))]}
   end
 
@@ -84,13 +84,13 @@ defmodule Tame.SHA3.BadargTest do
          :parallel_hash_xof128,
          :"",
          "sha3_256",
-         'sha3_256',
+         ~c"sha3_256",
          nil,
          1
        ] ++
        [{}, {1}, {:a}, [:sha3_256], {:sha3_256, 1}, {:shake128, ""}, {"kt128", ""}] ++
        [{:turboshake128, 0}, {:turboshake128, 128}, {:turboshake128, ""}] ++
-       [{:turboshake128, 1, 1}, {:kt128, 'a'}, {:kt128, "", ""}, {:kt128, <<1::7>>}] ++
+       [{:turboshake128, 1, 1}, {:kt128, ~c"a"}, {:kt128, "", ""}, {:kt128, <<1::7>>}] ++
        [
          {:kt128, :binary.copy("a", 1_048_577)},
          {:cshake128, ""},
@@ -100,7 +100,7 @@ defmodule Tame.SHA3.BadargTest do
        [
          {:cshake128, "", "", ""},
          {:kmac128, "key"},
-         {:kmac128, 'key', ""},
+         {:kmac128, ~c"key", ""},
          {:kmac128, "key", nil}
        ] ++
        [{:kmacxof256, :binary.copy("a", 8193), ""}, {:kmac, "key", ""}, {:kmac512, "key", ""}] ++

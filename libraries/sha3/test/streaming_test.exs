@@ -73,10 +73,7 @@ defmodule Tame.SHA3.StreamingTest do
   defp tree?({:parallel_hash128, leaf, _}), do: leaf >= 8192
   defp tree?(_), do: false
 
-  defp at(bytes, size) do
-    <<before::binary-size(size), behind::binary>> = bytes
-    {before, behind}
-  end
+  defp at(bytes, size), do: :erlang.split_binary(bytes, size)
 
   defp cut_at(name, bytes, sizes) do
     state = :tame_sha3.init(name)

@@ -1,22 +1,19 @@
 # tame_tcp beside gen_tcp and OTP's socket: each row one interleaved run, in another order each round, the peer a program
-# in C on the same core. `make bench` says how the VM is started. CPU is that of the VM, user and system.
+# in C on the same core. `make bench` says how the VM is started.
+Code.require_file("../../bench_table.exs", __DIR__)
 Code.require_file("ways.ex", __DIR__)
 
 defmodule Tame.Tcp.Bench do
+  alias Tame.Packages.BenchTable
   alias Tame.Tcp.Bench.Ways
 
-  @rounds String.to_integer(System.get_env("BENCH_ROUNDS", "7"))
-  @turn_ms String.to_integer(System.get_env("BENCH_TURN_MS", "500"))
   @idle String.to_integer(System.get_env("BENCH_IDLE", "9000"))
-  @seed Tame.Turns.seed()
   @plain [:gen_tcp, :socket, :tame_tcp]
   @message :binary.copy("x", 64)
   @all [:gen_tcp, :gen_tcp_once, :gen_tcp_once_64k, :socket, :tame_tcp, :tame_tcp_once]
 
   def run do
-    system = Tame.SystemInfo.collect("make bench")
-    IO.puts(Tame.SystemInfo.text(system))
-    IO.puts("seed #{@seed}, #{@rounds} rounds of #{@turn_ms} ms a turn; medians of the rounds")
+    BenchTable.head()
     IO.puts("congestion control #{System.get_env("BENCH_CONGESTION", "reno")}, at both ends")
     {:ok, _} = Application.ensure_all_started(:tame_tcp)
 
@@ -38,7 +35,7 @@ defmodule Tame.Tcp.Bench do
     ends = for way <- @all, do: {way, Ways.connect(way, port)}
 
     table("round trip of #{size} B", ["µs", "CPU µs"], ends, fn {way, socket} ->
-      timed(fn ->
+      BenchTable.timed(fn ->
         :ok = Ways.send(way, socket, bytes)
         :ok = Ways.recv(way, socket, size)
       end)
@@ -48,28 +45,13 @@ defmodule Tame.Tcp.Bench do
     Port.close(peer)
   end
 
-  # µs of a call and of CPU, over a turn.
-  defp timed(fun) do
-    before = {cpu_ns(), now_ns()}
-    calls = repeat(fun, now_ns() + @turn_ms * 1_000_000, 0)
-    per(before, calls)
-  end
-
-  defp repeat(fun, until, calls) do
-    for _ <- 1..16, do: fun.()
-    if now_ns() < until, do: repeat(fun, until, calls + 16), else: calls + 16
-  end
-
-  defp per({cpu, at}, calls),
-    do: [(now_ns() - at) / calls / 1000, (cpu_ns() - cpu) / calls / 1000]
-
   defp stream(size) do
     bytes = :binary.copy("x", size)
     {peer, port} = peer(["sink"])
     ends = for way <- @plain, do: {way, Ways.connect(way, port)}
 
     table("stream in #{div(size, 1024)} KiB", ["GB/s", "CPU s/GB"], ends, fn {way, socket} ->
-      [us, cpu_us] = timed(fn -> :ok = Ways.send(way, socket, bytes) end)
+      [us, cpu_us] = BenchTable.timed(fn -> :ok = Ways.send(way, socket, bytes) end)
       [size / us / 1000, cpu_us / size * 1000]
     end)
 
@@ -78,22 +60,22 @@ defmodule Tame.Tcp.Bench do
   end
 
   defp accepts do
-    times = @turn_ms * 4
+    times = BenchTable.turn_ms() * 4
 
     table("accept and close", ["per s", "CPU µs"], Enum.map(@plain, &{&1, nil}), fn {way, _} ->
       {listening, number} = Ways.listen(way)
-      before = {cpu_ns(), now_ns()}
+      before = BenchTable.now()
       peer = start(["connect", "#{number}", "#{times}"])
       for _ <- 1..times, do: Ways.close(way, Ways.accept(way, listening))
       "done" = line(peer)
-      [us, cpu] = per(before, times)
+      [us, cpu] = BenchTable.per(before, times)
       Ways.close(way, listening)
       [1_000_000 / us, cpu]
     end)
   end
 
   defp active do
-    trips = @turn_ms * 60
+    trips = BenchTable.turn_ms() * 60
 
     table("1,000 connections, 64 B", ["µs", "CPU µs"], Enum.map(@all, &{&1, nil}), fn {way, _} ->
       {listening, number} = Ways.listen(way)
@@ -109,10 +91,10 @@ defmodule Tame.Tcp.Bench do
         end
 
       "ready" = line(peer)
-      before = {cpu_ns(), now_ns()}
+      before = BenchTable.now()
       Port.command(peer, "go\n")
       "done" = line(peer)
-      result = per(before, trips)
+      result = BenchTable.per(before, trips)
       Port.close(peer)
       for pid <- servers, do: Process.exit(pid, :kill)
       Ways.close(way, listening)
@@ -174,33 +156,8 @@ defmodule Tame.Tcp.Bench do
 
   # ---- what all use ----
 
-  defp table(title, columns, subjects, turn) do
-    IO.puts(
-      "\n#{String.pad_trailing(title, 36)}#{Enum.map_join(columns, &String.pad_leading(&1, 12))}   vs gen_tcp"
-    )
-
-    results =
-      for {way, _} = subject <- Tame.Turns.all(subjects, @rounds, @seed), reduce: %{} do
-        seen ->
-          :erlang.garbage_collect()
-          result = turn.(subject)
-          Map.update(seen, way, [result], &[result | &1])
-      end
-
-    reference = medians(results[:gen_tcp])
-
-    for {way, _} <- subjects do
-      values = medians(results[way])
-      ratios = Enum.zip_with(values, reference, &Float.round(&1 / &2, 2))
-
-      cells =
-        Enum.map_join(values, &String.pad_leading(:erlang.float_to_binary(&1, decimals: 2), 12))
-
-      IO.puts("  #{String.pad_trailing("#{way}", 34)}#{cells}   #{Enum.join(ratios, "  ")}")
-    end
-  end
-
-  defp medians(rounds), do: rounds |> Enum.zip_with(&Enum.at(Enum.sort(&1), div(length(&1), 2)))
+  defp table(title, columns, subjects, turn),
+    do: BenchTable.print(title, columns, {"vs gen_tcp", :gen_tcp}, subjects, turn)
 
   defp peer(arguments) do
     peer = start(arguments)
@@ -215,19 +172,6 @@ defmodule Tame.Tcp.Bench do
       {^peer, {:data, {:eol, text}}} -> text
     after
       60_000 -> raise "the peer says nothing"
-    end
-  end
-
-  defp now_ns, do: System.monotonic_time(:nanosecond)
-
-  # Of all threads of this VM: `statistics(runtime)` leaves the system's time out.
-  defp cpu_ns do
-    for thread <- File.ls!("/proc/self/task"), reduce: 0 do
-      sum ->
-        case File.read("/proc/self/task/#{thread}/schedstat") do
-          {:ok, text} -> sum + (text |> String.split() |> hd() |> String.to_integer())
-          {:error, _} -> sum
-        end
     end
   end
 end

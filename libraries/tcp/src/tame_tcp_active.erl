@@ -10,12 +10,12 @@
 
 -spec set(tame_tcp_nif:socket(), active() | term()) -> ok | {error, reason()}.
 set(Socket, false) ->
-    case tame_tcp_reader:of_socket(Socket) of
+    case tame_fd_readers:of_fd(tame_tcp_nif, Socket) of
         undefined -> ok;
         Reader -> set_passive(Socket, Reader)
     end;
 set(Socket, Active) when Active =:= true; Active =:= once; is_integer(Active) ->
-    case tame_tcp_reader:of_socket(Socket) of
+    case tame_fd_readers:of_fd(tame_tcp_nif, Socket) of
         undefined ->
             Cause = #{2 => <<"needs the application tame_tcp, which does not run">>},
             Info = [{error_info, #{module => tame_tcp, cause => Cause}}],

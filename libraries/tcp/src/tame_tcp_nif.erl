@@ -1,6 +1,7 @@
 %% The native functions; their comments are in c_src/. Every `wait' is followed by one message,
 %% {tame_fd, Ref, ready | closed}, unless cancel/2 answers done.
 -module(tame_tcp_nif).
+-behaviour(tame_fd_readers).
 
 -export([open/1, bind/2, listen/2, accept/2, connect/3, connected/2]).
 -export([recv/3, send/3, sendfile/5, file_open/1, file_dup/1]).

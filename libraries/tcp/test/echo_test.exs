@@ -62,11 +62,24 @@ defmodule Tame.Tcp.EchoTest do
     assert :tame_tcp.recv(socket, 0) == {:error, :closed}
   end
 
+  # A root that was just made has no /etc/hosts.
+  @no_localhost (with {:error, _} <- :inet.getaddr(~c"localhost", :inet) do
+                   IO.puts("skip: localhost: this machine does not know the name")
+                   "the name localhost is not known"
+                 else
+                   {:ok, _} -> nil
+                 end)
+  @tag skip: @no_localhost
   test "a host's name is looked up" do
     {listening, port} = listen()
     assert {:ok, client} = :tame_tcp.connect(~c"localhost", port, [active: false], 5000)
     assert {:ok, _} = :tame_tcp.accept(listening, 5000)
     assert :tame_tcp.close(client) == :ok
+  end
+
+  test "a name that no host has is told" do
+    {listening, port} = listen()
+    assert :tame_tcp.close(listening) == :ok
     assert {:error, :nxdomain} = :tame_tcp.connect(~c"no.such.host.invalid", port, [], 5000)
   end
 

@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <sys/ioctl.h>
 
 /* What one call reads and writes at most: some 10 µs on a pseudo-terminal. */
@@ -203,6 +204,35 @@ static ERL_NIF_TERM tty_acquire(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
         return error_tuple(env, "busy");
     return enif_make_tuple4(env, am_ok, term, enif_make_string(env, path, ERL_NIF_LATIN1),
                             isatty(0) && tcgetsid(0) == getsid(0) ? am_true : am_false);
+}
+
+/* What a read of standard input that is interrupted takes to come back, on an idle machine far less. */
+#define MOMENT_NS 5000000
+
+static ERL_NIF_TERM tty_interrupt(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Handle) -> ok | {error, closed}. Who is blocked in a read of standard input comes back from it
+     * with nothing: when the settings are set, the terminal's driver looks again whether it may block.
+     * That flag is also of those who share standard input, so it is set for a moment, within this
+     * call. */
+    const struct timespec moment = {0, MOMENT_NS};
+    ERL_NIF_TERM result;
+    struct termios now;
+    struct terminal *t = locked(env, argv[0], &result);
+    int flags;
+
+    (void)argc;
+    if (t == NULL)
+        return result;
+    flags = fcntl(STDIN_FILENO, F_GETFL);
+    if (flags >= 0 && tcgetattr(t->number, &now) == 0 &&
+        fcntl(STDIN_FILENO, F_SETFL, flags | O_NONBLOCK) == 0) {
+        (void)tty_set(t->number, &now);
+        (void)nanosleep(&moment, NULL);
+        (void)fcntl(STDIN_FILENO, F_SETFL, flags);
+    }
+    unlock(env, t);
+    return am_ok;
 }
 
 static ERL_NIF_TERM tty_raw(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -406,13 +436,14 @@ static int load(ErlNifEnv *env, void **data, ERL_NIF_TERM load_info)
 }
 
 /* What sets a terminal may wait for its driver. */
-#define FUNCTIONS(JOB, NIF)                     \
-    NIF(acquire, 0, tty_acquire, TAME_DIRTY_IO) \
-    NIF(raw, 3, tty_raw, TAME_DIRTY_IO)         \
-    NIF(cooked, 1, tty_cooked, TAME_DIRTY_IO)   \
-    NIF(input, 2, tty_input, TAME_INLINE)       \
-    NIF(output, 3, tty_output, TAME_INLINE)     \
-    NIF(size, 1, tty_size, TAME_INLINE)         \
+#define FUNCTIONS(JOB, NIF)                         \
+    NIF(acquire, 0, tty_acquire, TAME_DIRTY_IO)     \
+    NIF(interrupt, 1, tty_interrupt, TAME_DIRTY_IO) \
+    NIF(raw, 3, tty_raw, TAME_DIRTY_IO)             \
+    NIF(cooked, 1, tty_cooked, TAME_DIRTY_IO)       \
+    NIF(input, 2, tty_input, TAME_INLINE)           \
+    NIF(output, 3, tty_output, TAME_INLINE)         \
+    NIF(size, 1, tty_size, TAME_INLINE)             \
     NIF(release, 2, tty_release, TAME_DIRTY_IO)
 
 TAME_NIF_INIT(tame_tty_nif, FUNCTIONS, .load = load)

@@ -8,6 +8,8 @@
 %%                         and its bytes go to the session          suspended
 %%     a shell (erl, iex)  the port tty_sl: refused                 the same process
 %%
+%% That process reads when it is told of input, on a dirty scheduler; where the input is gone by then it
+%% waits there, and is interrupted.
 %% A process that is suspended is resumed by the VM when who suspended it ends, however it does.
 %%
 %% The port of `user` cannot be told to stop, but who gets what it reads can be changed by anybody
@@ -15,7 +17,7 @@
 %% does not, and breaks without its port.
 -module(tame_tty_input).
 
--export([take/1]).
+-export([take/2]).
 -export([give_back/1]).
 
 -export_type([source/0]).
@@ -25,17 +27,20 @@
     {own, nobody | {suspended, pid()}}
     | {port, port(), Keeper :: pid()}.
 
-%% How long a process that is to be suspended may be busy.
--define(SUSPEND_MS, 2000).
+%% How often it is looked whether a process that is to be suspended is, and how long it may be busy
+%% until it is interrupted.
+-define(LOOKS, 100).
+-define(BUSY_MS, 20).
 
-%% Called by the session's process. The argument: whether standard input is the terminal.
--spec take(boolean()) -> {ok, source()} | {error, shell | reader}.
-take(false) ->
+%% Called by the session's process, which has the handle. The second argument: whether standard input
+%% is the terminal.
+-spec take(tame_tty_nif:handle(), boolean()) -> {ok, source()} | {error, shell | reader}.
+take(_Handle, false) ->
     {ok, {own, nobody}};
-take(true) ->
+take(Handle, true) ->
     case whereis(user_drv_reader) of
         undefined -> take_port([Port || not no_input(), Port <- erlang:ports(), reads(Port)]);
-        Pid -> suspend(Pid)
+        Pid -> suspend(Handle, Pid, ?LOOKS)
     end.
 
 %% To those that had it. What is waiting to be read is theirs then.
@@ -51,20 +56,35 @@ give_back({port, Port, Keeper}) ->
         {'DOWN', Monitor, process, Keeper, _} -> ok
     end.
 
-suspend(Pid) ->
+suspend(_Handle, _Pid, 0) ->
+    {error, reader};
+suspend(Handle, Pid, Looks) ->
     Tag = make_ref(),
     try erlang:suspend_process(Pid, [{asynchronous, Tag}]) of
-        true ->
-            receive
-                {Tag, suspended} -> {ok, {own, {suspended, Pid}}};
-                {Tag, _} -> {error, reader}
-            after ?SUSPEND_MS ->
-                resume(Pid),
-                {error, reader}
-            end
+        true -> suspended(Handle, Pid, Tag, Looks)
     catch
         %% It has ended meanwhile.
         error:badarg -> {error, reader}
+    end.
+
+suspended(_Handle, Pid, _Tag, 0) ->
+    resume(Pid),
+    {error, reader};
+suspended(Handle, Pid, Tag, Looks) ->
+    receive
+        {Tag, suspended} ->
+            {ok, {own, {suspended, Pid}}};
+        %% So says one that was in a read when it was asked, though nobody has resumed it. Now it is not.
+        {Tag, not_suspended} ->
+            resume(Pid),
+            suspend(Handle, Pid, Looks - 1);
+        {Tag, exited} ->
+            {error, reader}
+    after ?BUSY_MS ->
+        %% It reads, and waits: keys that came while a session before had suspended it were told to it,
+        %% and that session has read them.
+        _ = tame_tty_nif:interrupt(Handle),
+        suspended(Handle, Pid, Tag, Looks - 1)
     end.
 
 resume(Pid) ->

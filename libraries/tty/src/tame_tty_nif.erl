@@ -3,13 +3,13 @@
 %% message comes, {tame_fd, Ref, ready}: then the call is made again; or {tame_fd, Ref, closed}.
 -module(tame_tty_nif).
 
--export([acquire/0, raw/3, cooked/1, release/2]).
+-export([acquire/0, interrupt/1, raw/3, cooked/1, release/2]).
 -export([input/2, output/3, size/1]).
 -export(['$tame'/3]).
 
 -export_type([handle/0, error/0, size/0]).
 
--nifs([acquire/0, raw/3, cooked/1, release/2, '$tame'/3]).
+-nifs([acquire/0, interrupt/1, raw/3, cooked/1, release/2, '$tame'/3]).
 -nifs([input/2, output/3, size/1]).
 -on_load(load/0).
 
@@ -27,6 +27,11 @@ load() ->
 %% The terminal that controls this VM, its path, and whether standard input is it too.
 -spec acquire() -> {ok, handle(), string(), boolean()} | {error, busy | no_terminal | error()}.
 acquire() ->
+    erlang:nif_error(nif_not_loaded).
+
+%% Who is blocked in a read of standard input comes back from it, with nothing.
+-spec interrupt(handle()) -> ok | {error, closed}.
+interrupt(_Handle) ->
     erlang:nif_error(nif_not_loaded).
 
 %% Raw from now on; what is to be written before it is turned back has at most 256 bytes. The guard,

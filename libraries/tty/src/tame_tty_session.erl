@@ -102,7 +102,7 @@ refuse(State, Reason) ->
     {stop, {shutdown, Reason}}.
 
 raw(#state{handle = Handle} = State) ->
-    case tame_tty_input:take(State#state.stdin) of
+    case tame_tty_input:take(Handle, State#state.stdin) of
         {ok, Source} ->
             case tame_tty_nif:raw(Handle, State#state.leave, os_pid(State#state.guard)) of
                 ok ->

@@ -1,7 +1,7 @@
 defmodule Tame.TTY.BadargTest do
   use ExUnit.Case, async: true
 
-  for {call, argument, sentence} <- [
+  for {[function | args] = call, argument, sentence} <- [
         {[:open, [:mouse]], 1, "must be a map of options"},
         {[:open, %{mose: true}], 1, "mose: expected alternate, cursor, mouse or paste"},
         {[:open, %{mouse: 1}], 1, "mouse: expected alternate, cursor, mouse or paste"},
@@ -14,11 +14,10 @@ defmodule Tame.TTY.BadargTest do
         {[:mode, :self, :rare], 2, "must be raw or cooked"}
       ] do
     test inspect(call) do
-      [function | args] = unquote(Macro.escape(call))
-      args = for arg <- args, do: if(arg == :self, do: self(), else: arg)
+      args = for arg <- unquote(Macro.escape(args)), do: if(arg == :self, do: self(), else: arg)
 
       try do
-        apply(:tame_tty, function, args)
+        apply(:tame_tty, unquote(function), args)
         flunk("it is taken")
       rescue
         error in ArgumentError ->

@@ -182,7 +182,7 @@ defmodule Tame.TTY.KeysTest do
 
         size, {events, state, bytes} ->
           size = min(size, byte_size(bytes))
-          <<piece::binary-size(size), rest::binary>> = bytes
+          {piece, rest} = :erlang.split_binary(bytes, size)
           {more, state} = Keys.decode(piece, state)
           {:cont, {[events | more], state, rest}}
       end)

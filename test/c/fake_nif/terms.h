@@ -33,15 +33,6 @@ struct enif_environment_t {
 static void *fake_priv_data;
 static int fake_envs; /* that live */
 
-static void *fake_memory(size_t size)
-{
-    void *memory = calloc(1, size);
-
-    if (memory == NULL)
-        abort();
-    return memory;
-}
-
 static inline int fake_is(ERL_NIF_TERM term, enum fake_kind kind)
 {
     return (enum fake_kind)(term & 15) == kind;

@@ -9,7 +9,6 @@ struct tn_drv_context {
     struct tn_drv_context *next;
     uint32_t id;
     ErlDrvMonitor monitor; /* of who opened it */
-    int fired;             /* as in struct tn_waiter */
     ErlDrvTermData port;
     /* Of an operation: who is told. */
     ErlDrvTermData pid;
@@ -82,8 +81,7 @@ static inline void tn_drv_context_remove(struct tn_port *port, struct tn_drv_con
     if (context == NULL)
         return;
     *at = context->next;
-    if (!context->fired)
-        (void)driver_demonitor_process(port->port, &context->monitor);
+    (void)tame_drv_demonitor(port->port, &context->monitor);
     tn_context_end(&context->context);
 }
 

@@ -20,7 +20,6 @@ struct tn_waiter {
     uint64_t id;      /* the caller's word for the call */
     nng_msg *message; /* to send, the waiter's; NULL: it receives */
     ErlDrvMonitor monitor;
-    int fired; /* the VM tells of its death, and ends the monitor itself: a demonitor crashes it */
 };
 
 struct tn_line {
@@ -174,7 +173,6 @@ static inline int tn_line_wait(struct tn_port *port, struct tn_line *line, ErlDr
     waiter->pid = pid;
     waiter->id = id;
     waiter->message = message;
-    waiter->fired = 0;
     if (line->last == NULL)
         line->first = waiter;
     else
@@ -197,8 +195,7 @@ static inline void tn_line_remove(struct tn_port *port, struct tn_line *line,
     *at = waiter->next;
     if (line->last == waiter)
         line->last = before;
-    if (!waiter->fired)
-        (void)driver_demonitor_process(port->port, &waiter->monitor);
+    (void)tame_drv_demonitor(port->port, &waiter->monitor);
     if (waiter->message != NULL)
         nng_msg_free(waiter->message);
     driver_free(waiter);

@@ -50,6 +50,82 @@ defmodule Tame.Nng.Test.Far do
     :done
   end
 
+  # Pairs that exchange messages over ipc are killed, until nng 1.5 closes nothing to its end any more, or 1500 were. What
+  # closing does all the same, for a socket that listens, one that is connected to it and one that dials and waits: the
+  # address is free, the connection is gone, the call returns. And how long closing takes at most, in ms.
+  def close_beside_hung(by) do
+    :ok = :logger.set_primary_config(:level, :none)
+    import Tame.Nng.Test.Sockets
+    before = descriptors()
+
+    Enum.find(1..15, fn _ ->
+      :ok = kill_pairs(by, 100)
+      not until(fn -> descriptors() <= before end, 2000)
+    end)
+
+    {:ok, a} = :tame_nng.open(:pull0, by: by)
+    {:ok, listener} = :tame_nng.listen(a, "tcp://127.0.0.1:0")
+    {:ok, url} = :tame_nng.url(listener)
+    # A peer without nng: it says that it pushes, and is told by whom.
+    "tcp://127.0.0.1:" <> number = to_string(url)
+
+    {:ok, b} =
+      :gen_tcp.connect({127, 0, 0, 1}, String.to_integer(number), [:binary, active: false])
+
+    :ok = :gen_tcp.send(b, <<0, "SP", 0, 80::16, 0::16>>)
+    {:ok, <<0, "SP", 0, 81::16, 0::16>>} = :gen_tcp.recv(b, 8, 10_000)
+    {:ok, silent} = :gen_tcp.listen(0, ip: :loopback)
+    {:ok, port} = :inet.port(silent)
+    {:ok, c} = :tame_nng.open(:req0, by: by)
+    test = self()
+    spawn(fn -> send(test, {:dialled, :tame_nng.dial(c, "tcp://127.0.0.1:#{port}", [:wait])}) end)
+    {:ok, _} = :gen_tcp.accept(silent)
+
+    closers =
+      for socket <- [a, c],
+          do: spawn_monitor(fn -> exit(:timer.tc(fn -> :tame_nng.close(socket) end)) end)
+
+    dialled = receive(do: ({:dialled, result} -> result), after: (20_000 -> :nothing))
+    {:ok, d} = :tame_nng.open(:pull0, by: by)
+    free = until(fn -> match?({:ok, _}, :tame_nng.listen(d, url)) end, 20_000)
+    gone = :gen_tcp.recv(b, 0, 20_000) == {:error, :closed}
+
+    closed =
+      for {pid, _} <- closers, do: receive(do: ({:DOWN, _, _, ^pid, {us, _}} -> div(us, 1000)))
+
+    %{dialled: dialled, free: free, gone: gone, ms: Enum.max(closed)}
+  end
+
+  defp kill_pairs(by, count) do
+    Enum.each(1..count, fn n ->
+      url = Tame.Nng.Test.Sockets.address(:ipc)
+      server = spawn(fn -> pong(by, :rep0, fn s -> {:ok, _} = :tame_nng.listen(s, url) end) end)
+
+      client =
+        spawn(fn ->
+          pong(by, :req0, fn s ->
+            {:ok, _} = :tame_nng.dial(s, url)
+            :ok = :tame_nng.send(s, "x")
+          end)
+        end)
+
+      if rem(n, 3) == 0, do: Process.sleep(:rand.uniform(5))
+      for pid <- Enum.shuffle([server, client]), do: Process.exit(pid, :kill)
+    end)
+  end
+
+  defp pong(by, protocol, begin) do
+    {:ok, socket} = :tame_nng.open(protocol, by: by)
+    begin.(socket)
+    pong(socket)
+  end
+
+  defp pong(socket) do
+    with {:ok, bytes} <- :tame_nng.recv(socket),
+         :ok <- :tame_nng.send(socket, bytes),
+         do: pong(socket)
+  end
+
   defp loaded, do: elem(:erl_ddll.loaded_drivers(), 1)
 
   # The library is loaded anew, and the old code purged, while messages go to and fro.

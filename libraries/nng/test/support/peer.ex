@@ -4,8 +4,8 @@ defmodule Tame.Nng.Test.Peer do
 
   def start_link do
     {:ok, peer, _} = :peer.start_link(%{connection: :standard_io, args: paths()})
-    {:ok, _} = :peer.call(peer, :application, :ensure_all_started, [:elixir])
-    {:ok, _} = :peer.call(peer, :application, :ensure_all_started, [:tame_nng])
+    {:ok, _} = call(peer, :application, :ensure_all_started, [:elixir])
+    {:ok, _} = call(peer, :application, :ensure_all_started, [:tame_nng])
     peer
   end
 

@@ -69,7 +69,7 @@ defmodule Tame.SHA3.Test.Data do
 
   defp cut(bytes) do
     size = min(byte_size(bytes), Enum.random([0, 1, 7, 71, 136, 168, 1000, 8191, 8193, 70_000]))
-    <<piece::binary-size(size), rest::binary>> = bytes
+    {piece, rest} = :erlang.split_binary(bytes, size)
     [piece | cut(rest)]
   end
 
@@ -97,8 +97,7 @@ defmodule Tame.SHA3.Test.Data do
 
   @doc "The same bytes, from the third bit of a byte on."
   def unaligned(bytes) do
-    size = byte_size(bytes)
-    <<_::3, bytes::binary-size(size), _::bitstring>> = <<0::3, bytes::binary, 0::5>>
-    bytes
+    <<_::3, unaligned::bitstring>> = <<0::3, bytes::binary>>
+    unaligned
   end
 end

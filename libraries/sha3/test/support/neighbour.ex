@@ -93,8 +93,8 @@ defmodule Tame.SHA3.Test.Neighbour do
 
   # From the third bit of its first byte on.
   defp unaligned(size) do
-    <<_::3, bytes::binary-size(size), _::bitstring>> = :binary.copy("a", size + 1)
-    bytes
+    <<_::3, unaligned::bitstring>> = <<0::3, :binary.copy("a", size)::binary>>
+    unaligned
   end
 
   defp refused(fun) do

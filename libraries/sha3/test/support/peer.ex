@@ -5,7 +5,7 @@ defmodule Tame.SHA3.Test.Peer do
   def start_link(options \\ %{}) do
     options = Map.merge(%{connection: :standard_io}, options)
     {:ok, peer, _} = :peer.start_link(Map.update(options, :args, paths(), &(&1 ++ paths())))
-    {:ok, _} = :peer.call(peer, :application, :ensure_all_started, [:elixir])
+    {:ok, _} = call(peer, :application, :ensure_all_started, [:elixir])
     peer
   end
 
