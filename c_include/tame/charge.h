@@ -12,6 +12,7 @@
 
 #include "clock.h"
 #include "cycles.h"
+#include "os.h"
 
 #define TAME_IMPL_PERCENT_NS 10000
 
@@ -22,6 +23,17 @@ struct tame_impl_mine {
     struct tame_impl_thread_clock clock;
 };
 static __thread struct tame_impl_mine tame_impl_mine;
+
+/* When the system loads the library, be it of jobs, of NIFs that only charge, or a driver: a file is
+ * read, which no call should pay for, and no thread asks for the time yet. */
+static __attribute__((constructor)) void tame_impl_charge_on_load(void)
+{
+    char source[64];
+
+    tame_impl_os_clock_source("", source, (int)sizeof source);
+    if (tame_impl_ticks_are_steady(source))
+        tame_impl_cycles_start(&tame_impl_cycles);
+}
 
 /* Charges `used_ns` to the calling process. Returns how much of it, in ns, did not fit into its
  * timeslice any more: 0 when all is paid, and then the process may go on. Paid per cent by per

@@ -96,7 +96,8 @@ static inline struct tame_impl_moment tame_impl_moment(const struct tame_impl_cy
     return moment;
 }
 
-/* Begins to learn how fast the counter is. At load, before any thread asks for the time. */
+/* Begins to learn how fast the counter is. Before any thread asks for the time: tame/charge.h does so
+ * when the library is loaded. */
 static inline void tame_impl_cycles_start(struct tame_impl_cycles *cycles)
 {
     if (__atomic_load_n(&cycles->state, __ATOMIC_RELAXED) != TAME_IMPL_CYCLES_NONE)

@@ -185,7 +185,7 @@ static inline int tame_impl_open(ErlNifEnv *env, struct tame_impl_instance *inst
     ErlNifResourceTypeInit init;
     ErlNifSysInfo info;
     uint32_t stack_kib = 0;
-    char name[64], source[64];
+    char name[64];
 
     for (int i = 0; i < instance->rows_len; i++) {
         if (!tame_impl_check(instance->module, &instance->rows[i]))
@@ -193,9 +193,6 @@ static inline int tame_impl_open(ErlNifEnv *env, struct tame_impl_instance *inst
         if (instance->rows[i].job->stack_kib > stack_kib)
             stack_kib = instance->rows[i].job->stack_kib;
     }
-    tame_impl_os_clock_source("", source, (int)sizeof source);
-    if (tame_impl_ticks_are_steady(source))
-        tame_impl_cycles_start(&tame_impl_cycles);
     enif_system_info(&info, sizeof info);
     instance->schedulers = info.scheduler_threads > 0 ? (uint32_t)info.scheduler_threads : 1;
     instance->cpus = tame_impl_os_cpus("");

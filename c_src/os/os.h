@@ -3,8 +3,8 @@
  * linux.c has it, and all that is Linux's alone is in there. other.c is for every other system: it
  * compiles, and refuses. A port begins there, and is done when os_refusal returns NULL and the
  * tests of test/host and test/ring pass. */
-#ifndef TAME_OS_H
-#define TAME_OS_H
+#ifndef TAME_RUNTIME_OS_H
+#define TAME_RUNTIME_OS_H
 
 #include "bits.h"
 

@@ -8,7 +8,7 @@
 
 -export([from/1]).
 -export([aligned/1]).
--nifs([in_place/1]).
+-nifs([in_place/1, copy/2]).
 
 -on_load(load/0).
 
@@ -56,8 +56,15 @@ pieces(Rest, After) -> [Rest | After].
 in_place(Binary) ->
     byte_size(Binary) =:= 0.
 
-%% A binary whose bytes begin in the middle of a byte, as one that begins with one: piece by piece,
-%% because the VM copies without yielding.
+%% A binary whose bytes begin in the middle of a byte, as one that begins with one.
 -spec aligned(binary()) -> binary().
+aligned(Binary) when byte_size(Binary) > ?PIECE ->
+    copy(Binary, byte_size(Binary));
 aligned(Binary) ->
+    binary:copy(Binary).
+
+%% In slices, into one binary. Without the native part piece by piece, because the VM copies without
+%% yielding; but the pieces are all freed at once.
+-spec copy(binary(), pos_integer()) -> binary().
+copy(Binary, _Size) ->
     iolist_to_binary([binary:copy(Piece) || Piece <- pieces(Binary, [])]).

@@ -90,6 +90,24 @@ static void time_on_the_core_is_used(void)
     CHECK_EQ(tame_impl_meter_used_ns(start_ns, now_ns) <= now_ns - start_ns, 1);
 }
 
+/* Nobody but the header has asked for it. */
+static void the_counter_is_used_from_the_load_on(void)
+{
+    char source[64];
+    int steady;
+
+    tame_impl_os_clock_source("", source, (int)sizeof source);
+    steady = tame_impl_ticks_are_steady(source);
+    if (!steady)
+        printf("charge_test: the counter of this machine is not used\n");
+    CHECK_EQ(tame_impl_cycles.state != TAME_IMPL_CYCLES_NONE, steady);
+    /* Off where the machine's counter was wrong meanwhile. */
+    for (const uint64_t end_ns = tame_now_ns() + 2000000000;
+         tame_impl_cycles.state == TAME_IMPL_CYCLES_LEARNS && tame_now_ns() < end_ns;)
+        (void)tame_impl_meter_begin();
+    CHECK_EQ(tame_impl_cycles.state != TAME_IMPL_CYCLES_LEARNS, 1);
+}
+
 int main(void)
 {
     RUN(less_than_a_per_cent_stays_owed);
@@ -98,5 +116,6 @@ int main(void)
     RUN(the_turns_add_up_to_the_time_used);
     RUN(time_off_the_core_is_not_used);
     RUN(time_on_the_core_is_used);
+    RUN(the_counter_is_used_from_the_load_on);
     return check_report();
 }

@@ -51,6 +51,14 @@ defmodule Tame.JobSlicesTest do
     assert call(peer, :unaligned_is_right, []) == true
   end
 
+  # The copy, and not the pieces of it besides; a process that ends leaves nothing.
+  test "a binary that begins in the middle of a byte is copied into one", %{peer: peer} do
+    {most, killed, freed?} = call(peer, :unaligned_memory, [200_000_000])
+    assert most > 0.2 and most < 1.5
+    assert killed == :killed
+    assert freed?
+  end
+
   for form <- [:binary, :list] do
     test "iodata that begins in the middle of a byte: #{form}", %{peer: peer} do
       assert cut?(peer, :unaligned_iodata, [50_000_000, unquote(form)])

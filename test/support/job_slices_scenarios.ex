@@ -23,6 +23,35 @@ defmodule Tame.JobSlicesScenarios do
     slices(fn -> ^size = byte_size(:tame_exor.exor_yielding(unaligned, 1)) end)
   end
 
+  @doc """
+  The most memory of binaries, in parts of the binary's own, while such a binary is copied to begin with a byte; and
+  how much of it is left when the process that copies it is killed on the way.
+  """
+  def unaligned_memory(size) do
+    <<_::3, unaligned::bitstring>> = <<1::3, :binary.copy(<<7>>, size)::binary>>
+    :erlang.garbage_collect()
+    before = :erlang.memory(:binary)
+    part = fn -> (:erlang.memory(:binary) - before) / size end
+    {pid, monitor} = spawn_monitor(fn -> ^size = byte_size(:tame_iovec.aligned(unaligned)) end)
+    most = most(part, monitor, 0.0)
+    false = Process.alive?(pid)
+    true = Await.until(fn -> part.() < 0.1 end)
+
+    {pid, monitor} = spawn_monitor(fn -> :tame_iovec.aligned(unaligned) end)
+    true = Await.until(fn -> part.() > 0.2 end)
+    Process.exit(pid, :kill)
+    killed = receive(do: ({:DOWN, ^monitor, _, _, reason} -> reason))
+    {most, killed, Await.until(fn -> part.() < 0.1 end)}
+  end
+
+  defp most(part, monitor, most) do
+    receive do
+      {:DOWN, ^monitor, _, _, :normal} -> most
+    after
+      0 -> most(part, monitor, max(most, part.()))
+    end
+  end
+
   @doc "As unaligned/1, for iodata: a binary, or a list of them."
   def unaligned_iodata(size, form) do
     <<_::3, unaligned::bitstring>> = <<1::3, :binary.copy(<<7>>, size)::binary>>

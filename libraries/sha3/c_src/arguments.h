@@ -9,12 +9,16 @@
 /* Chosen when the library is loaded; read only from then on. */
 extern const struct keccak *library_keccak;
 
-/* The four SHA-3s, and the atoms that are their names, which are made when the library is loaded. To
- * compare atoms takes 1 ns, and their texts 10. */
+/* The four SHA-3s by the atoms that are their names; made when the library is loaded, and read only from
+ * then on. To compare atoms takes 1 ns, and their texts 10. */
 #define SHA3S 4
-static const struct sponge_kind *const sha3s[SHA3S] = {&sponge_sha3_256, &sponge_sha3_512,
-                                                       &sponge_sha3_384, &sponge_sha3_224};
-extern ERL_NIF_TERM library_sha3_names[SHA3S];
+
+struct sha3 {
+    ERL_NIF_TERM name;
+    struct hasher_spec spec;
+};
+
+extern struct sha3 library_sha3s[SHA3S];
 
 /* The longest digest that can be asked for. */
 #define DIGEST_MAX ((ErlNifUInt64)1 << 34)
@@ -118,16 +122,14 @@ static inline int get_leaf_size(struct tame_call *call, int arg, size_t *size)
     return 0;
 }
 
-/* One of the four SHA-3s, whose digest has a size of its own. */
-static inline int get_sha3(struct tame_call *call, int arg, struct sponge_kind *kind)
+/* One of the four SHA-3s, whose digest has a size of its own; NULL with the call failed. */
+static inline const struct hasher_spec *get_sha3(struct tame_call *call, int arg)
 {
     for (int i = 0; i < SHA3S; i++)
-        if (enif_is_identical(call->argv[arg], library_sha3_names[i])) {
-            *kind = *sha3s[i];
-            return 1;
-        }
+        if (enif_is_identical(call->argv[arg], library_sha3s[i].name))
+            return &library_sha3s[i].spec;
     (void)tame_badarg(call, arg + 1, MUST_BE_SHA3);
-    return 0;
+    return NULL;
 }
 
 #endif

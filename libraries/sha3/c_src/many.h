@@ -26,15 +26,15 @@ struct many {
 static enum tame_status many_init(struct tame_call *call, void *state)
 {
     struct many *s = state;
-    struct sponge_kind kind;
+    const struct hasher_spec *spec = get_sha3(call, 0);
 
-    if (!get_sha3(call, 0, &kind))
+    if (spec == NULL)
         return TAME_FAILED;
     s->work = malloc(sizeof *s->work); /* freed by many_cleanup */
     if (s->work == NULL)
         return tame_enomem(call);
-    hash_many_init(s->work, library_keccak, &kind, kind.digest);
-    s->digest = kind.digest;
+    hash_many_init(s->work, library_keccak, &spec->kind, spec->kind.digest);
+    s->digest = spec->kind.digest;
     call->root[ROOT_LEFT] = call->argv[1];
     return tame_ok(call, TAME_UNKNOWN);
 }

@@ -7,11 +7,11 @@
 /* hash(Algorithm, Data) */
 static enum tame_status hash_init(struct tame_call *call, void *state)
 {
-    struct hasher_spec spec = {.form = HASHER_SPONGE};
+    const struct hasher_spec *spec = get_sha3(call, 0);
 
-    if (!get_sha3(call, 0, &spec.kind))
+    if (spec == NULL)
         return TAME_FAILED;
-    return digest_begin(call, state, &spec, 1, spec.kind.digest);
+    return digest_begin(call, state, spec, 1, spec->kind.digest);
 }
 DIGEST_JOB(hash, hash_init);
 

@@ -41,12 +41,14 @@ static void mix(struct sponge *sponge, const unsigned char *from, size_t size)
 
     sponge->at = (unsigned char)(at + size);
     while (size > 0) {
-        const size_t begins = at % 8, some = size < 8 - begins ? size : 8 - begins;
+        const size_t begins = at % 8;
+        size_t some = size < 8 - begins ? size : 8 - begins;
 
-        if (some == 8)
-            sponge->lanes[at / 8] ^= lane_load(from);
-        else
+        if (some < 8)
             sponge->lanes[at / 8] ^= lane_load_some(from, some) << 8 * begins;
+        else
+            for (some = 0; size - some >= 8; some += 8)
+                sponge->lanes[(at + some) / 8] ^= lane_load(from + some);
         at += some;
         from += some;
         size -= some;
@@ -56,7 +58,6 @@ static void mix(struct sponge *sponge, const unsigned char *from, size_t size)
 void sponge_absorb(struct sponge *sponge, const void *bytes, size_t size)
 {
     const unsigned char *from = bytes;
-    size_t whole;
 
     if (size == 0)
         return;
@@ -70,8 +71,9 @@ void sponge_absorb(struct sponge *sponge, const void *bytes, size_t size)
         from += some;
         size -= some;
     }
-    whole = size / sponge->rate;
-    if (whole > 0) {
+    if (size >= sponge->rate) {
+        const size_t whole = size / sponge->rate;
+
         sponge->keccak->absorb(sponge->lanes, sponge->rounds, sponge->rate, from, whole);
         from += whole * sponge->rate;
         size -= whole * sponge->rate;
@@ -100,16 +102,18 @@ void sponge_squeeze(struct sponge *sponge, void *to, size_t size)
     if (!sponge->squeezing)
         pad(sponge);
     while (size > 0) {
-        size_t begins, some;
+        size_t begins, room, some;
 
         if (sponge->at == sponge->rate)
             permute(sponge);
         begins = sponge->at % 8;
         some = size < 8 - begins ? size : 8 - begins;
-        if (some == 8)
-            lane_store(bytes, sponge->lanes[sponge->at / 8]);
-        else
+        room = (size_t)(sponge->rate - sponge->at);
+        if (some < 8)
             lane_store_some(bytes, sponge->lanes[sponge->at / 8] >> 8 * begins, some);
+        else
+            for (some = 0; size - some >= 8 && some < room; some += 8)
+                lane_store(bytes + some, sponge->lanes[(sponge->at + some) / 8]);
         sponge->at = (unsigned char)(sponge->at + some);
         bytes += some;
         size -= some;

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 
 const struct keccak *library_keccak;
-ERL_NIF_TERM library_sha3_names[SHA3S];
+struct sha3 library_sha3s[SHA3S];
+
+static const struct sponge_kind *const sha3_kinds[SHA3S] = {&sponge_sha3_256, &sponge_sha3_512,
+                                                            &sponge_sha3_384, &sponge_sha3_224};
 
 static int load(ErlNifEnv *env, void **data, ERL_NIF_TERM load_info)
 {
@@ -16,8 +19,11 @@ static int load(ErlNifEnv *env, void **data, ERL_NIF_TERM load_info)
 
     (void)data;
     (void)load_info;
-    for (int i = 0; i < SHA3S; i++)
-        library_sha3_names[i] = enif_make_atom(env, sha3s[i]->name);
+    for (int i = 0; i < SHA3S; i++) {
+        library_sha3s[i].name = enif_make_atom(env, sha3_kinds[i]->name);
+        library_sha3s[i].spec.form = HASHER_SPONGE;
+        library_sha3s[i].spec.kind = *sha3_kinds[i];
+    }
     library_keccak = keccak_choose(forced);
     if (library_keccak == NULL) {
         fprintf(stderr,
