@@ -22,7 +22,7 @@ defmodule Tame.ApplicationTest do
   for {bind, stripped?} <- [recompile: false, overlay: false, overlay: true] do
     test "#{bind}#{if stripped?, do: ", stripped"}: isolated and restored in turns", %{peer: peer} do
       info = {:given, make_ref(), [1, 2.5, "three"]}
-      [before | turns] = scenario(peer, :in_turns, [unquote(bind), unquote(stripped?), info])
+      [true, before | turns] = scenario(peer, :in_turns, [unquote(bind), unquote(stripped?), info])
       host = {:host, {:ok, info}, false}
       assert before == host
       for turn <- turns, do: assert(turn == {:ok, {:vm, {:ok, info}, true}, :ok, host})

@@ -24,7 +24,8 @@ defmodule Tame.ApplicationScenarios do
 
   @doc """
   Isolated before its application loads the library, with what only that knows; then restored and isolated again, several
-  times: where each call ran, what the library had been given, and whether its file was mapped in the VM.
+  times: where each call ran, what the library had been given, and whether its file was mapped in the VM; before that,
+  whether the library knew who loaded it.
   """
   def in_turns(bind, stripped?, info) do
     {:ok, _} = Application.ensure_all_started(:tame)
@@ -33,13 +34,14 @@ defmodule Tame.ApplicationScenarios do
     :ok = :tame.isolate(module, %{bind: bind})
     :ok = module.start(info)
     before = where(module)
+    loader = module.loader(0)
 
     turns =
       for _ <- 1..3 do
         {:tame.restore(module), where(module), :tame.isolate(module, %{bind: bind}), where(module)}
       end
 
-    [before | turns]
+    [loader == self(), before | turns]
   end
 
   defp where(module) do
