@@ -104,8 +104,8 @@ load(#{number := Number, upgrades := Before} = Library, Wanted, Have) ->
         Other
      || #{key := Key, number := Other} <- Wanted, Key =:= Before, is_map_key(Other, Have)
     ],
-    Callers = [{caller, Loader} || is_pid(Loader)],
-    Settings = maps:from_list([{library, Number} | [{upgrades, Other} || Other <- Upgrades]] ++ Callers),
+    Known = [{caller, Loader} || is_pid(Loader)] ++ [{upgrades, Other} || Other <- Upgrades],
+    Settings = maps:from_list([{library, Number} | Known]),
     {load, path_binary(Path), Module, LoadInfo, Settings}.
 
 path_binary(Path) ->

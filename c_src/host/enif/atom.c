@@ -143,3 +143,22 @@ int enif_make_new_atom(ErlNifEnv *env, const char *name, ERL_NIF_TERM *atom,
     return enif_make_new_atom_len(env, name, strlen(name), atom, encoding);
 }
 #endif
+
+#if HAS_NIF_2_18
+/* As the VM's: ERTS_ATOM_CACHE_SIZE is 2048. */
+#define ATOM_CACHE_MAX 2047
+
+unsigned enif_max_atom_cache_index(void)
+{
+    return ATOM_CACHE_MAX;
+}
+
+int enif_get_atom_cache_index(ErlNifEnv *env, ERL_NIF_TERM atom, unsigned *index)
+{
+    (void)env;
+    if (!is_atom(atom))
+        return 0;
+    *index = (unsigned)(atom >> 6) % (ATOM_CACHE_MAX + 1);
+    return 1;
+}
+#endif
