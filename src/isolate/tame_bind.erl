@@ -16,7 +16,7 @@
 -export_type([reason/0]).
 
 -type how() :: auto | recompile | overlay.
--type reason() :: no_debug_info | no_compiler | {compile, term()} | tame_overlay:reason().
+-type reason() :: no_debug_info | no_compiler | {compile, term()} | tame_beam:reason().
 
 %% The first version of a module's code.
 -spec bind(how(), module(), [{atom(), arity()}], binary()) -> {ok, binary()} | {error, reason()}.

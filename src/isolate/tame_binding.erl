@@ -139,12 +139,12 @@ reason(Reason) ->
 
 %% A library that is loaded in this VM must be loaded in the host as well. Where no -on_load does
 %% that, tame does.
-loader(Module, #{own_beam := Beam, so := So}) ->
-    case tame_loader:is_loaded(Module) andalso not tame_loader:has_on_load(Beam) of
+loader(Module, #{own_beam := Beam, so := So, functions := Functions}) ->
+    case tame_loader:is_loaded(Module, Functions) andalso not tame_loader:has_on_load(Beam) of
         false ->
             {ok, #{preload => none}};
         true ->
-            case tame_loader:load_info(Beam) of
+            case tame_loader:load_info(Module, Beam) of
                 {ok, LoadInfo} ->
                     {ok, #{preload => {So, LoadInfo}}};
                 unknown ->

@@ -48,6 +48,7 @@
     {existing_atom, binary()}
     | {new_atoms, [binary()]}
     | {phash2, term()}
+    | {flat_size, term()}
     | {whereis, binary()}
     | {alive, pid() | port()}
     | {port_command, port(), iodata()}
@@ -216,6 +217,7 @@ is_id(Id) ->
 is_query({existing_atom, Name}) -> is_name(Name);
 is_query({new_atoms, Names}) -> all_are(fun is_name/1, Names, ?NAMES_MAX);
 is_query({phash2, _Term}) -> true;
+is_query({flat_size, _Term}) -> true;
 is_query({whereis, Name}) -> is_name(Name);
 is_query({alive, Identifier}) -> is_pid(Identifier) orelse is_port(Identifier);
 is_query({port_command, Port, _Data}) -> is_port(Port);
@@ -265,13 +267,13 @@ encode(Term) ->
 words() ->
     [
         hello, ring, ring_refused, loaded, library, unloaded, wants_caller, sends, resources,
-        refused, query, send, pong, ended, existing_atom, new_atoms, phash2, whereis, alive,
-        port_command, monitor, demonitor, leases, hold, sync, make_ref, unique_integer, positive,
-        monotonic, workers, nif_version, functions, value, reply, raise, bad_library, cannot_read,
-        crashed, exited, hangs, load_returned, upgrade_returned, no_upgrade, missing_functions,
-        needs_newer_erts, no_such_file, wrong_architecture, limit, none, memory, cpu,
-        open_files, threads, tame, reply_too_large,
-        returned_no_term, system_limit, undefined
+        refused, query, send, pong, ended, existing_atom, new_atoms, phash2, flat_size, whereis,
+        alive, port_command, monitor, demonitor, leases, hold, sync, make_ref, unique_integer,
+        positive, monotonic, workers, nif_version, functions, value, reply, raise, bad_library,
+        cannot_read, crashed, exited, hangs, load_returned, upgrade_returned, no_upgrade,
+        missing_functions, needs_newer_erts, no_such_file, wrong_architecture, limit, none,
+        memory, cpu, open_files, threads, tame, reply_too_large, returned_no_term, system_limit,
+        undefined
     ].
 
 %% A host's text, made safe for a log: at most BytesMax bytes, valid UTF-8, no control characters

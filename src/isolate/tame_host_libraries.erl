@@ -38,6 +38,8 @@
     functions := [{atom(), arity()}],
     path := file:filename_all(),
     load_info := term(),
+    %% who called load_nif, where the library may know that
+    loader := none | pid(),
     order := integer()
 }.
 
@@ -97,12 +99,13 @@ missing(Wanted, Have) ->
     [Library || #{number := Number} = Library <- Wanted, not is_map_key(Number, Have)].
 
 load(#{number := Number, upgrades := Before} = Library, Wanted, Have) ->
-    #{module := Module, path := Path, load_info := LoadInfo} = Library,
+    #{module := Module, path := Path, load_info := LoadInfo, loader := Loader} = Library,
     Upgrades = [
         Other
      || #{key := Key, number := Other} <- Wanted, Key =:= Before, is_map_key(Other, Have)
     ],
-    Settings = maps:from_list([{library, Number} | [{upgrades, Other} || Other <- Upgrades]]),
+    Known = [{caller, Loader} || is_pid(Loader)] ++ [{upgrades, Other} || Other <- Upgrades],
+    Settings = maps:from_list([{library, Number} | Known]),
     {load, path_binary(Path), Module, LoadInfo, Settings}.
 
 path_binary(Path) ->

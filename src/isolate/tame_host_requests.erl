@@ -74,6 +74,8 @@ answer({new_atoms, Names}, #requests{group = Group, max_atoms = Most}) ->
     new_atoms(Names, Group, Most);
 answer({phash2, Term}, _Requests) ->
     erlang:phash2(Term);
+answer({flat_size, Term}, _Requests) ->
+    erts_debug:flat_size(Term);
 answer({whereis, Name}, #requests{group = Group}) ->
     whereis_given(existing_atom(Name), Group);
 answer({alive, PidOrPort}, _Requests) ->

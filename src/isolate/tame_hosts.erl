@@ -85,10 +85,18 @@ name(Group) ->
 load(Key, Module, Path, LoadInfo) ->
     case tame_registry:find(Module) of
         {ok, #entry{group = Group, options = #{start_ms := StartMs}}} ->
-            Request = {load, Key, Module, Path, LoadInfo},
+            Request = {load, Key, Module, Path, {loader(), LoadInfo}},
             gen_statem:call(name(Group), Request, StartMs + ?ASK_MS);
         error ->
             exit(noproc)
+    end.
+
+%% By whom the library finds that it is loaded (enif_self), and whom it may send to then: nobody
+%% where that is ours, which loads in an application's place.
+loader() ->
+    case self() =:= whereis(tame_isolation) of
+        true -> none;
+        false -> self()
     end.
 
 %% A ring of a host that is up and has the library; waits for one for this long. Exits while this
@@ -297,12 +305,14 @@ handle_event({call, From}, {info, Module}, State, #data{hosts = Hosts, waiting =
 handle_event(_Type, _Late, _State, _Data) ->
     keep_state_and_data.
 
-begin_load({load, Key, Module, Path, LoadInfo}, From, State, #data{libraries = Libraries} = Data) ->
-    ok = tame_given:note(Data#data.group, LoadInfo),
+begin_load({load, Key, Module, Path, Given}, From, State, #data{libraries = Libraries} = Data) ->
+    {Loader, LoadInfo} = Given,
+    ok = tame_given:note(Data#data.group, Given),
     What = {Key, Module, Path, LoadInfo},
     case tame_group_libraries:describe(What, numbers(Data), Libraries) of
         {ok, Library, Numbered} ->
-            asked(State, Library, From, Data#data{libraries = Numbered});
+            Asked = Library#{loader => Loader},
+            asked(State, Asked, From, Data#data{libraries = Numbered});
         {error, _} = Error ->
             {keep_state, next_load(Data), {reply, From, Error}}
     end.

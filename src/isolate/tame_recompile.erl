@@ -10,7 +10,6 @@
 
 -export([bind/4]).
 -export([forms/1]).
--export([extended/4]).
 
 %% The module's beam, bound to a host. Functions are those of the library's own table, in its order.
 %% A release may be without the compiler, which is OTP's application of that name.
@@ -18,20 +17,6 @@
     {ok, binary()} | {error, no_debug_info | no_compiler | {compile, term()}}.
 bind(Module, Key, Functions, Beam) ->
     changed(Beam, fun(Forms) -> transform(Module, Key, Functions, Forms) end).
-
-%% The module with an attribute more, behind the first form that names it, and with functions more.
--spec extended(module(), binary(), erl_parse:abstract_form(), [erl_parse:abstract_form()]) ->
-    {ok, binary()} | {error, no_debug_info | no_compiler | {compile, term()}}.
-extended(Module, Beam, Attribute, Functions) ->
-    changed(Beam, fun(Forms) ->
-        {Head, [ModuleForm | Rest]} =
-            lists:splitwith(fun(Form) -> not is_module_form(Module, Form) end, Forms),
-        {Body, End} = lists:splitwith(fun(Form) -> element(1, Form) =/= eof end, Rest),
-        Head ++ [ModuleForm, Attribute | Body] ++ Functions ++ End
-    end).
-
-is_module_form(Module, {attribute, _, module, Name}) -> Name =:= Module;
-is_module_form(_Module, _Form) -> false.
 
 changed(Beam, Change) ->
     case {code:ensure_loaded(compile), forms(Beam)} of

@@ -42,21 +42,19 @@ loaded(#entry{module = Module, beam_file = File}, Beam) ->
 %% The module's own code, which loads its library if that was loaded in a host.
 own_code(#entry{own_beam = Beam, load_args = none}) ->
     {ok, Beam};
-own_code(#entry{module = Module, own_beam = Beam, load_args = {Path, LoadInfo}}) ->
+own_code(#entry{module = Module, own_beam = Beam, load_args = {_Path, LoadInfo}}) ->
     case tame_loader:has_on_load(Beam) of
         true ->
             {ok, Beam};
         false ->
-            Library = filename:rootname(Path, ".so"),
-            case tame_loader:with_on_load(Module, Beam, Library, LoadInfo) of
+            case tame_loader:with_on_load(Module, Beam, LoadInfo) of
                 {ok, Loading} ->
                     {ok, Loading};
-                {error, _} ->
+                {error, Why} ->
                     Text = text(
                         "the NIF library of ~p is loaded by its application and not by -on_load, "
-                        "which cannot be made up for without debug_info and compiler: "
-                        "~p stays isolated",
-                        [Module, Module]
+                        "which cannot be made up for (~0tP): ~p stays isolated",
+                        [Module, Why, 20, Module]
                     ),
                     {error, {loaded_elsewhere, Text}}
             end

@@ -47,6 +47,23 @@ defmodule Tame.Host.ContractTest do
     end
   end
 
+  test "make_utf8", %{host: host} do
+    whole = ["", "a", "hå", "€!", "𠜱", <<0xF4, 0x8F, 0xBF, 0xBF>>]
+
+    broken =
+      for bytes <-
+            [[0x80], [0xC3], [0xC0, 0x80], [0xC3, 0x28], [0xE0, 0x80, 0x80]] ++
+              [[0xED, 0xA0, 0x80], [0xF4, 0x90, 0x80, 0x80], [0xFF], [0xE2, 0x82]],
+          do: :erlang.list_to_binary([?a | bytes])
+
+    for text <- whole ++ broken, do: Contract.same(host, :make_utf8, text)
+
+    Property.check(:proper_types.binary(), fn text ->
+      Contract.same(host, :make_utf8, text)
+      true
+    end)
+  end
+
   # A map of more than 32 pairs that came from the VM is in the VM's order; one nested in it was
   # made by the VM too. Results of many copies of a large term take long to compare.
   defp small_enough?(name, term), do: :erts_debug.flat_size(term) < largest(name)

@@ -19,6 +19,30 @@ defmodule Tame.ApplicationTest do
     assert scenario(peer, :loaded_later, [:recompile]) == {true, :ok, {:ok, true}, :ok, {:ok, true}}
   end
 
+  for {bind, stripped?} <- [recompile: false, overlay: false, overlay: true] do
+    test "#{bind}#{if stripped?, do: ", stripped"}: isolated and restored in turns", %{peer: peer} do
+      info = {:given, make_ref(), [1, 2.5, "three"]}
+      [true, before | turns] = scenario(peer, :in_turns, [unquote(bind), unquote(stripped?), info])
+      host = {:host, {:ok, info}, false}
+      assert before == host
+      for turn <- turns, do: assert(turn == {:ok, {:vm, {:ok, info}, true}, :ok, host})
+    end
+  end
+
+  test "a library that its application loaded with what tame cannot know is refused; without it, isolated",
+       %{
+         peer: peer
+       } do
+    info = {:given, self()}
+    {refused, as_before, isolated, unloaded, later} = scenario(peer, :given_in_vm, [info])
+    assert {:error, {:loaded_elsewhere, text}} = refused
+    assert to_string(text) =~ "isolate places_given before its application starts"
+    assert as_before == {:vm, {:ok, info}, true}
+    assert isolated == :ok
+    assert unloaded == {:error, :not_loaded}
+    assert later == {:host, {:ok, info}, false}
+  end
+
   test "without the application tame an isolated module raises, and is not run in the VM", %{
     peer: peer
   } do

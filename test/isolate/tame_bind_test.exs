@@ -72,7 +72,7 @@ defmodule Tame.BindTest do
   end
 
   test "overlay: the instructions of this OTP have the operands that its compiler says" do
-    known = Tuple.to_list(:tame_overlay.arities())
+    known = Tuple.to_list(:tame_beam.arities())
 
     for {arity, number} <- Enum.with_index(known, 1),
         {_, said} <- opname(number),

@@ -13,6 +13,7 @@ defmodule Tame.HostLibrariesTest do
       functions: [f: 1],
       path: "/m.so",
       load_info: 0,
+      loader: :none,
       order: number
     }
   end
@@ -50,6 +51,12 @@ defmodule Tame.HostLibrariesTest do
     assert settings == %{library: 1, upgrades: 0}
     assert {:send, {:load, _, _, _, alone}, _} = next(tl(wanted), :tame_host_libraries.new())
     assert alone == %{library: 1}
+  end
+
+  test "who loads it is told, where the library may know that" do
+    known = %{library(0, :a) | loader: self()}
+    assert {:send, {:load, _, _, _, settings}, _} = next([known], :tame_host_libraries.new())
+    assert settings == %{library: 0, caller: self()}
   end
 
   test "answers to what was not asked, or with other functions, are not taken" do

@@ -22,6 +22,57 @@ defmodule Tame.ApplicationScenarios do
     {in_vm, isolated, in_host, restored, outcome(fn -> module.pause_ms(0) == vm end)}
   end
 
+  @doc """
+  Isolated before its application loads the library, with what only that knows; then restored and isolated again, several
+  times: where each call ran, what the library had been given, and whether its file was mapped in the VM; before that,
+  whether the library knew who loaded it.
+  """
+  def in_turns(bind, stripped?, info) do
+    {:ok, _} = Application.ensure_all_started(:tame)
+    module = :places_turns
+    Places.build!(module, loads: :given, stripped: stripped?)
+    :ok = :tame.isolate(module, %{bind: bind})
+    :ok = module.start(info)
+    before = where(module)
+    loader = module.loader(0)
+
+    turns =
+      for _ <- 1..3 do
+        {:tame.restore(module), where(module), :tame.isolate(module, %{bind: bind}), where(module)}
+      end
+
+    [loader == self(), before | turns]
+  end
+
+  defp where(module) do
+    os_pid = outcome(fn -> module.pause_ms(0) end)
+    place = if os_pid == {:ok, String.to_integer(System.pid())}, do: :vm, else: :host
+    {place, outcome(fn -> module.given(0) end), mapped?(module)}
+  end
+
+  defp mapped?(module), do: File.read!("/proc/self/maps") =~ "/#{module}.so"
+
+  @doc """
+  Loaded by its application with what only that knows, before it is isolated: the refusal, and how it is then; the same
+  of code that was loaded anew, without its library.
+  """
+  def given_in_vm(info) do
+    {:ok, _} = Application.ensure_all_started(:tame)
+    module = :places_given
+    Places.build!(module, loads: :given)
+    :ok = module.start(info)
+    refused = :tame.isolate(module)
+    as_before = where(module)
+    true = :code.delete(module)
+    _ = :code.purge(module)
+    {:module, ^module} = :code.ensure_loaded(module)
+    true = in_vm?(module)
+    isolated = :tame.isolate(module)
+    unloaded = outcome(fn -> module.given(0) end)
+    :ok = module.start(info)
+    {refused, as_before, isolated, unloaded, where(module)}
+  end
+
   @doc "The application tame stopped, started, and the module isolated again."
   def stopped_application do
     module = start()

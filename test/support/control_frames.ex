@@ -6,7 +6,7 @@ defmodule Tame.Test.ControlFrames do
   @names ~w(echo_nif echo_inline_nif echo_dirty_nif echo_yielding_dirty_nif echo_thread_nif echo_pool_nif)
 
   # What a host says of tame_echo, by the number of the protocol.
-  def functions, do: for(name <- @names, do: {name, 1, 0})
+  def functions, do: for(name <- @names, do: {name, 1, 0}) ++ [{"$tame", 3, 0}]
 
   def loaded_info(1), do: %{wants_caller: false}
   def loaded_info(_), do: %{library: 0, wants_caller: false, sends: false, resources: false}
@@ -44,6 +44,7 @@ defmodule Tame.Test.ControlFrames do
       {:monitor, 1, self()},
       {:demonitor, 1},
       {:phash2, %{a: [1, 2.0, "three"]}},
+      {:flat_size, %{a: [1, 2.0, "three"]}},
       :make_ref,
       {:unique_integer, [:positive, :monotonic]},
       {:port_command, hd(Port.list()), "data"},

@@ -205,6 +205,7 @@ defmodule Tame.Test.Host do
   defp answer(_host, {:existing_atom, name}), do: atom_exists?(name)
   defp answer(_host, {:new_atoms, names}), do: Enum.each(names, &String.to_atom/1) && :ok
   defp answer(_host, {:phash2, term}), do: :erlang.phash2(term)
+  defp answer(_host, {:flat_size, term}), do: :erts_debug.flat_size(term)
   defp answer(_host, {:alive, pid}) when is_pid(pid), do: Process.alive?(pid)
   defp answer(_host, {:alive, port}), do: Port.info(port) != nil
   defp answer(_host, :sync), do: :ok

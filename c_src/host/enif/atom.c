@@ -1,6 +1,7 @@
 /* The functions of the API on atoms. */
 #include <string.h>
 
+#include "memory/name.h"
 #include "memory/otp.h"
 #include "port/ask.h"
 #include "term/atom.h"
@@ -27,20 +28,42 @@ static int known_encoding(ErlNifCharEncoding encoding)
     return encoding == ERL_NIF_LATIN1;
 }
 
+/* A name as UTF-8 in place for ATOM_BYTES_MAX bytes; its size. 0: no atom may have this name. */
+static int to_utf8(const char *name, size_t len, ErlNifCharEncoding encoding, unsigned char *utf8,
+                   size_t *size)
+{
+    size_t chars = 0, more;
+    int64_t character;
+
+    if (!known_encoding(encoding))
+        return 0;
+    if (encoding == ERL_NIF_LATIN1) {
+        if (len > ATOM_CHARS_MAX)
+            return 0;
+        *size = latin1_to_utf8((const unsigned char *)name, len, utf8);
+        return 1;
+    }
+    if (len > ATOM_BYTES_MAX)
+        return 0;
+    for (size_t at = 0; at < len; at += more, chars++) {
+        more = utf8_get((const unsigned char *)name + at, len - at, &character);
+        if (more == 0 || chars == ATOM_CHARS_MAX)
+            return 0;
+    }
+    memcpy(utf8, name, len);
+    *size = len;
+    return 1;
+}
+
 int enif_make_existing_atom_len(ErlNifEnv *env, const char *name, size_t len, ERL_NIF_TERM *atom,
                                 ErlNifCharEncoding encoding)
 {
-    unsigned char utf8[2 * ATOM_CHARS_MAX];
-    size_t size = len;
+    unsigned char utf8[ATOM_BYTES_MAX];
+    size_t size;
 
     (void)env;
-    if (!known_encoding(encoding) ||
-        len > (encoding == ERL_NIF_LATIN1 ? ATOM_CHARS_MAX : sizeof utf8))
+    if (!to_utf8(name, len, encoding, utf8, &size))
         return 0;
-    if (encoding == ERL_NIF_LATIN1)
-        size = latin1_to_utf8((const unsigned char *)name, len, utf8);
-    else
-        memcpy(utf8, name, len);
     term here = atom_find(utf8, size);
     if (here == TERM_NONE) {
         if (!ask_name("existing_atom", utf8, size))
@@ -101,11 +124,13 @@ int enif_get_atom(ErlNifEnv *env, ERL_NIF_TERM t, char *buffer, unsigned size,
 int enif_make_new_atom_len(ErlNifEnv *env, const char *name, size_t len, ERL_NIF_TERM *atom,
                            ErlNifCharEncoding encoding)
 {
+    unsigned char utf8[ATOM_BYTES_MAX];
+    size_t size;
+
     (void)env;
-    if (!known_encoding(encoding))
+    if (!to_utf8(name, len, encoding, utf8, &size))
         return 0;
-    term made = encoding == ERL_NIF_LATIN1 ? atom_make_latin1((const unsigned char *)name, len, 0)
-                                           : atom_make((const unsigned char *)name, len, 0);
+    term made = atom_make(utf8, size, 0);
     if (made == TERM_NONE)
         return 0;
     *atom = made;
@@ -116,5 +141,24 @@ int enif_make_new_atom(ErlNifEnv *env, const char *name, ERL_NIF_TERM *atom,
                        ErlNifCharEncoding encoding)
 {
     return enif_make_new_atom_len(env, name, strlen(name), atom, encoding);
+}
+#endif
+
+#if HAS_NIF_2_18
+/* As the VM's: ERTS_ATOM_CACHE_SIZE is 2048. */
+#define ATOM_CACHE_MAX 2047
+
+unsigned enif_max_atom_cache_index(void)
+{
+    return ATOM_CACHE_MAX;
+}
+
+int enif_get_atom_cache_index(ErlNifEnv *env, ERL_NIF_TERM atom, unsigned *index)
+{
+    (void)env;
+    if (!is_atom(atom))
+        return 0;
+    *index = (unsigned)(atom >> 6) % (ATOM_CACHE_MAX + 1);
+    return 1;
 }
 #endif

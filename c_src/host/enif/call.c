@@ -35,9 +35,14 @@ int enif_thread_type(void)
 
 ErlNifPid *enif_self(ErlNifEnv *env, ErlNifPid *pid)
 {
-    if (env == NULL || env->call == NULL || env->call->caller == TERM_NONE)
+    if (env == NULL)
         return NULL;
-    pid->pid = env->call->caller;
+
+    const term self = env->call == NULL ? env->loader : env->call->caller;
+
+    if (self == TERM_NONE)
+        return NULL;
+    pid->pid = self;
     return pid;
 }
 

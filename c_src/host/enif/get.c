@@ -1,6 +1,8 @@
 /* The functions of the API that look at terms: types, numbers, lists, tuples, strings, order. */
 #include <limits.h>
+#include <string.h>
 
+#include "memory/name.h"
 #include "memory/otp.h"
 #include "term/order.h"
 #include "term/term.h"
@@ -175,14 +177,30 @@ static int get_latin1(term list, char *buffer, unsigned size)
     return list == TERM_NIL ? (int)len + 1 : 0;
 }
 
-int enif_get_string(ErlNifEnv *env, ERL_NIF_TERM list, char *buffer, unsigned size,
-                    ErlNifCharEncoding encoding)
+#if HAS_NIF_2_17
+/* Whole characters only, so the result may be more than -size. */
+static int get_utf8(term list, char *buffer, unsigned size)
 {
-    (void)env;
-    return encoding == ERL_NIF_LATIN1 ? get_latin1(list, buffer, size) : 0;
+    unsigned len = 0;
+
+    if (size == 0)
+        return 0;
+    for (; is_list_cell(list); list = cell_of(list)[1]) {
+        term head = cell_of(list)[0];
+        unsigned char utf8[4];
+        size_t more = is_small(head) ? utf8_put(small_value(head), utf8) : 0;
+        buffer[len] = '\0';
+        if (more == 0)
+            return 0;
+        if (more > size - 1 - len)
+            return -(int)(len + 1);
+        memcpy(buffer + len, utf8, more);
+        len += (unsigned)more;
+    }
+    buffer[len] = '\0';
+    return list == TERM_NIL ? (int)len + 1 : 0;
 }
 
-#if HAS_NIF_2_17
 int enif_get_string_length(ErlNifEnv *env, ERL_NIF_TERM list, unsigned *len,
                            ErlNifCharEncoding encoding)
 {
@@ -191,18 +209,11 @@ int enif_get_string_length(ErlNifEnv *env, ERL_NIF_TERM list, unsigned *len,
     (void)env;
     for (; is_list_cell(list); list = cell_of(list)[1]) {
         term head = cell_of(list)[0];
-        if (!is_small(head) || small_value(head) < 0)
+        unsigned char utf8[4];
+        size_t more = is_small(head) ? utf8_put(small_value(head), utf8) : 0;
+        if (more == 0 || (encoding == ERL_NIF_LATIN1 && small_value(head) > 255))
             return 0;
-        int64_t c = small_value(head);
-        if (encoding == ERL_NIF_LATIN1) {
-            if (c > 255)
-                return 0;
-            count++;
-        } else {
-            if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-                return 0;
-            count += c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-        }
+        count += encoding == ERL_NIF_LATIN1 ? 1 : (unsigned)more;
     }
     if (list != TERM_NIL)
         return 0;
@@ -210,3 +221,14 @@ int enif_get_string_length(ErlNifEnv *env, ERL_NIF_TERM list, unsigned *len,
     return 1;
 }
 #endif
+
+int enif_get_string(ErlNifEnv *env, ERL_NIF_TERM list, char *buffer, unsigned size,
+                    ErlNifCharEncoding encoding)
+{
+    (void)env;
+#if HAS_NIF_2_17
+    if (encoding == ERL_NIF_UTF8)
+        return get_utf8(list, buffer, size);
+#endif
+    return encoding == ERL_NIF_LATIN1 ? get_latin1(list, buffer, size) : 0;
+}

@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "memory/name.h"
+#include "memory/otp.h"
 #include "term/term.h"
 
 ERL_NIF_TERM enif_make_int(ErlNifEnv *env, int value)
@@ -86,11 +88,36 @@ ERL_NIF_TERM enif_make_list(ErlNifEnv *env, unsigned len, ...)
     return list;
 }
 
+#if HAS_NIF_2_17
+static ERL_NIF_TERM make_utf8(ErlNifEnv *env, const unsigned char *text, size_t size)
+{
+    size_t len = 0, more;
+    int64_t character;
+    term *cells, list;
+
+    for (size_t at = 0; at < size; at += more, len++) {
+        more = utf8_get(text + at, size - at, &character);
+        if (more == 0)
+            return enif_make_badarg(env);
+    }
+    list = new_list(env, len, &cells);
+    for (size_t i = 0; i < len; i++) {
+        text += utf8_get(text, 4, &character); /* whole, as was seen */
+        cells[2 * i] = make_small(character);
+    }
+    return list;
+}
+#endif
+
 ERL_NIF_TERM enif_make_string_len(ErlNifEnv *env, const char *text, size_t size,
                                   ErlNifCharEncoding encoding)
 {
     term *cells, list;
 
+#if HAS_NIF_2_17
+    if (encoding == ERL_NIF_UTF8)
+        return make_utf8(env, (const unsigned char *)text, size);
+#endif
     if (encoding != ERL_NIF_LATIN1)
         return enif_make_badarg(env);
     list = new_list(env, size, &cells);

@@ -1,4 +1,5 @@
 /* The functions of the API on processes, ports and messages. */
+#include "memory/otp.h"
 #include "term/atom.h"
 #include "term/hash.h"
 #include "wire/prepare.h"
@@ -164,7 +165,7 @@ ErlNifUInt64 enif_hash(ErlNifHash type, ERL_NIF_TERM t, ErlNifUInt64 salt)
     ErlNifUInt64 hash = 0;
 
     if (type == ERL_NIF_INTERNAL_HASH)
-        return term_hash(t, salt) & 0xffffffff;
+        return term_hash(t, salt) & (otp_hashes_wide() ? UINT64_MAX : UINT32_MAX);
     env_init(&scratch, ENV_INDEPENDENT);
     if (prepare(t, NULL, &out)) {
         term answer = query_ask(&scratch, query_term(&scratch, "phash2", 1, t));
@@ -174,3 +175,22 @@ ErlNifUInt64 enif_hash(ErlNifHash type, ERL_NIF_TERM t, ErlNifUInt64 salt)
     env_destroy(&scratch);
     return hash;
 }
+
+#if HAS_NIF_2_18
+/* Words of the VM's heap, which only the VM knows. */
+size_t enif_term_size(ERL_NIF_TERM t)
+{
+    ErlNifEnv scratch;
+    struct etf_out out;
+    size_t words = 0;
+
+    env_init(&scratch, ENV_INDEPENDENT);
+    if (prepare(t, NULL, &out)) {
+        term answer = query_ask(&scratch, query_term(&scratch, "flat_size", 1, t));
+        words = is_small(answer) ? (size_t)small_value(answer) : 0;
+    }
+    etf_out_free(&out);
+    env_destroy(&scratch);
+    return words;
+}
+#endif

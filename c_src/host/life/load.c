@@ -209,6 +209,7 @@ void load_unload_all(void)
 struct request {
     char *path; /* ended by a zero byte, in the environment */
     term module, load_info;
+    term loader; /* a pid, or TERM_NONE */
     unsigned number;
     struct library *upgraded; /* that of the module's version before; NULL: there is none */
 };
@@ -250,6 +251,8 @@ static int read_request(ErlNifEnv *env, const unsigned char *rest, size_t size,
     request->path[path->size] = '\0';
     request->module = parts[1];
     request->load_info = parts[2];
+    const term *loader = map_find(env, parts[3], atom_named("caller"));
+    request->loader = loader == NULL ? TERM_NONE : *loader;
     request->number = number_setting(env, parts[3], "library");
     request->upgraded = host_calls_library(number_setting(env, parts[3], "upgrades"));
     return request->number < LIBRARIES_MAX && host_calls_library(request->number) == NULL ? 0 : -1;
@@ -267,12 +270,14 @@ static int call_load(ErlNifEnv *env, struct library *library, const struct reque
     if (before != NULL && entry->upgrade == NULL)
         return refuse(refusal, "no_upgrade", "Upgrade not supported by this NIF library.");
     env->library = library;
+    env->loader = request->loader;
     library->loading = 1;
     if (before != NULL)
         value = entry->upgrade(env, &library->priv_data, &before->priv_data, request->load_info);
     else if (entry->load != NULL)
         value = entry->load(env, &library->priv_data, request->load_info);
     library->loading = 0;
+    env->loader = TERM_NONE;
     if (value == 0)
         return 0;
     resource_types_roll_back();

@@ -56,6 +56,7 @@ struct enif_environment_t {
     struct hop hop;
     struct library *library; /* whose code it is for; NULL: none's */
     struct call *call;       /* of a NIF; else NULL */
+    term loader;             /* in load and upgrade: who loads the library; else TERM_NONE */
     uint64_t call_id;        /* the VM's */
     uint64_t call_number;    /* ours: never used twice; 0: no call */
 };

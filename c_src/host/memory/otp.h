@@ -11,6 +11,9 @@
 /* OTP 26: enif_set_option, enif_make_new_atom, enif_get_string_length, and ERL_NIF_UTF8. */
 #define HAS_NIF_2_17 (ERL_NIF_MINOR_VERSION >= 17)
 
+/* OTP 29: enif_term_size, enif_get_atom_cache_index, enif_max_atom_cache_index. */
+#define HAS_NIF_2_18 (ERL_NIF_MINOR_VERSION >= 18)
+
 /* OTP 26: every port is written with 64 bits, every atom in UTF-8, and fewer bits of an identifier
  * are looked at when it is read. */
 static inline int otp_writes_wide(void)
@@ -27,6 +30,12 @@ static inline int otp_sorts_small_maps(void)
 
 /* OTP 27: 0.0 and -0.0 are two values to =:= . */
 static inline int otp_tells_zeros_apart(void)
+{
+    return vm.otp_release >= 27;
+}
+
+/* OTP 27: enif_hash of ERL_NIF_INTERNAL_HASH fills a word. */
+static inline int otp_hashes_wide(void)
 {
     return vm.otp_release >= 27;
 }

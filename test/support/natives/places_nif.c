@@ -103,14 +103,57 @@ static int is_locked(const char *lock)
     return 1;
 }
 
+/* What the library was given when it was loaded, and by whom. */
+struct given {
+    ErlNifEnv *env;
+    ERL_NIF_TERM info, loader;
+};
+
+static ERL_NIF_TERM given(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    const struct given *given = enif_priv_data(env);
+
+    (void)argc;
+    (void)argv;
+    return enif_make_copy(env, given->info);
+}
+
+/* A pid, or none. */
+static ERL_NIF_TERM loader(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    const struct given *given = enif_priv_data(env);
+
+    (void)argc;
+    (void)argv;
+    return enif_make_copy(env, given->loader);
+}
+
 static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)
 {
-    (void)priv_data;
+    struct given *given;
+    ErlNifPid self;
+
     if (is_locked(getenv("PLACES_LOCK")))
         return 1;
-    (void)load_info;
     cell_type = enif_open_resource_type(env, NULL, "cell", NULL, ERL_NIF_RT_CREATE, NULL);
-    return cell_type == NULL;
+    if (cell_type == NULL)
+        return 1;
+    given = enif_alloc(sizeof *given); /* the library's, until unload */
+    given->env = enif_alloc_env();
+    given->info = enif_make_copy(given->env, load_info);
+    given->loader = enif_self(env, &self) == NULL ? enif_make_atom(given->env, "none")
+                                                  : enif_make_pid(given->env, &self);
+    *priv_data = given;
+    return 0;
+}
+
+static void unload(ErlNifEnv *env, void *priv_data)
+{
+    struct given *given = priv_data;
+
+    (void)env;
+    enif_free_env(given->env);
+    enif_free(given);
 }
 
 static ErlNifFunc functions[] = {
@@ -120,7 +163,9 @@ static ErlNifFunc functions[] = {
     {"tell", 2, tell, 0},
     {"pause_ms", 1, pause_ms, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"atom", 1, atom, 0},
+    {"given", 1, given, 0},
+    {"loader", 1, loader, 0},
 };
 
-#define INIT(module) ERL_NIF_INIT(module, functions, load, NULL, NULL, NULL)
+#define INIT(module) ERL_NIF_INIT(module, functions, load, NULL, NULL, unload)
 INIT(MODULE)

@@ -72,8 +72,34 @@ CASE(get_string)
         add_int(env, &r, got);
         if (got != 0)
             add(&r, bytes(env, buffer, sizeof buffer));
+#if ERL_NIF_MINOR_VERSION >= 17
+        memset(buffer, '#', sizeof buffer);
+        got = enif_get_string(env, IN, buffer, size, ERL_NIF_UTF8);
+        add_int(env, &r, got);
+        if (got != 0)
+            add(&r, bytes(env, buffer, (size_t)(got < 0 ? -got : got)));
+#endif
     }
+#if ERL_NIF_MINOR_VERSION >= 17
+    unsigned len = 0;
+    add_int(env, &r, enif_get_string_length(env, IN, &len, ERL_NIF_UTF8));
+    add_int(env, &r, (int)len);
+#endif
     return all(env, &r);
+}
+
+/* OTP 26 and newer. A binary that is no UTF-8 is a badarg. */
+CASE(make_utf8)
+{
+#if ERL_NIF_MINOR_VERSION >= 17
+    ErlNifBinary text;
+
+    if (!enif_inspect_binary(env, IN, &text))
+        return enif_make_badarg(env);
+    return enif_make_string_len(env, (const char *)text.data, text.size, ERL_NIF_UTF8);
+#else
+    return IN;
+#endif
 }
 
 /* "Creates a list containing the characters of the NULL-terminated string." */

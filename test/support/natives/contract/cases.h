@@ -11,7 +11,7 @@
 
 #define CASES_ATOMS(F)                                                                          \
     F(atoms), F(make_atom_of_binary), F(make_existing_atom), F(atoms_are_words), F(get_string), \
-        F(make_string)
+        F(make_utf8), F(make_string)
 
 #define CASES_LISTS(F) F(lists), F(list_length), F(make_lists_and_tuples), F(tuple_elements)
 
