@@ -31,10 +31,24 @@ start_link(Sup, Options) -> proc_lib:start_link(?MODULE, init, [self(), Sup, Opt
 init(Parent, Sup, #{run := Run, handler := Handler}) ->
     %% Its processes are linked: they end with it, and one that is killed is seen.
     process_flag(trap_exit, true),
-    {ok, #{handle := Handle}} = tame_http_servers:find(Sup),
-    Acceptor = tame_http_nif:join(Handle),
+    {ok, #{handle := Handle, owner := Owner}} = tame_http_servers:find(Sup),
+    Acceptor = join(Handle, Owner),
     proc_lib:init_ack(Parent, {ok, self()}),
     loop(#state{parent = Parent, acceptor = Acceptor, run = Run, handler = Handler}).
+
+%% Where the native half is gone, the owner ends when it knows, and we with it: to fail sooner would
+%% only use up what restarts a supervisor allows.
+join(Handle, Owner) ->
+    try
+        tame_http_nif:join(Handle)
+    catch
+        error:_ ->
+            Monitor = monitor(process, Owner),
+            ok = tame_http_server:look(Owner),
+            receive
+                {'DOWN', Monitor, process, Owner, Reason} -> exit(Reason)
+            end
+    end.
 
 -spec loop(#state{}) -> no_return().
 loop(#state{parent = Parent} = State) ->

@@ -1,9 +1,13 @@
 %% Owns a native server. When this process ends, however it does, its sockets and threads end.
+%%
+%% An isolated native half may end alone: the references that Erlang has are no good then. So this
+%% looks whether it is still there, and ends if not, for the supervisor to start all anew.
 -module(tame_http_server).
 -behaviour(gen_server).
 
 -export([start_link/2]).
 -export([close/2]).
+-export([look/1]).
 %% Internal.
 -export([init/1]).
 -export([handle_call/3]).
@@ -21,6 +25,13 @@
 %% Threads look at their orders between two events; this is for a machine that is overloaded.
 -define(CLOSE_SLACK_MS, 5000).
 
+-define(LOOK_MS, 1000).
+
+%% A server that starts anew may find the port of the one before still open, for as long as its
+%% threads take to end.
+-define(TRIES, 40).
+-define(TRY_MS, 50).
+
 -spec start_link(pid(), tame_http_options:checked()) -> {ok, pid()} | {error, term()}.
 start_link(Sup, Options) -> gen_server:start_link(?MODULE, {Sup, Options}, []).
 
@@ -29,18 +40,39 @@ start_link(Sup, Options) -> gen_server:start_link(?MODULE, {Sup, Options}, []).
 -spec close(pid(), non_neg_integer()) -> ok.
 close(Server, GraceMs) -> gen_server:call(Server, {close, GraceMs}, GraceMs + ?CLOSE_SLACK_MS).
 
+%% Looks now whether the native half is there, and ends if it is not.
+-spec look(pid()) -> ok.
+look(Server) ->
+    Server ! look,
+    ok.
+
 -spec init({pid(), tame_http_options:checked()}) -> {ok, #state{}} | {stop, term()}.
 init({Sup, Options}) ->
     process_flag(trap_exit, true),
-    case open(Options) of
+    Tries =
+        case tame_http_servers:find(Sup) of
+            {ok, _} -> ?TRIES;
+            error -> 1
+        end,
+    case open(Options, Tries) of
         {ok, Handle, Port} ->
             #{static := Static} = Options,
             ok = tame_http_nif:set_static(Handle, tame_http_options:static(Static)),
             Entry = #{sup => Sup, owner => self(), handle => Handle, port => Port},
             ok = tame_http_servers:insert(Entry),
+            {ok, _} = timer:send_interval(?LOOK_MS, look),
             {ok, #state{sup = Sup, handle = Handle}};
         {error, Reason} ->
             {stop, Reason}
+    end.
+
+open(Options, Tries) ->
+    case open(Options) of
+        {error, {listen, eaddrinuse, _}} when Tries > 1 ->
+            timer:sleep(?TRY_MS),
+            open(Options, Tries - 1);
+        Result ->
+            Result
     end.
 
 open(Options) ->
@@ -60,13 +92,37 @@ open(Options) ->
 handle_call({close, _}, _From, #state{closing = ended} = State) ->
     {reply, ok, State};
 handle_call({close, GraceMs}, From, #state{handle = Handle, closing = Waiting} = State) ->
-    ok = tame_http_nif:close(Handle, GraceMs),
+    ok = close_native(Handle, GraceMs),
     {noreply, State#state{closing = [From | Waiting]}}.
+
+close_native(Handle, GraceMs) ->
+    try
+        tame_http_nif:close(Handle, GraceMs)
+    catch
+        %% Its threads are gone already.
+        error:_ ->
+            self() ! {tame_http, stopped},
+            ok
+    end.
+
+%% Other errors are those of a host that is about to start, and pass.
+is_there(Handle) ->
+    try tame_http_nif:info(Handle) of
+        _ -> true
+    catch
+        error:badarg -> false;
+        error:_ -> true
+    end.
 
 -spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
 handle_cast(_, State) -> {noreply, State}.
 
 -spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
+handle_info(look, #state{handle = Handle, closing = []} = State) ->
+    case is_there(Handle) of
+        true -> {noreply, State};
+        false -> {stop, native_half_gone, State}
+    end;
 handle_info({tame_http, stopped}, #state{closing = Waiting} = State) when Waiting =/= [] ->
     _ = is_list(Waiting) andalso [gen_server:reply(From, ok) || From <- Waiting],
     {noreply, State#state{closing = ended}};
@@ -82,6 +138,9 @@ handle_info(_, State) ->
     {noreply, State}.
 
 -spec terminate(term(), #state{}) -> ok.
+terminate(native_half_gone, _State) ->
+    %% It starts anew, and its place in the table says so.
+    ok;
 terminate(_Reason, #state{sup = Sup, handle = Handle}) ->
     ok = tame_http_servers:delete(Sup),
-    ok = tame_http_nif:close(Handle, 0).
+    close_native(Handle, 0).

@@ -118,7 +118,7 @@ fn begin(local: &Rc<Local>, connection: &Rc<Connection>, request: hyper::Request
     if matches!(parts.method, Method::GET | Method::HEAD) {
         if let Some(found) = local.static_answer(path) {
             ticket.outcome = Outcome::Answered;
-            return Stage::Answered(Some(found.map(Answer::Whole)));
+            return Stage::Answered(Some(found.map(|body| Answer::whole(body, connection))));
         }
     }
     // A defect, for the test of what one does.
@@ -191,7 +191,7 @@ fn answered(ticket: &mut Ticket, key: Key, answer: places::Answer) -> Response<A
     match answer {
         places::Answer::Whole(response) => {
             ticket.outcome = Outcome::Answered;
-            response.map(Answer::Whole)
+            response.map(|body| Answer::whole(body, &ticket.connection))
         }
         places::Answer::Stream(head, streaming) => {
             let (local, connection) = (ticket.local.clone(), ticket.connection.clone());

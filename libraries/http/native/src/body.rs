@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
+use crate::frames::{LONG, SHORT};
 use crate::io::{Connection, Local};
 use crate::places::{End, State};
 use crate::server::Key;
@@ -17,7 +18,19 @@ pub const WINDOW: usize = 256 * 1024;
 
 pub enum Answer {
     Whole(Bytes),
+    /// In frames that are as long as the client is quick.
+    Long(Bytes, Rc<Connection>),
     Stream(Stream),
+}
+
+impl Answer {
+    pub fn whole(bytes: Bytes, connection: &Rc<Connection>) -> Self {
+        if connection.is_cut.get() && bytes.len() > SHORT {
+            Answer::Long(bytes, connection.clone())
+        } else {
+            Answer::Whole(bytes)
+        }
+    }
 }
 
 pub struct Stream {
@@ -51,17 +64,24 @@ impl http_body::Body for Answer {
         match self.get_mut() {
             Answer::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Answer::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Answer::Long(bytes, _) if bytes.is_empty() => Poll::Ready(None),
+            Answer::Long(bytes, connection) => {
+                // Other streams wait for the end of a frame.
+                let most = if connection.at_once.get() >= LONG { LONG } else { SHORT };
+                let now = bytes.split_to(most.min(bytes.len()));
+                Poll::Ready(Some(Ok(Frame::data(now))))
+            }
             Answer::Stream(stream) => stream.poll(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Answer::Whole(bytes) if bytes.is_empty())
+        matches!(self, Answer::Whole(bytes) | Answer::Long(bytes, _) if bytes.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Answer::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Answer::Whole(bytes) | Answer::Long(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
             Answer::Stream(_) => SizeHint::default(),
         }
     }

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use tokio::task::spawn_local;
 
 use crate::answering::Answering;
-use crate::filter::{Filter, Protocol};
+use crate::filter::Protocol;
 use crate::io::{Connection, Local, Phase};
 use crate::strict::Strict;
 use crate::wire::Wire;
@@ -92,7 +92,7 @@ where
         .max_local_error_reset_streams(64)
         .max_pending_accept_reset_streams(32);
     let wire = Rc::new(Wire::new(local.clone(), connection.clone(), stream));
-    let stream = Strict::new(wire.clone(), Filter::new(protocol));
+    let stream = Strict::new(wire.clone(), protocol);
     let builder = match protocol {
         Protocol::H1 => builder.http1_only(),
         Protocol::H2 => builder.http2_only(),

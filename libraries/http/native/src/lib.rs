@@ -5,6 +5,7 @@ mod binaries;
 mod body;
 mod connection;
 mod filter;
+mod frames;
 mod io;
 mod nif;
 mod places;

@@ -9,6 +9,7 @@ use std::task::{ready, Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::frames::{Cutter, Piece};
 use crate::io::{Connection, Local};
 
 /// What waits at most.
@@ -19,6 +20,8 @@ const LONG: usize = 32 * 1024;
 const PROGRESS: usize = 64 * 1024;
 /// What one turn of a connection reads: a flood of small frames is much work, and others wait meanwhile.
 const TURN: usize = 256 * 1024;
+/// Heads and payloads that go at once: those of a long frame, and what is before it.
+const PIECES: usize = 160;
 /// Buffers that a thread keeps for its connections.
 const KEPT: usize = 8;
 
@@ -28,6 +31,8 @@ pub struct Wire<S> {
     stream: RefCell<S>,
     /// Taken from the thread's, and given back when all is sent.
     gathered: RefCell<Vec<u8>>,
+    /// Of HTTP/2, once h2 makes frames that are too long.
+    cutter: Cell<Option<Cutter>>,
     sent: Cell<usize>,
     must_flush: Cell<bool>,
     taken: Cell<usize>,
@@ -38,7 +43,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     pub fn new(local: Rc<Local>, connection: Rc<Connection>, stream: S) -> Self {
         let [sent, taken, read] = [0, 0, 0].map(Cell::new);
         let (stream, gathered) = (RefCell::new(stream), RefCell::default());
-        Wire { local, connection, stream, gathered, sent, must_flush: Cell::new(false), taken, read }
+        let (must_flush, cutter) = (Cell::new(false), Cell::new(None));
+        Wire { local, connection, stream, gathered, cutter, sent, must_flush, taken, read }
+    }
+
+    /// From here on frames are cut. Between two of them.
+    pub fn cut(&self) {
+        self.connection.is_cut.set(true);
+        self.cutter.set(Some(Cutter::default()))
     }
 
     pub fn begin_turn(&self) {
@@ -59,29 +71,88 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     pub fn poll_write(&self, cx: &mut Context, bufs: &[IoSlice]) -> Poll<io::Result<usize>> {
         let length = bufs.iter().map(|buf| buf.len()).sum::<usize>();
         if length >= LONG {
-            ready!(self.poll_send(cx))?;
-            let n = ready!(Pin::new(&mut *self.stream.borrow_mut()).poll_write_vectored(cx, bufs))?;
-            self.taken(n);
-            return Poll::Ready(Ok(n));
+            loop {
+                ready!(self.poll_send(cx))?;
+                let Some(cutter) = self.cutter.get() else { return self.poll_write_now(cx, bufs) };
+                let (went, used) = ready!(self.poll_write_cut(cutter, cx, bufs))?;
+                // Heads may go without a byte of h2's.
+                if used > 0 || went == 0 {
+                    return Poll::Ready(Ok(used));
+                }
+            }
         }
         if self.gathered.borrow().len() + length > GATHERED {
             ready!(self.poll_send(cx))?;
         }
+        match self.cutter.take() {
+            Some(mut cutter) => {
+                for buf in bufs {
+                    let mut input = &buf[..];
+                    while let Some(piece) = cutter.next(&mut input, usize::MAX) {
+                        self.gather(piece.bytes())
+                    }
+                }
+                self.cutter.set(Some(cutter))
+            }
+            None => bufs.iter().for_each(|buf| self.gather(buf)),
+        }
+        Poll::Ready(Ok(length))
+    }
+
+    fn gather(&self, bytes: &[u8]) {
         let mut gathered = self.gathered.borrow_mut();
         if gathered.capacity() == 0 {
             *gathered = self.local.buffers.borrow_mut().pop().unwrap_or_default();
         }
+        gathered.extend_from_slice(bytes);
+    }
+
+    fn poll_write_now(&self, cx: &mut Context, bufs: &[IoSlice]) -> Poll<io::Result<usize>> {
+        let n = ready!(self.unless_full(Pin::new(&mut *self.stream.borrow_mut()).poll_write_vectored(cx, bufs)))?;
+        self.taken(n);
+        Poll::Ready(Ok(n))
+    }
+
+    /// How much went, and how much of h2's bytes it took. Nothing is gathered when this is called.
+    fn poll_write_cut(&self, cutter: Cutter, cx: &mut Context, bufs: &[IoSlice]) -> Poll<io::Result<(usize, usize)>> {
+        let mut pieces = [Piece::Payload(&[]); PIECES];
+        let mut count = 0;
+        let mut ahead = cutter;
         for buf in bufs {
-            gathered.extend_from_slice(buf);
+            let mut input = &buf[..];
+            while count < PIECES {
+                let Some(piece) = ahead.next(&mut input, usize::MAX) else { break };
+                pieces[count] = piece;
+                count += 1;
+            }
         }
-        Poll::Ready(Ok(length))
+        let slices: [IoSlice; PIECES] = std::array::from_fn(|i| IoSlice::new(pieces[i].bytes()));
+        let went = ready!(self.poll_write_now(cx, &slices[..count]))?;
+        // Again, as far as that: of a head that went in part, the rest goes first the next time.
+        let mut cutter = cutter;
+        let (mut left, mut used) = (went, 0);
+        for buf in bufs {
+            let mut input = &buf[..];
+            while left > 0 {
+                let Some(piece) = cutter.next(&mut input, left) else { break };
+                let (_, behind) = piece.bytes().split_at(left.min(piece.bytes().len()));
+                left -= piece.bytes().len() - behind.len();
+                if !behind.is_empty() {
+                    self.gather(behind)
+                }
+            }
+            used += buf.len() - input.len();
+        }
+        self.cutter.set(Some(cutter));
+        Poll::Ready(Ok((went, used)))
     }
 
     /// Sends what was gathered. The connection's task calls it at the end of each turn.
     pub fn poll_send(&self, cx: &mut Context) -> Poll<io::Result<()>> {
         let mut gathered = self.gathered.borrow_mut();
         while self.sent.get() < gathered.len() {
-            let n = ready!(Pin::new(&mut *self.stream.borrow_mut()).poll_write(cx, &gathered[self.sent.get()..]))?;
+            let next = &gathered[self.sent.get()..];
+            let n = ready!(self.unless_full(Pin::new(&mut *self.stream.borrow_mut()).poll_write(cx, next)))?;
             if n == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
@@ -109,8 +180,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Pin::new(&mut *self.stream.borrow_mut()).poll_shutdown(cx)
     }
 
+    /// A socket that is full takes less than it is given.
+    fn unless_full<T>(&self, written: Poll<T>) -> Poll<T> {
+        if written.is_pending() {
+            self.connection.at_once.set(0)
+        }
+        written
+    }
+
     fn taken(&self, n: usize) {
         self.must_flush.set(true);
+        self.connection.at_once.set(self.connection.at_once.get().saturating_add(n));
         let taken = self.taken.get() + n;
         if taken >= PROGRESS {
             self.connection.progress()

@@ -19,6 +19,7 @@ defmodule Tame.HTTP.Test.Client do
   end
 
   def hello(_request), do: {200, [], "hello"}
+  def echo(request), do: {200, [], request.body}
 
   # A certificate for localhost that signs itself, and its key, in this folder: the option tls.
   def certificate(folder) do
