@@ -12,8 +12,8 @@
 #   large      slices of a call whose input is 200 MB and unaligned, and of one whose result is a list of 1,000,000
 #   deadline   how late a deadline of 10 ms strikes beside 200 busy processes; beside it a process that wakes by `receive after`
 #   stopped    how long a job of 500 ms takes, inline, when the VM is stopped for 3 s meanwhile
-#   pages      an output of 64 MiB on fresh pages (cold) and on pages at hand (warm), against the same in one NIF; and what it
-#              costs in memory
+#   pages      an output of 64 MiB on fresh pages (cold) and on pages at hand (warm), against the same in one NIF; what it
+#              costs in memory; and how fast this machine gives fresh pages to a program that does nothing else
 #   pools      200 jobs of 100 ms in the pool of one library, and in those of two, which have twice as many threads
 #   sum        the sum of a list of 10,000,000 in steps, against one uncut NIF
 
@@ -397,27 +397,49 @@ defmodule Bench.Promises.Run do
     ])
   end
 
+  # Each round has the two NIFs, each in a VM of its own, and a program that does nothing but write fresh memory.
   defp part("pages") do
-    turns = Tame.Turns.all([:zeros, :zeros_uncut], 7, Tame.Turns.seed())
-    rounds = for function <- turns, do: {function, asked(:fill, [function])}
+    program = Path.join(Path.dirname(:code.which(:bench_jobs)), "pages_limit")
+    limits = for pages <- ["small", "large"], threads <- ["1", "2"], do: {pages, threads}
+    turns = Tame.Turns.all([:zeros, :zeros_uncut] ++ limits, 7, Tame.Turns.seed())
 
-    rows =
-      for function <- [:zeros, :zeros_uncut] do
-        mine = for {^function, figures} <- rounds, do: Tuple.to_list(figures)
-        medians = mine |> Enum.zip_with(&median/1)
+    rounds =
+      for what <- turns do
+        case what do
+          {pages, threads} ->
+            {said, 0} = System.cmd(program, ["64", threads, pages])
+            [us, large] = said |> String.split() |> Enum.map(&String.to_integer/1)
+            {what, [us / 1000, large]}
 
-        [
-          to_string(function)
-          | Enum.zip_with(medians, [1, 1, 0, 1], &decimals/2)
-        ]
+          function ->
+            {what, Tuple.to_list(asked(:fill, [function]))}
+        end
       end
 
-    [ours, uncut] =
-      for name <- [:zeros, :zeros_uncut], do: median(for {^name, {ms, _, _, _}} <- rounds, do: ms)
+    medians = fn what -> Enum.zip_with(for({^what, all} <- rounds, do: all), &median/1) end
+
+    rows =
+      for function <- [:zeros, :zeros_uncut],
+          do: [to_string(function) | Enum.zip_with(medians.(function), [1, 1, 0, 1], &decimals/2)]
 
     columns = ["64 MiB, 7 rounds", "cold ms", "warm ms", "longest slice, cold, µs", "resident MiB"]
     table(columns, rows)
-    IO.puts("uncut ÷ ours #{decimals(uncut / ours, 2)}")
+    IO.puts("")
+
+    rows =
+      for {pages, threads} = limit <- limits do
+        [ms, large] = medians.(limit)
+        [pages, threads, decimals(ms, 1), decimals(large, 0)]
+      end
+
+    table(["limit of this machine: pages", "threads", "cold ms", "MiB on large pages"], rows)
+    [ours, uncut] = for function <- [:zeros, :zeros_uncut], do: hd(medians.(function))
+    limit = hd(medians.({"large", "1"}))
+
+    IO.puts(
+      "uncut ÷ ours #{decimals(uncut / ours, 2)}; uncut ÷ one thread with large pages, the most that is to be had here, " <>
+        decimals(uncut / limit, 2)
+    )
   end
 
   defp part("pools") do
