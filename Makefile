@@ -147,7 +147,10 @@ soak-jobs: natives
 	cd test && MIX_ENV=test $(MIX) run ../soak/jobs.exs
 
 # OTP's own suite of NIFs, isolated: docs/reference/nif_suite.md.
-nif-suite: deps-test natives
+nif-suite: deps-test nif-suite-here
+
+# Without installing anything.
+nif-suite-here: natives
 	folder=$$(tools/nif-suite) && cd test && TAME_NIF_SUITE=$$folder $(MIX) test nif_suite
 
 # The package as a rebar3 user gets it: src/ alone, compiled by rebar3, checked by Dialyzer. Then with the labs' Erlang.
@@ -215,5 +218,5 @@ clean:
 	rm -rf _build labs/priv/report report tmp labs/assets/node_modules
 	for example in examples/*/ libraries/*/; do $(MAKE) -C $$example clean; done
 
-.PHONY: report test deps-report deps-test build natives assets check nif-suite test-c test-aarch64 computed built-http test-warnings test-beam test-unsanitized sanitized \
+.PHONY: report test deps-report deps-test build natives assets check nif-suite nif-suite-here test-c test-aarch64 computed built-http test-warnings test-beam test-unsanitized sanitized \
         test-sanitized test-sanitized-host test-others test-fuzz soak soak-isolated soak-jobs test-rebar3 test-examples test-libraries test-version test-version-libraries matrix docs docs-here bench clean

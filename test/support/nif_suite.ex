@@ -26,14 +26,18 @@ defmodule Tame.Test.NifSuite do
     end)
   end
 
-  @doc "What the page says cannot pass in a host: the cases of each row."
+  @doc "What the page says cannot pass in a host of this OTP: the cases of each row."
   def excepted do
     page = File.read!(Path.join(:tame.source_dir(), @page))
 
-    for [_, names] <- Regex.scan(~r/^\| (`.*?) \|/m, page),
+    for [_, names, versions] <- Regex.scan(~r/^\| (`.*?) \| ([0-9, ]+) \|/m, page),
+        System.otp_release() in String.split(versions, ", "),
         [_, name] <- Regex.scan(~r/`(\w+)`/, names),
         do: String.to_atom(name)
   end
+
+  @doc "What starts nodes with names, which a VM that is not distributed does not; nor could a host pass it."
+  def distributed, do: [:select_scheduler]
 
   @doc "Runs a case: `:ok`, `{:skip, why}`, or how it failed."
   def run(folder, where, {group, name}) do

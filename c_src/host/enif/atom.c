@@ -145,8 +145,8 @@ int enif_make_new_atom(ErlNifEnv *env, const char *name, ERL_NIF_TERM *atom,
 #endif
 
 #if HAS_NIF_2_18
-/* As the VM's: ERTS_ATOM_CACHE_SIZE is 2048. */
-#define ATOM_CACHE_MAX 2047
+/* As the VM of OTP 29 says. */
+#define ATOM_CACHE_MAX 2038
 
 unsigned enif_max_atom_cache_index(void)
 {
