@@ -106,7 +106,8 @@ test-unsanitized:
 
 # The natives that live in the VM, built with sanitizers, in the real VM. With +Mea min the emulator
 # takes its memory from malloc, where the address sanitizer sees it. Leaks are not looked for: the
-# emulator itself keeps memory to its end.
+# emulator itself keeps memory to its end. The compiler loads what a test calls, and libraries of others with it
+# (OpenCL's), which this emulator does not survive; so it has run before.
 SANITIZED := $(CURDIR)/c_src/build/sanitized
 SANITIZED_FLAGS := CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
 sanitized:
@@ -116,6 +117,7 @@ sanitized:
 	    $(MAKE) --no-print-directory -s -C $$part OUT=$(SANITIZED) $(SANITIZED_FLAGS) || exit 1; done
 
 test-sanitized: sanitized
+	@cd test && MIX_ENV=test $(MIX) compile
 	cd test && TAME_NATIVE_DIR=$(SANITIZED) TAME_LABS_NATIVE_DIR=$(SANITIZED) \
 	TAME_TEST_RING_ECHO=$(SANITIZED)/tame_ring_echo ASAN_OPTIONS=detect_leaks=0 ERL_FLAGS="+Mea min $(CALM)" \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
