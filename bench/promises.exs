@@ -437,7 +437,7 @@ defmodule Bench.Promises.Run do
     limit = hd(medians.({"large", "1"}))
 
     IO.puts(
-      "uncut ÷ ours #{decimals(uncut / ours, 2)}; uncut ÷ one thread with large pages, the most that is to be had here, " <>
+      "uncut ÷ ours #{decimals(uncut / ours, 2)}; uncut ÷ one thread with large pages and nothing else to do, " <>
         decimals(uncut / limit, 2)
     )
   end
