@@ -97,7 +97,9 @@ result(Module, #libraries{results = Results}) ->
 
 %% A library that is to be loaded, with a number that is not Taken; or why not.
 -spec describe(
-    {tame_library:key(), module(), file:filename_all(), term()}, [integer()], libraries()
+    {tame_library:key(), module(), file:filename_all(), {none | pid(), term()}},
+    [integer()],
+    libraries()
 ) ->
     {ok, tame_host_libraries:library(), libraries()} | {error, {atom(), string()}}.
 describe({Key, Module, _, _} = What, Taken, #libraries{last_number = Last} = Libraries) ->
@@ -115,7 +117,7 @@ describe({Key, Module, _, _} = What, Taken, #libraries{last_number = Last} = Lib
             {error, {load, "the module is not isolated any more"}}
     end.
 
-described({Key, Module, Path, LoadInfo}, Number, Entry, Libraries) ->
+described({Key, Module, Path, {Loader, LoadInfo}}, Number, Entry, Libraries) ->
     case tame_registry:find_version(Key, Entry) of
         {ok, #{functions := Functions}} ->
             Library = #{
@@ -126,6 +128,7 @@ described({Key, Module, Path, LoadInfo}, Number, Entry, Libraries) ->
                 functions => Functions,
                 path => Path,
                 load_info => LoadInfo,
+                loader => Loader,
                 order => erlang:unique_integer([monotonic])
             },
             {ok, Library, Libraries#libraries{last_number = Number}};

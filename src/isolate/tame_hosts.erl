@@ -85,6 +85,7 @@ name(Group) ->
 load(Key, Module, Path, LoadInfo) ->
     case tame_registry:find(Module) of
         {ok, #entry{group = Group, options = #{start_ms := StartMs}}} ->
+            %% What the library is given: who loads it, and its load info.
             Request = {load, Key, Module, Path, {loader(), LoadInfo}},
             gen_statem:call(name(Group), Request, StartMs + ?ASK_MS);
         error ->
@@ -306,13 +307,11 @@ handle_event(_Type, _Late, _State, _Data) ->
     keep_state_and_data.
 
 begin_load({load, Key, Module, Path, Given}, From, State, #data{libraries = Libraries} = Data) ->
-    {Loader, LoadInfo} = Given,
     ok = tame_given:note(Data#data.group, Given),
-    What = {Key, Module, Path, LoadInfo},
+    What = {Key, Module, Path, Given},
     case tame_group_libraries:describe(What, numbers(Data), Libraries) of
         {ok, Library, Numbered} ->
-            Asked = Library#{loader => Loader},
-            asked(State, Asked, From, Data#data{libraries = Numbered});
+            asked(State, Library, From, Data#data{libraries = Numbered});
         {error, _} = Error ->
             {keep_state, next_load(Data), {reply, From, Error}}
     end.
