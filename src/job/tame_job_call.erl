@@ -82,7 +82,7 @@ go({'$tame', _, _} = Refused, _How, _Args) ->
 go(Value, _How, _Args) ->
     {value, Value}.
 
-%% The reference is made and waited for in the same function, so that each receive begins where the
+%% The reference is made and waited for in the same function, so that the receive begins where the
 %% mailbox ended when it was made.
 hand_over(Run, {{Module, _, _} = Call, Deadline} = How, Args) ->
     Ref = make_ref(),
@@ -90,32 +90,16 @@ hand_over(Run, {{Module, _, _} = Call, Deadline} = How, Args) ->
         {'$tame', wait, Waiting} ->
             receive
                 {Ref, go} -> hand_over(Waiting, How, Args)
-            after left_ms(near(Deadline)) ->
-                Priority = hasten(),
-                receive
-                    {Ref, go} ->
-                        process_flag(priority, Priority),
-                        hand_over(Waiting, How, Args)
-                after left_ms(Deadline) ->
-                    process_flag(priority, Priority),
-                    {'$tame', stopped, Told} = Module:'$tame'(Waiting, stop, Args),
-                    %% The message is there, or about to come; nobody else would take it out.
-                    _ = Told andalso receive
-                        {Ref, go} -> ok
-                    end,
-                    {'$tame', error, {tame, deadline}}
-                end
+            after left_ms(Deadline) ->
+                {'$tame', stopped, Told} = Module:'$tame'(Waiting, stop, Args),
+                %% The message is there, or about to come; nobody else would take it out.
+                _ = Told andalso receive
+                    {Ref, go} -> ok
+                end,
+                {'$tame', error, {tame, deadline}}
             end;
         Later ->
             go(Later, How, Args)
-    end.
-
-%% A process that wakes stands behind all that want its scheduler: beside 100 that compute that is
-%% 5 ms. One whose deadline is near does not stand there; once awake it has its own priority again.
-hasten() ->
-    case process_flag(priority, high) of
-        max -> process_flag(priority, max), max;
-        Priority -> Priority
     end.
 
 %% Called by the module's name, so that it is the newest code's. What it raises is raised by the
@@ -175,10 +159,6 @@ earlier(Deadline, Other) -> min(Deadline, Other).
 -spec deadline(non_neg_integer() | infinity) -> deadline().
 deadline(infinity) -> infinity;
 deadline(Ms) -> erlang:monotonic_time(nanosecond) + Ms * 1_000_000.
-
-%% As in c_include/tame/place.h, where a thread keeps its core.
-near(infinity) -> infinity;
-near(Deadline) -> Deadline - 20_000_000.
 
 %% Rounded up: a receive that ends before the deadline would wait again.
 -spec left_ms(deadline()) -> non_neg_integer() | infinity.

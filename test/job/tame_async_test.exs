@@ -176,31 +176,6 @@ defmodule Tame.AsyncTest do
       assert Process.info(self(), :messages) == {:messages, [:mine]}
     end
 
-    test "a caller that waits for a near deadline does not stand behind others, and is as it was then" do
-      :erlang.trace_pattern({:erlang, :process_flag, 2}, true, [])
-      on_exit(fn -> :erlang.trace_pattern({:erlang, :process_flag, 2}, false, []) end)
-
-      for spin <- [:spin_thread, :spin_pool],
-          {priority, after_high} <- [
-            low: [:low],
-            normal: [:normal],
-            high: [:high],
-            max: [:max, :max]
-          ] do
-        assert priorities(priority, fn ->
-                 assert catch_error(
-                          :tame.with(%{deadline_ms: 10}, fn ->
-                            apply(:tame_spin, spin, [@long_us])
-                          end)
-                        ) == {:tame, :deadline}
-               end) == {priority, [:high | after_high]}
-      end
-
-      # Nor is there any of it where the deadline is far.
-      far = fn -> :tame.with(%{deadline_ms: 60_000}, fn -> :tame_spin.spin_thread(1000) end) end
-      assert priorities(:normal, far) == {:normal, []}
-    end
-
     test "runs the fun in the calling process, the earlier deadline counts, and none is left" do
       assert :tame.with(%{deadline_ms: 60_000}, fn -> self() end) == self()
 
@@ -286,33 +261,6 @@ defmodule Tame.AsyncTest do
     assert Tame.Await.until(fn ->
              Process.info(self(), :message_queue_len) == {:message_queue_len, count}
            end)
-  end
-
-  # That of a process after the fun, and those that it took meanwhile, which are traced.
-  defp priorities(priority, fun) do
-    {pid, monitor} =
-      :erlang.spawn_opt(
-        fn ->
-          receive do: (:go -> fun.())
-          exit(Process.info(self(), :priority))
-        end,
-        [:monitor, priority: priority]
-      )
-
-    :erlang.trace(pid, true, [:call])
-    send(pid, :go)
-    assert_receive {:DOWN, ^monitor, :process, ^pid, {:priority, left}}, 10_000
-    delivered = :erlang.trace_delivered(pid)
-    assert_receive {:trace_delivered, ^pid, ^delivered}, 10_000
-    {left, taken(pid)}
-  end
-
-  defp taken(pid) do
-    receive do
-      {:trace, ^pid, :call, {:erlang, :process_flag, [:priority, to]}} -> [to | taken(pid)]
-    after
-      0 -> []
-    end
   end
 
   defp refusal(fun) do
