@@ -3,9 +3,10 @@
  *
  * What is given to it is ended in order, one after the other. nng_close may take for ever (README,
  * "Limits"); but it tells peers, frees addresses and ends calls that wait before it waits itself. So
- * where one takes longer than TN_REAPER_LATE_MS another thread goes on with the next, and with the one
- * after that sooner, up to TN_REAPERS of them. They end when all is done and the library goes. Nobody waits for that: the
- * code stays mapped. A file that the VM loads anew is the same library, so openings are counted. */
+ * where one takes longer than TN_REAPER_LATE_MS another thread goes on with the next, and with the
+ * one after that sooner, up to TN_REAPERS of them. They end when all is done and the library goes.
+ * Nobody waits for that: the code stays mapped. A file that the VM loads anew is the same library, so
+ * openings are counted. */
 #ifndef TAME_NNG_REAPER_H
 #define TAME_NNG_REAPER_H
 
