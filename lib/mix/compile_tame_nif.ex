@@ -18,13 +18,17 @@ defmodule Mix.Tasks.Compile.TameNif do
 
   use Mix.Task.Compiler
 
+  # A make that runs Mix gives its jobs to the makes below it, and this is not one: Mix stands between.
+  @own [{"MAKEFLAGS", nil}, {"MFLAGS", nil}, {"MAKELEVEL", nil}]
+
   @impl true
   def run(_args) do
     target = target(Mix.Project.config()[:tame_nif])
     make = System.find_executable("make") || Mix.raise("make is not installed: tame_nif needs it")
     arguments = ["-s", target | variables()]
+    options = [into: IO.stream(), stderr_to_stdout: true, env: @own]
 
-    case System.cmd(make, arguments, into: IO.stream(), stderr_to_stdout: true) do
+    case System.cmd(make, arguments, options) do
       {_, 0} ->
         # priv may be new, and is not linked into _build then.
         Mix.Project.build_structure()

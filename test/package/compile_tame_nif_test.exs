@@ -37,6 +37,18 @@ defmodule Tame.CompileTameNifTest do
     assert File.read!(Path.join(folder, "priv/it.so")) == "built\n"
   end
 
+  test "a make above Mix that runs several jobs at once is not that make's", %{tmp_dir: folder} do
+    before = Map.new(~w(MAKEFLAGS MAKELEVEL), &{&1, System.get_env(&1)})
+
+    on_exit(fn ->
+      for {name, value} <- before,
+          do: if(value, do: System.put_env(name, value), else: System.delete_env(name))
+    end)
+
+    System.put_env(%{"MAKEFLAGS" => "-j2 --jobserver-auth=98,99", "MAKELEVEL" => "1"})
+    assert capture_io(fn -> assert compiled(folder, :nif_beside, "priv/it.so") == :ok end) == ""
+  end
+
   test "what make says is shown, and the compilation ends", %{tmp_dir: folder} do
     printed =
       capture_io(fn -> assert compiled(folder, :nif_broken, "broken") == {:error, []} end)
