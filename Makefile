@@ -30,13 +30,11 @@ report: deps-report build
 	cd labs && TAME_COWBOY="$$(../tools/cowboy || :)" $(MIX) tame.report --output ../report/index.html $(REPORT_FLAGS)
 
 # Two at a time, each prints when it is done. The suite waits where it measures: what only computes takes what it leaves
-# of the processors and no more (sched(7), SCHED_IDLE). Tests whose natives live in the VM run once, with sanitizers;
-# `mix test`, and with it make matrix, runs them as they are built for use.
+# of the processors and no more (sched(7), SCHED_IDLE).
 BESIDE = @$(MAKE) --no-print-directory -j2 --output-sync=recurse
 test: deps-test build
 	$(BESIDE) check test-c
-	@$(MAKE) --no-print-directory test-warnings
-	$(BESIDE) test-unsanitized computed
+	$(BESIDE) test-beam computed
 	$(BESIDE) test-sanitized test-others test-sanitized-host
 
 computed:
@@ -100,9 +98,6 @@ CALM := +sbwt none +sbwtdcpu none +sbwtdio none
 
 test-beam: test-warnings
 	cd test && ERL_FLAGS="$(CALM)" $(MIX) test --warnings-as-errors
-
-test-unsanitized:
-	cd test && ERL_FLAGS="$(CALM)" $(MIX) test --warnings-as-errors --exclude isolation:shared
 
 # The natives that live in the VM, built with sanitizers, in the real VM. With +Mea min the emulator
 # takes its memory from malloc, where the address sanitizer sees it. Leaks are not looked for: the
@@ -220,5 +215,5 @@ clean:
 	rm -rf _build labs/priv/report report tmp labs/assets/node_modules
 	for example in examples/*/ libraries/*/; do $(MAKE) -C $$example clean; done
 
-.PHONY: report test deps-report deps-test build natives assets check nif-suite nif-suite-here test-c test-aarch64 computed built-http test-warnings test-beam test-unsanitized sanitized \
+.PHONY: report test deps-report deps-test build natives assets check nif-suite nif-suite-here test-c test-aarch64 computed built-http test-warnings test-beam sanitized \
         test-sanitized test-sanitized-host test-others test-fuzz soak soak-isolated soak-jobs test-rebar3 test-examples test-libraries test-version test-version-libraries matrix docs docs-here bench clean
