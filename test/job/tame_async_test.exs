@@ -102,8 +102,8 @@ defmodule Tame.AsyncTest do
         {caller, monitor} =
           spawn_monitor(fn ->
             spinner = fn ->
-              send(test, self())
-              apply(:tame_spin, spin, [@long_us])
+              send(test, {:worker, self()})
+              receive(do: (:go -> apply(:tame_spin, spin, [@long_us])))
             end
 
             {:ok, _} = :tame.async(spinner, [])
@@ -111,8 +111,9 @@ defmodule Tame.AsyncTest do
             receive(do: (:end -> :ok))
           end)
 
-        assert_receive worker when is_pid(worker)
+        assert_receive {:worker, worker}
         worker_monitor = Process.monitor(worker)
+        send(worker, :go)
         send(caller, :end)
         assert_receive {:DOWN, ^monitor, _, _, :normal}
         assert_receive {:DOWN, ^worker_monitor, _, _, :killed}, 5000

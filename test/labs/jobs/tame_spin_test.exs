@@ -20,24 +20,6 @@ defmodule Tame.SpinTest do
     end
   end
 
-  test "auto goes to the pool, however short it is, when too many take turns on the schedulers" do
-    # One job of 90 ms alone would stay.
-    calls = 100 * System.schedulers_online()
-    callers = for _ <- 1..(calls + 50), do: spawn(fn -> :tame_spin.spin(90_000) end)
-
-    # Asking one that takes turns waits for its turn, so it is not asked of all.
-    in_pool? = fn caller ->
-      match?(
-        {:current_function, {:tame_job_call, :hand_over, _}},
-        Process.info(caller, :current_function)
-      )
-    end
-
-    assert Tame.Await.until(fn -> callers |> Enum.take_random(20) |> Enum.any?(in_pool?) end)
-    for caller <- callers, do: Process.exit(caller, :kill)
-    assert Tame.Await.until(fn -> not Enum.any?(callers, &Process.alive?/1) end)
-  end
-
   test "the longest time is accepted" do
     {:ok, ref} = :tame.async(&:tame_spin.spin_yielding/1, [1_000_000_000_000], %{deadline_ms: 5})
     assert_receive {^ref, {:error, {:tame, :deadline}}}, 5000
@@ -74,5 +56,30 @@ defmodule Tame.SpinTest do
     _ in ArgumentError ->
       [top | _] = __STACKTRACE__
       {:badarg, top}
+  end
+end
+
+defmodule Tame.SpinCrowdTest do
+  # Not async: meanwhile the library refuses jobs of others.
+  use ExUnit.Case
+
+  @moduletag isolation: :shared
+
+  test "auto goes to the pool, however short it is, when too many take turns on the schedulers" do
+    # One job of 90 ms alone would stay.
+    calls = 100 * System.schedulers_online()
+    callers = for _ <- 1..(calls + 50), do: spawn(fn -> :tame_spin.spin(90_000) end)
+
+    # Asking one that takes turns waits for its turn, so it is not asked of all.
+    in_pool? = fn caller ->
+      match?(
+        {:current_function, {:tame_job_call, :hand_over, _}},
+        Process.info(caller, :current_function)
+      )
+    end
+
+    assert Tame.Await.until(fn -> callers |> Enum.take_random(20) |> Enum.any?(in_pool?) end)
+    for caller <- callers, do: Process.exit(caller, :kill)
+    assert Tame.Await.until(fn -> not Enum.any?(callers, &Process.alive?/1) end)
   end
 end
