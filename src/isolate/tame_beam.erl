@@ -8,10 +8,7 @@
 -include("tame_beam.hrl").
 
 -export([changed/3]).
--export([atoms/1]).
--export([atom_chunk/2]).
--export([imports/1]).
--export([import_chunk/1]).
+-export([importing/3]).
 -export([place/2]).
 -export([code/1]).
 -export([code_chunk/2]).
@@ -65,6 +62,26 @@ changed(Module, Beam, Change) ->
 ).
 
 %% ---- tables ---------------------------------------------------------------------------------
+
+%% The chunks of a beam that calls these functions besides, and has these atoms; the place of each
+%% atom; and what it called before: the first function that it calls besides has the place behind.
+-spec importing([mfa()], [atom()], chunks()) ->
+    {chunks(), #{atom() => pos_integer()}, imports()}.
+importing(Functions, Names, #{"AtU8" := AtomChunk, "ImpT" := ImportChunk} = Chunks) ->
+    {Lengths, Known} = atoms(AtomChunk),
+    New = lists:append([[Module, Name] || {Module, Name, _} <- Functions]) ++ Names,
+    Atoms = Known ++ (lists:usort(New) -- Known),
+    Places = maps:from_list(lists:zip(Atoms, lists:seq(1, length(Atoms)))),
+    Before = imports(ImportChunk),
+    Besides = [
+        {map_get(Module, Places), map_get(Name, Places), Arity}
+     || {Module, Name, Arity} <- Functions
+    ],
+    Changed = Chunks#{
+        "AtU8" := atom_chunk(Lengths, Atoms),
+        "ImpT" := import_chunk(Before ++ Besides)
+    },
+    {Changed, Places, Before}.
 
 -spec atoms(binary()) -> {lengths(), [atom()]}.
 atoms(<<Count:32/signed, Chunk/binary>>) ->

@@ -102,29 +102,19 @@ load_args(Module) ->
     {ok, #entry{load_args = {Path, LoadInfo}}} = tame_registry:find(Module),
     [filename:rootname(Path, ".so") | LoadInfo].
 
-loading(Module, LoadInfo, Chunks) ->
-    #{"AtU8" := AtomChunk, "ImpT" := ImportChunk, "Code" := CodeChunk} = Chunks,
-    {Lengths, Known} = tame_beam:atoms(AtomChunk),
-    Ours = [erlang, load_nif, ?MODULE, load_args, ?ON_LOAD_NAME],
-    Atoms = Known ++ (Ours -- Known),
-    Index = maps:from_list(lists:zip(Atoms, lists:seq(1, length(Atoms)))),
-    Import = fun(Name, Function, Arity) ->
-        {map_get(Name, Index), map_get(Function, Index), Arity}
-    end,
-    Imports = tame_beam:imports(ImportChunk),
+loading(Module, LoadInfo, #{"Code" := CodeChunk} = Chunks) ->
+    Calls = [{?MODULE, load_args, 1}, {erlang, load_nif, 2}],
+    {Importing, Atoms, Imports} = tame_beam:importing(Calls, [?ON_LOAD_NAME], Chunks),
     Count = length(Imports),
-    Added = [Import(?MODULE, load_args, 1), Import(erlang, load_nif, 2)],
     Attributes = binary_to_term(maps:get("Attr", Chunks, <<131, 106>>)),
     Code = on_load(
-        {?A, map_get(Module, Index)},
-        {?A, map_get(?ON_LOAD_NAME, Index)},
+        {?A, map_get(Module, Atoms)},
+        {?A, map_get(?ON_LOAD_NAME, Atoms)},
         {?U, Count},
         {?U, Count + 1},
         tame_beam:code(CodeChunk)
     ),
-    Chunks#{
-        "AtU8" := tame_beam:atom_chunk(Lengths, Atoms),
-        "ImpT" := tame_beam:import_chunk(Imports ++ Added),
+    Importing#{
         "Attr" => term_to_binary([{?ATTRIBUTE, [LoadInfo]} | Attributes]),
         "Code" := tame_beam:code_chunk(?GET_TL, Code)
     }.

@@ -39,40 +39,29 @@ bind(Module, Key, Functions, Beam) ->
     tame_beam:changed(Module, Beam, fun(Chunks) -> overlaid(Key, Functions, Chunks) end).
 
 overlaid(Key, Functions, Chunks) ->
-    #{"AtU8" := AtomChunk, "ImpT" := ImportChunk, "Code" := CodeChunk} = Chunks,
-    {Lengths, Known} = tame_beam:atoms(AtomChunk),
-    New = lists:usort([none, tame_call, library, call, load_nif, system_info]) -- Known,
-    Atoms = Known ++ New,
-    Index = maps:from_list(lists:zip(Atoms, lists:seq(1, length(Atoms)))),
-    Imports = tame_beam:imports(ImportChunk),
+    Called = [{library, 1}, {call, 4}, {load_nif, 3}, {system_info, 1}],
+    Ours = [{tame_call, Name, Arity} || {Name, Arity} <- Called],
+    {Importing, Atoms, Imports} = tame_beam:importing(Ours, [none, erlang], Chunks),
     Count = length(Imports),
-    Isolated = [
-        {map_get(tame_call, Index), map_get(Name, Index), Arity}
-     || {Name, Arity} <- [{library, 1}, {call, 4}, {load_nif, 3}, {system_info, 1}]
-    ],
     Numbered = [
-        {{map_get(Name, Index), Arity}, Number}
+        {{map_get(Name, Atoms), Arity}, Number}
      || {{Name, Arity}, Number} <- lists:zip(Functions, lists:seq(0, length(Functions) - 1)),
-        is_map_key(Name, Index)
+        is_map_key(Name, Atoms)
     ],
+    #{erlang := Erlang, load_nif := LoadNif, system_info := SystemInfo} = Atoms,
     Names = #names{
-        atoms = Index,
-        key = if is_atom(Key) -> {?A, map_get(Key, Index)}; true -> {?I, Key} end,
+        atoms = Atoms,
+        key = if is_atom(Key) -> {?A, map_get(Key, Atoms)}; true -> {?I, Key} end,
         functions = maps:from_list(Numbered),
-        erlang_load_nif = place({maps:get(erlang, Index, 0), map_get(load_nif, Index), 2}, Imports),
-        erlang_system_info = place(
-            {maps:get(erlang, Index, 0), map_get(system_info, Index), 1}, Imports
-        ),
+        erlang_load_nif = place({Erlang, LoadNif, 2}, Imports),
+        erlang_system_info = place({Erlang, SystemInfo, 1}, Imports),
         library = Count,
         call = Count + 1,
         load_nif = Count + 2,
         system_info = Count + 3
     },
-    Chunks#{
-        "AtU8" := tame_beam:atom_chunk(Lengths, Atoms),
-        "ImpT" := tame_beam:import_chunk(Imports ++ Isolated),
-        "Code" := code_chunk(tame_beam:code(CodeChunk), Names)
-    }.
+    #{"Code" := Code} = Chunks,
+    Importing#{"Code" := code_chunk(tame_beam:code(Code), Names)}.
 
 %% ---- code -----------------------------------------------------------------------------------
 

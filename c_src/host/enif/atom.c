@@ -18,16 +18,6 @@ ERL_NIF_TERM enif_make_atom(ErlNifEnv *env, const char *name)
     return enif_make_atom_len(env, name, strlen(name));
 }
 
-/* Whether the encoding is one that this header knows. From 2.17 on, UTF-8 is. */
-static int known_encoding(ErlNifCharEncoding encoding)
-{
-#if HAS_NIF_2_17
-    if (encoding == ERL_NIF_UTF8)
-        return 1;
-#endif
-    return encoding == ERL_NIF_LATIN1;
-}
-
 /* A name as UTF-8 in place for ATOM_BYTES_MAX bytes; its size. 0: no atom may have this name. */
 static int to_utf8(const char *name, size_t len, ErlNifCharEncoding encoding, unsigned char *utf8,
                    size_t *size)

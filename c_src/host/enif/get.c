@@ -153,67 +153,32 @@ int enif_get_tuple(ErlNifEnv *env, ERL_NIF_TERM t, int *arity, const ERL_NIF_TER
 
 /* ---- strings -------------------------------------------------------------------------- */
 
-/* As much as fits, ended by a zero byte; then the result is -size. 0: not a list of characters of
- * Latin-1. */
-static int get_latin1(term list, char *buffer, unsigned size)
+/* The bytes of a character in an encoding that is known, and how many there are. 0: it has none there. */
+static size_t character(term t, ErlNifCharEncoding encoding, unsigned char *bytes)
 {
-    unsigned len = 0;
-
-    if (size == 0)
+    if (!is_small(t))
         return 0;
-    for (; is_list_cell(list); list = cell_of(list)[1]) {
-        term head = cell_of(list)[0];
-        if (!is_small(head) || small_value(head) < 0 || small_value(head) > 255) {
-            buffer[len] = '\0';
-            return 0;
-        }
-        if (len == size - 1) {
-            buffer[len] = '\0';
-            return -(int)size;
-        }
-        buffer[len++] = (char)small_value(head);
-    }
-    buffer[len] = '\0';
-    return list == TERM_NIL ? (int)len + 1 : 0;
+    if (encoding != ERL_NIF_LATIN1)
+        return utf8_put(small_value(t), bytes);
+    bytes[0] = (unsigned char)small_value(t);
+    return small_value(t) >= 0 && small_value(t) <= 255;
 }
 
 #if HAS_NIF_2_17
-/* Whole characters only, so the result may be more than -size. */
-static int get_utf8(term list, char *buffer, unsigned size)
-{
-    unsigned len = 0;
-
-    if (size == 0)
-        return 0;
-    for (; is_list_cell(list); list = cell_of(list)[1]) {
-        term head = cell_of(list)[0];
-        unsigned char utf8[4];
-        size_t more = is_small(head) ? utf8_put(small_value(head), utf8) : 0;
-        buffer[len] = '\0';
-        if (more == 0)
-            return 0;
-        if (more > size - 1 - len)
-            return -(int)(len + 1);
-        memcpy(buffer + len, utf8, more);
-        len += (unsigned)more;
-    }
-    buffer[len] = '\0';
-    return list == TERM_NIL ? (int)len + 1 : 0;
-}
-
 int enif_get_string_length(ErlNifEnv *env, ERL_NIF_TERM list, unsigned *len,
                            ErlNifCharEncoding encoding)
 {
     unsigned count = 0;
 
     (void)env;
+    if (!known_encoding(encoding))
+        return 0;
     for (; is_list_cell(list); list = cell_of(list)[1]) {
-        term head = cell_of(list)[0];
-        unsigned char utf8[4];
-        size_t more = is_small(head) ? utf8_put(small_value(head), utf8) : 0;
-        if (more == 0 || (encoding == ERL_NIF_LATIN1 && small_value(head) > 255))
+        unsigned char bytes[4];
+        size_t more = character(cell_of(list)[0], encoding, bytes);
+        if (more == 0)
             return 0;
-        count += encoding == ERL_NIF_LATIN1 ? 1 : (unsigned)more;
+        count += (unsigned)more;
     }
     if (list != TERM_NIL)
         return 0;
@@ -222,13 +187,27 @@ int enif_get_string_length(ErlNifEnv *env, ERL_NIF_TERM list, unsigned *len,
 }
 #endif
 
+/* As many whole characters as fit, ended by a zero byte; then the result is less than zero. 0: not a
+ * list of characters. */
 int enif_get_string(ErlNifEnv *env, ERL_NIF_TERM list, char *buffer, unsigned size,
                     ErlNifCharEncoding encoding)
 {
+    unsigned len = 0;
+
     (void)env;
-#if HAS_NIF_2_17
-    if (encoding == ERL_NIF_UTF8)
-        return get_utf8(list, buffer, size);
-#endif
-    return encoding == ERL_NIF_LATIN1 ? get_latin1(list, buffer, size) : 0;
+    if (size == 0 || !known_encoding(encoding))
+        return 0;
+    for (; is_list_cell(list); list = cell_of(list)[1]) {
+        unsigned char bytes[4];
+        size_t more = character(cell_of(list)[0], encoding, bytes);
+        buffer[len] = '\0';
+        if (more == 0)
+            return 0;
+        if (more > size - 1 - len)
+            return -(int)(len + 1);
+        memcpy(buffer + len, bytes, more);
+        len += (unsigned)more;
+    }
+    buffer[len] = '\0';
+    return list == TERM_NIL ? (int)len + 1 : 0;
 }

@@ -11,6 +11,16 @@
 /* OTP 26: enif_set_option, enif_make_new_atom, enif_get_string_length, and ERL_NIF_UTF8. */
 #define HAS_NIF_2_17 (ERL_NIF_MINOR_VERSION >= 17)
 
+/* Whether the encoding is one that erl_nif.h knows. */
+static inline int known_encoding(ErlNifCharEncoding encoding)
+{
+#if HAS_NIF_2_17
+    if (encoding == ERL_NIF_UTF8)
+        return 1;
+#endif
+    return encoding == ERL_NIF_LATIN1;
+}
+
 /* OTP 29: enif_term_size, enif_get_atom_cache_index, enif_max_atom_cache_index. */
 #define HAS_NIF_2_18 (ERL_NIF_MINOR_VERSION >= 18)
 
