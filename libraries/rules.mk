@@ -1,7 +1,7 @@
 # What the packages' Makefiles have in common for work on them. A package that was copied alone is built without this file,
 # and has no tests then. A Makefile sets before it includes this one:
 #
-#   NATIVES       what is built in C, and anew for `sanitized`
+#   NATIVES       what is built in C, and anew for `sanitized`; without it there is no such target
 #   FIRST         Erlang that a rebar3 user may run first; it raises when something is wrong
 #   UNSANITIZED   options of mix test that leave out what sanitizers cannot run
 
@@ -23,6 +23,7 @@ _checkouts/tame:
 	mkdir -p _checkouts
 	ln -s ../../.. _checkouts/tame
 
+ifneq ($(NATIVES),)
 # The tests in the real VM, with natives built with the address and undefined-behaviour sanitizers; see the Makefile of
 # tame for the settings.
 sanitized:
@@ -33,4 +34,7 @@ sanitized:
 	    mix test $(UNSANITIZED); \
 	status=$$?; rm -rf $(NATIVES); exit $$status
 
-.PHONY: test-mix test-rebar3 sanitized
+.PHONY: sanitized
+endif
+
+.PHONY: test-mix test-rebar3

@@ -4,6 +4,10 @@ set -eu
 
 app=_build/prod/rel/http_app/bin/http_app
 folder=$(mktemp -d)
+# The node's name is known to an epmd of its own, which ends with it; else one would be left.
+export ERL_EPMD_ADDRESS=127.0.0.1
+ERL_EPMD_PORT=$((20000 + $$ % 12000))
+export ERL_EPMD_PORT
 export RELEASE_DISTRIBUTION=name RELEASE_NODE="http_app_$$@127.0.0.1"
 export PORT=0 TLS_CERT="$folder/cert.pem" TLS_KEY="$folder/key.pem"
 
@@ -12,7 +16,13 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -su
 
 "$app" start &
 release=$!
-trap '"$app" stop || kill $release; wait; rm -rf "$folder"' EXIT
+end() {
+    "$app" stop || kill $release
+    wait
+    _build/prod/rel/http_app/erts-*/bin/epmd -kill >/dev/null
+    rm -rf "$folder"
+}
+trap end EXIT
 # The system chooses the port; the release tells it when the server is there.
 tries=60
 until port=$("$app" rpc 'IO.puts(Tame.HTTP.port(HttpApp.Server))' 2>/dev/null); do

@@ -336,7 +336,7 @@ static void *kill_now_and_then(void *arg)
     return NULL;
 }
 
-static void all_is_as_it_must_be_whoever_dies(void)
+static void nothing_is_lost_when_callers_die(void)
 {
     pthread_t threads[CALLERS], killer, destroyer;
     ErlNifEnv *env = enif_alloc_env();
@@ -386,7 +386,7 @@ static void nobody_waits_for_ever(int refuse_threads)
 {
     fake_refuse_threads = refuse_threads;
     trouble = 0;
-    all_is_as_it_must_be_whoever_dies();
+    nothing_is_lost_when_callers_die();
     trouble = 1;
     fake_refuse_threads = 0;
     CHECK_EQ(outcomes[DEADLINE], 0);
@@ -420,7 +420,7 @@ static void a_young_pool_takes_all_that_come(void)
 int main(void)
 {
     RUN(a_young_pool_takes_all_that_come);
-    RUN(all_is_as_it_must_be_whoever_dies);
+    RUN(nothing_is_lost_when_callers_die);
     RUN(nobody_waits_for_ever_where_the_system_makes_every_second_thread);
     RUN(nobody_waits_for_ever_where_the_system_makes_no_thread);
     return check_report();

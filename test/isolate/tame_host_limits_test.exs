@@ -46,7 +46,7 @@ defmodule Tame.HostLimitsTest do
       end
     end
 
-    test "a limit that nobody has set was not reached, whoever says so" do
+    test "a limit that is not set was not reached, also where the host says so" do
       why = %{signal: :sigabrt}
 
       assert :tame_host_limits.reached(why, %{limit: :memory}, %{memory_mb: 8}) ==

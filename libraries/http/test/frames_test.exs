@@ -4,7 +4,7 @@ defmodule Tame.HTTP.FramesTest do
   import Tame.HTTP.Test.Client
   alias Tame.HTTP.Test.Frames
 
-  # What every client takes, whatever it says.
+  # The longest frame, in bytes, that every client accepts without a setting.
   @most 16_384
   @end_stream 1
   @end_headers 4

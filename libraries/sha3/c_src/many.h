@@ -12,7 +12,7 @@
 #define ROOT_LEFT 0    /* messages that are not counted, or not taken yet */
 #define ROOT_DIGESTS 1 /* the list that is made from its end */
 
-/* So many messages are counted as fast as a block is permuted. */
+/* The number of messages that are counted in the time in which a block is permuted. */
 #define COUNTS_PER_BLOCK 16
 
 struct many {

@@ -12,7 +12,7 @@ defmodule Tame.Tcp.RanchTest do
              {why, _} -> IO.puts("skip: cowboy: " <> String.trim(why)) && nil
            end)
 
-  # cowboy needs ssl to start, whatever it listens on.
+  # cowboy's application needs ssl, also where no listener has TLS.
   @missing for {what, false} <- [
                  {"OTP's ssl", is_list(:code.lib_dir(:ssl))},
                  {"curl", System.find_executable("curl") != nil}

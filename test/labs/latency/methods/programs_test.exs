@@ -174,7 +174,7 @@ defmodule Tame.Latency.Methods.ProgramsTest do
       spawn_link(fn ->
         :erlang.suspend_process(Process.whereis(:net_kernel))
         send(test, :suspended)
-        # Longer than the second that a supervisor waits.
+        # The time is what is tested: longer than the second that a supervisor waits.
         Process.sleep(1_500)
       end)
 
