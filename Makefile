@@ -29,16 +29,16 @@ report: deps-report build
 	@cd libraries/tcp && MIX_ENV=prod $(MIX) do deps.get, compile
 	cd labs && TAME_COWBOY="$$(../tools/cowboy || :)" $(MIX) tame.report --output ../report/index.html $(REPORT_FLAGS)
 
-# Two at a time, each prints when it is done. The suite waits where it measures: what only computes takes what it leaves
-# of the processors and no more (sched(7), SCHED_IDLE).
-BESIDE = @$(MAKE) --no-print-directory -j2 --output-sync=recurse
+# Two or three at a time, each prints when it is done. The suite waits where it measures: what only computes takes what
+# it leaves of the processors and no more (sched(7), SCHED_IDLE).
+BESIDE = $(MAKE) --no-print-directory --output-sync=recurse
 test: deps-test build
-	$(BESIDE) check test-c
-	$(BESIDE) test-beam computed
-	$(BESIDE) test-sanitized test-others test-sanitized-host
+	@$(BESIDE) -j2 test-c check test-aarch64 test-warnings
+	@$(BESIDE) -j3 test-async test-alone computed
+	@$(BESIDE) -j2 test-sanitized test-others test-sanitized-host
 
 computed:
-	@chrt --idle 0 $(MAKE) --no-print-directory -j1 test-aarch64 test-rebar3 sanitized built-http
+	@chrt --idle 0 $(MAKE) --no-print-directory -j1 test-rebar3 sanitized built-http
 
 test-others:
 	@$(MAKE) --no-print-directory -j1 test-examples test-libraries test-fuzz
@@ -96,8 +96,14 @@ test-warnings:
 # Many VMs share few cores here: threads that wait awake would take them from each other.
 CALM := +sbwt none +sbwtdcpu none +sbwtdio none
 
-test-beam: test-warnings
-	cd test && ERL_FLAGS="$(CALM)" $(MIX) test --warnings-as-errors
+# Those of the suite that may run beside each other, and in another VM at the same time those that need one for
+# themselves: with `async: false`.
+SUITE = cd test && ERL_FLAGS="$(CALM)" $(MIX) test --warnings-as-errors
+test-async:
+	$(SUITE) --only async:true
+
+test-alone:
+	$(SUITE) --exclude async:true
 
 # The natives that live in the VM, built with sanitizers, in the real VM. With +Mea min the emulator
 # takes its memory from malloc, where the address sanitizer sees it. Leaks are not looked for: the
@@ -215,5 +221,5 @@ clean:
 	rm -rf _build labs/priv/report report tmp labs/assets/node_modules
 	for example in examples/*/ libraries/*/; do $(MAKE) -C $$example clean; done
 
-.PHONY: report test deps-report deps-test build natives assets check nif-suite nif-suite-here test-c test-aarch64 computed built-http test-warnings test-beam sanitized \
+.PHONY: report test deps-report deps-test build natives assets check nif-suite nif-suite-here test-c test-aarch64 computed built-http test-warnings test-async test-alone sanitized \
         test-sanitized test-sanitized-host test-others test-fuzz soak soak-isolated soak-jobs test-rebar3 test-examples test-libraries test-version test-version-libraries matrix docs docs-here bench clean

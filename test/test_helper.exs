@@ -10,6 +10,11 @@ end
 
 :ok = Tame.Test.MissingMethods.find()
 
+# Several of these VMs may run at once, and count from the same number: each has its temporary files to itself.
+temporary = Path.join(System.tmp_dir!(), "tame_test_#{System.pid()}")
+File.mkdir_p!(temporary)
+System.put_env("TMPDIR", temporary)
+
 # Tests start mix beside each other, on what is compiled already. Newer Elixir says on standard output that one waits.
 System.put_env("MIX_OS_CONCURRENCY_LOCK", "false")
 
@@ -29,3 +34,4 @@ ExUnit.start(
 )
 
 ExUnit.after_suite(&Tame.Test.FailuresAgain.print/1)
+ExUnit.after_suite(fn _results -> File.rm_rf!(temporary) end)

@@ -160,11 +160,12 @@ defmodule Tame.JobTest do
 
     test "refuses at once what may not wait", context do
       peer = start_peer(context, [~c"+S", ~c"1:1"])
-      ends = run(peer, :refuse, [context.path])
+      # The test above is about their order: on a busy machine a second worker may have come meanwhile.
+      {values, refused} =
+        Enum.split_with(run(peer, :refuse, [context.path]), &match?({:value, _}, &1))
 
-      assert ends ==
-               for(number <- 2..4, do: {:value, number}) ++
-                 List.duplicate({:error, {:tame, :busy}}, 7)
+      assert Enum.sort(values) == for(number <- 2..4, do: {:value, number})
+      assert refused == List.duplicate({:error, {:tame, :busy}}, 7)
 
       assert %{init: 11, cleanup: 11, result: 4, broken: 0} = settled(context.path)
     end
