@@ -160,6 +160,7 @@ defmodule Tame.JobTest do
 
     test "refuses at once what may not wait", context do
       peer = start_peer(context, [~c"+S", ~c"1:1"])
+
       # The test above is about their order: on a busy machine a second worker may have come meanwhile.
       {values, refused} =
         Enum.split_with(run(peer, :refuse, [context.path]), &match?({:value, _}, &1))
