@@ -96,9 +96,12 @@ test-warnings:
 # Many VMs share few cores here: threads that wait awake would take them from each other.
 CALM := +sbwt none +sbwtdcpu none +sbwtdio none
 
+# A test that makes its VM a node ends the epmd that it began, which another VM's tests may have found meanwhile.
+OWN_EPMD = ERL_EPMD_PORT=$$((20000 + $$$$ % 12000))
+
 # Those of the suite that may run beside each other, and in another VM at the same time those that need one for
 # themselves: with `async: false`.
-SUITE = cd test && ERL_FLAGS="$(CALM)" $(MIX) test --warnings-as-errors
+SUITE = cd test && $(OWN_EPMD) ERL_FLAGS="$(CALM)" $(MIX) test --warnings-as-errors
 test-async:
 	$(SUITE) --only async:true
 
@@ -119,14 +122,14 @@ sanitized:
 
 test-sanitized: sanitized
 	@cd test && MIX_ENV=test $(MIX) compile
-	cd test && TAME_NATIVE_DIR=$(SANITIZED) TAME_LABS_NATIVE_DIR=$(SANITIZED) \
+	cd test && $(OWN_EPMD) TAME_NATIVE_DIR=$(SANITIZED) TAME_LABS_NATIVE_DIR=$(SANITIZED) \
 	TAME_TEST_RING_ECHO=$(SANITIZED)/tame_ring_echo ASAN_OPTIONS=detect_leaks=0 ERL_FLAGS="+Mea min $(CALM)" \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 	    $(MIX) test --only isolation:shared
 
 test-sanitized-host: sanitized
 	cd test && TAME_TEST_SANITIZED=1 $(MIX) test c_include/tame_hpp_test.exs
-	cd test && TAME_TEST_HOST=$(CURDIR)/c_src/build/test/tame_host_sanitized \
+	cd test && $(OWN_EPMD) TAME_TEST_HOST=$(CURDIR)/c_src/build/test/tame_host_sanitized \
 	ASAN_OPTIONS=detect_leaks=0:handle_segv=0:handle_sigfpe=0:handle_abort=0:use_sigaltstack=0:allocator_may_return_null=1 \
 	    $(MIX) test host
 

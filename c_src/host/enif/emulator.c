@@ -4,46 +4,65 @@
 #include <ctype.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "memory/vm.h"
 #include "os/os.h"
 
-/* The emulator's own list (erl_posix_str.c) ends at EDQUOT. */
-#define ERRORS (EDQUOT + 1)
+/* Larger than any that a system has. */
+#define ERRORS 1024
 #define NAME_BYTES 24
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char names[ERRORS][NAME_BYTES];
 
-/* Nor has it these, and one it calls by its other name. */
-static const char *name_of(int error)
+/* Up to OTP 28 the emulator has a list of its own (erl_posix_str.c), which ends at EDQUOT. */
+static int is_listed(int error, const char *name)
 {
     static const char *const lacks[] = {"ERESTART", "ESTRPIPE", "EISNAM"};
-    const char *name = os_errno_name(error);
 
-    for (size_t i = 0; name != NULL && i < sizeof lacks / sizeof *lacks; i++) {
+    if (error > EDQUOT)
+        return 0;
+    for (size_t i = 0; i < sizeof lacks / sizeof *lacks; i++) {
         if (strcmp(name, lacks[i]) == 0)
-            return NULL;
+            return 0;
     }
-    return name != NULL && strcmp(name, "EOPNOTSUPP") == 0 ? "ENOTSUP" : name;
+    return 1;
+}
+
+/* From OTP 29 on it asks the C library, gives one name of its own to the number after the last, and names the others by
+ * their number. */
+static void name_error(int error, char *to)
+{
+    int is_newer = vm.otp_release >= 29;
+    const char *name = is_newer && error == EHWPOISON + 1 ? "EFTYPE" : os_errno_name(error);
+
+    if (name == NULL || error == 0 || !(is_newer || is_listed(error, name)))
+        snprintf(to, NAME_BYTES, is_newer ? "errno_%d" : "unknown", error);
+    else
+        snprintf(to, NAME_BYTES, "%s", strcmp(name, "EOPNOTSUPP") == 0 ? "ENOTSUP" : name);
+    for (char *at = to; *at != '\0'; at++)
+        *at = (char)tolower((unsigned char)*at);
 }
 
 static void make_names(void)
 {
-    for (int error = 1; error < ERRORS; error++) {
-        const char *name = name_of(error);
-        for (int i = 0; name != NULL && name[i] != '\0' && i < NAME_BYTES - 1; i++)
-            names[error][i] = (char)tolower((unsigned char)name[i]);
-    }
+    for (int error = 0; error < ERRORS; error++)
+        name_error(error, names[error]);
 }
 
 __attribute__((visibility("default"))) char *erl_errno_id(int error);
 
-/* "enoent" for ENOENT; the caller may keep it, and must not change it. */
+/* "enoent" for ENOENT; the caller may keep it, and must not change it. What is no error's number at all is the
+ * thread's, until it asks again. */
 char *erl_errno_id(int error)
 {
-    static char unknown[] = "unknown";
+    static _Thread_local char other[NAME_BYTES];
 
     pthread_once(&once, make_names);
-    return error > 0 && error < ERRORS && names[error][0] != '\0' ? names[error] : unknown;
+    if (error >= 0 && error < ERRORS)
+        return names[error];
+    name_error(error, other);
+    return other;
 }
