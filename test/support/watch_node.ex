@@ -74,12 +74,12 @@ defmodule Tame.WatchNode do
     before_dirty()
   end
 
-  # A slice of 3 s, which is longer than a watch's second, while somebody watches: who is held answers no connection.
+  # A slice of 1.5 s, which is longer than a watch's second, while somebody watches: who is held answers no connection.
   def long_cuts do
     receive do
       :never -> :ok
     after
-      500 -> :erlang.whereis(:tame_watch) == :undefined || :tame_thousand_cuts.cuts(3_000_000)
+      500 -> :erlang.whereis(:tame_watch) == :undefined || :tame_thousand_cuts.cuts(1_500_000)
     end
 
     long_cuts()

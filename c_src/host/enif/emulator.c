@@ -13,6 +13,8 @@
 /* Larger than any that a system has. */
 #define ERRORS 1024
 #define NAME_BYTES 24
+/* What the emulator calls EFTYPE on Linux: one after the last (EHWPOISON), from OTP 29 on. */
+#define LINUX_EFTYPE 134
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char names[ERRORS][NAME_BYTES];
@@ -31,12 +33,11 @@ static int is_listed(int error, const char *name)
     return 1;
 }
 
-/* From OTP 29 on it asks the C library, gives one name of its own to the number after the last, and names the others by
- * their number. */
+/* From OTP 29 on it asks the C library, and names what that does not know by its number. */
 static void name_error(int error, char *to)
 {
     int is_newer = vm.otp_release >= 29;
-    const char *name = is_newer && error == EHWPOISON + 1 ? "EFTYPE" : os_errno_name(error);
+    const char *name = is_newer && error == LINUX_EFTYPE ? "EFTYPE" : os_errno_name(error);
 
     if (name == NULL || error == 0 || !(is_newer || is_listed(error, name)))
         snprintf(to, NAME_BYTES, is_newer ? "errno_%d" : "unknown", error);

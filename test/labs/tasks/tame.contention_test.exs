@@ -48,7 +48,7 @@ defmodule Mix.Tasks.Tame.ContentionTest do
     assert slice > 50 and inline_slice > 900
 
     # Used is time of the clock, in which others may have had the core; one that is not charged has less than a hundredth.
-    assert charge > 0.05 and inline_charge > 0.05
+    assert charge > 0.02 and inline_charge > 0.02
 
     assert text =~ ~r/^jobs of 1 ms +10×$/m
     assert text =~ "On this machine: "
