@@ -63,7 +63,7 @@ defmodule Tame.NativeIO.Section do
         for bytes <- sizes,
             of_driver = trip(result.trips, driver, bytes),
             of_nif = trip(result.trips, nif, bytes),
-            do: "#{compared(of_driver, of_nif)} (#{size(bytes)})"
+            do: compared(of_driver, of_nif, bytes)
 
       if times == [],
         do: [],
@@ -83,11 +83,14 @@ defmodule Tame.NativeIO.Section do
     ]
   end
 
-  # What lies within the noise of the rounds is no difference.
-  defp compared(a, b) do
-    if Stats.agree?({a.p50_us, a.p50_spread_us}, {b.p50_us, b.p50_spread_us}),
-      do: "about " <> Words.times(1),
-      else: Words.times(a.p50_us / b.p50_us)
+  # What lies within the noise of the rounds is no difference, however large it looks.
+  defp compared(a, b, bytes) do
+    noise =
+      if Stats.agree?({a.p50_us, a.p50_spread_us}, {b.p50_us, b.p50_spread_us}),
+        do: ", within the noise of the rounds",
+        else: ""
+
+    "#{Words.times(a.p50_us / b.p50_us)} (#{size(bytes)}#{noise})"
   end
 
   defp trip(trips, method, bytes) do

@@ -12,7 +12,7 @@ defmodule Tame.Report.TableView do
     rows = Enum.filter(table.rows, &is_list/1)
     classes = columns |> Enum.with_index() |> Enum.map(fn {column, i} -> class(column, rows, i) end)
 
-    labels = if stacked?(columns), do: for({label, _} <- columns, do: label), else: []
+    labels = if stacked?(columns, rows), do: for({label, _} <- columns, do: label), else: []
 
     [
       open("table", filter(table) ++ if(labels == [], do: [], else: [class: "stack"])),
@@ -24,10 +24,11 @@ defmodule Tame.Report.TableView do
     ]
   end
 
-  # Sentences beside each other are too wide for a small screen, which shows them below each other, each with its label.
-  defp stacked?(columns) do
+  # Sentences beside each other are too wide for a small screen, which shows them below each other, each with its label; and
+  # many numbers where there are few rows.
+  defp stacked?(columns, rows) do
     kinds = for {_, kind} <- columns, do: kind
-    :text in kinds and :number not in kinds
+    (:text in kinds and :number not in kinds) or (length(columns) > 6 and length(rows) <= 6)
   end
 
   # The page's script does the rest.
@@ -91,7 +92,19 @@ defmodule Tame.Report.TableView do
   defp cells([], _classes, _labels), do: []
 
   defp inner(nil, _class), do: "–"
-  defp inner({:dot, colour, text}, class), do: [dot(colour), inner(text, class)]
+
+  defp inner({:dot, colour, text}, "number" <> _ = class),
+    do: tag("span", [class: "together"], [dot(colour), inner(text, class)])
+
+  # A dot alone at the end of a line would belong to nothing.
+  defp inner({:dot, colour, text}, _class) do
+    [first | more] = String.split(text, " ", parts: 2)
+
+    [
+      tag("span", [class: "together"], [dot(colour), escape(first)]),
+      for(words <- more, do: [?\s, escape(words)])
+    ]
+  end
 
   defp inner(text, "number" <> _),
     do: if(unit?(text), do: escape(text), else: number(String.split(text, ".", parts: 2)))
