@@ -122,13 +122,13 @@ defmodule Tame.DriverTest do
     assert_clean(counters)
   end
 
-  test "10,000 ports leave no descriptor and no thread", %{peer: peer} do
-    {{fds, threads}, {later_fds, later_threads}, counters} = run(peer, :cycles, [10_000])
+  test "2,000 ports leave no descriptor and no thread", %{peer: peer} do
+    {{fds, threads}, {later_fds, later_threads}, counters} = run(peer, :cycles, [2_000])
     assert later_fds <= fds
     # Two groups of threads, as large as they may be, and not one for each port.
     assert later_threads <= threads + 10 + System.schedulers()
     assert_clean(counters)
-    assert counters.starts == 10_200
+    assert counters.starts == 2_200
   end
 
   test "a port for which there is no descriptor refuses, and works later", %{peer: peer} do

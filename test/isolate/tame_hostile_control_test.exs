@@ -22,7 +22,7 @@ for part <- 1..modules do
 
     for {name, number} <- Enum.with_index(HostileAttacks.names()),
         rem(number, modules) + 1 == part do
-      @tag timeout: 150_000
+      @tag timeout: 200_000
       test "a host that attacks: #{name}", %{program: program} do
         name = unquote(name)
         folder = CLibrary.tmp_dir!()
@@ -54,7 +54,7 @@ for part <- 1..modules do
     defp attack(peer, name, program, folder) do
       # It is stopped at the test's end, also of one that fails.
       Process.unlink(peer)
-      :peer.call(peer, HostileScenarios, :attack, [name, program, folder], 140_000)
+      :peer.call(peer, HostileScenarios, :attack, [name, program, folder], 190_000)
     catch
       kind, reason -> flunk("the VM has ended, or answers no more: #{inspect({kind, reason})}")
     end

@@ -6,7 +6,7 @@ defmodule Tame.HostileScenarios do
 
   # How long an attack goes on that has no end, and how long one may take whose parts are counted.
   @enough_ms 1000
-  @most_ms 60_000
+  @most_ms 100_000
   # The longest that an answer of tame's may take before it counts as none.
   @stuck_ms 30_000
 

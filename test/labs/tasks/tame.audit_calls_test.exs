@@ -35,7 +35,7 @@ defmodule Mix.Tasks.Tame.AuditCallsTest do
     assert List.last(target["points"])["slice_kind"] == "dirty"
 
     path = script(folder, "stubborn.exs", "fn size -> [div(size, 1024)] end")
-    argv = ["--input-file", path, "--up-to", "262144"]
+    argv = ["--input-file", path, "--up-to", "524288"]
     {target, 0} = target(folder, "audit_bad_nif:stubborn/1", argv)
     assert ["dirty, holds " <> _, "ignores a killed caller: " <> _] = target["verdicts"]
   end
