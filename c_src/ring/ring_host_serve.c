@@ -152,6 +152,8 @@ static uint64_t since_request_ns(uint32_t submitted_ns, uint64_t now_ns)
     return (uint32_t)now_ns - submitted_ns;
 }
 
+_Static_assert(RING_SLOT_BYTES_MAX <= RING_MOVED_BYTES, "arguments in a slot are always moved");
+
 /* The arguments of a request: moved out of the place that becomes the reply's home. Those that are
  * too large stay, and the reply's home is the slot. */
 static const uint8_t *move_args(struct worker *worker, struct reply_writer *reply)

@@ -192,8 +192,7 @@ struct ring_reply {
     uint64_t work_ns; /* what the host says that it took: a hint */
 };
 
-/* Reads the words of a reply to a request with this region. Returns NULL, or what is wrong with it.
- */
+/* Reads the words of a reply to a request in this region. Returns NULL, or what is wrong with it. */
 static inline const char *ring_vm_reply(struct ring_vm *vm, uint32_t index, struct extent request,
                                         struct ring_reply *reply)
 {
