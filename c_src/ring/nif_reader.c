@@ -34,7 +34,7 @@ static void tell(struct ring *ring, uint32_t index, uint64_t id)
 static void discard(struct ring *ring, uint32_t index, uint64_t id)
 {
     struct ring_reply reply;
-    const char *wrong = ring_vm_reply(&ring->vm, index, &reply);
+    const char *wrong = ring_vm_reply(&ring->vm, index, ring->slots[index].region, &reply);
 
     if (wrong == NULL)
         leases_used_all(ring, reply.data + reply.size, reply.leases);

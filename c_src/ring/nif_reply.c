@@ -87,7 +87,7 @@ ERL_NIF_TERM take_reply(ErlNifEnv *env, struct ring *ring, uint32_t index, uint6
     struct library *library = ring->library;
     struct ring_reply reply;
     ERL_NIF_TERM result;
-    const char *wrong = ring_vm_reply(&ring->vm, index, &reply);
+    const char *wrong = ring_vm_reply(&ring->vm, index, ring->slots[index].region, &reply);
 
     if (wrong != NULL) {
         result = make_bad_reply(env, ring, wrong);

@@ -35,8 +35,7 @@ struct extent take_request_region(struct ring *ring, size_t bytes)
     struct extent region;
 
     enif_mutex_lock(ring->lock);
-    region =
-        extents_take(&ring->vm.requests, (bytes + RING_REQUEST_SKEW + RING_PAGE - 1) / RING_PAGE);
+    region = extents_take(&ring->vm.requests, ring_request_pages(bytes));
     enif_mutex_unlock(ring->lock);
     return region;
 }

@@ -6,10 +6,13 @@
  *     header | slots | request area | reply area
  *
  * A call is written into a slot: the arguments in external term format, and behind the same few
- * words comes the reply. A payload larger than a slot lies in a region of the request area, which
- * the VM gives out, or of the reply area, which the host gives out. Neither side tells the other
- * what is free: a request's region is free when the reply has come, a reply's when the VM has read
- * it, which the slot's state says.
+ * words comes the reply. Arguments larger than a slot lie in a region of the request area, which the
+ * VM gives out. The reply takes the place of the arguments where it fits in there, because lines
+ * that go back and forth pass from core to core twice a call, and those of two places four times.
+ * Where it does not, or where the arguments are too large to be moved out of its way
+ * (RING_MOVED_BYTES), it lies in a region of the reply area, which the host gives out. Neither side
+ * tells the other what is free: both regions are when the VM has read the reply, which the slot's
+ * state says.
  *
  * One call, and the slot's state (phase bits below; the upper 24 bits are the VM's count of uses of
  * this slot, which the host repeats):
@@ -44,7 +47,7 @@
 #include <string.h>
 
 #define RING_MAGIC UINT64_C(0x31676e6972656d74) /* "tmering1" */
-#define RING_VERSION 5
+#define RING_VERSION 6
 #define RING_PAGE 4096 /* the unit of regions, not the system's page */
 
 /* Bounds of a geometry. The VM refuses a file that claims more. */
@@ -58,6 +61,11 @@
  * keep away from that and from each other. */
 #define RING_REQUEST_SKEW 1024
 #define RING_REPLY_SKEW 2048
+#define RING_MOVED_SKEW 3072 /* of what is moved away (below) */
+
+/* Arguments up to this size are moved out of the place where the reply is to be: 256 KiB and what is
+ * around them. More than that is in no core's own cache, so nothing is won. */
+#define RING_MOVED_BYTES (260 * 1024)
 
 /* An area's first bytes stay in memory when their regions are free; what lies behind goes back. */
 #define RING_HOT_BYTES (UINT64_C(8) << 20)
@@ -110,10 +118,12 @@ static inline void ring_copy(void *to, const void *from, size_t size)
  * follows, in a reply with its lease ids behind it, 8 bytes each, not aligned. */
 struct ring_slot {
     uint32_t state;
-    uint32_t code;   /* request: function and pause; reply: enum ring_code and work (below) */
-    uint64_t id;     /* of the call; written by the VM only */
-    uint64_t size;   /* of the payload, without lease ids */
-    uint32_t region; /* 0: the payload follows; else its place in the file in RING_PAGE units */
+    uint32_t code; /* request: function and pause; reply: enum ring_code and work (below) */
+    uint64_t id;   /* of the call; written by the VM only */
+    uint64_t size; /* of the payload, without lease ids */
+    /* 0: the payload follows; else its place in the file in RING_PAGE units. A reply in the request's
+     * region has the request's. */
+    uint32_t region;
     uint32_t
         leases; /* reply: how many ids are behind the payload; request: when, in ns, mod 2^32 */
     uint8_t payload[];
@@ -224,6 +234,18 @@ static inline struct ring_slot *ring_slot_at(uint8_t *base, const struct ring_ge
 {
     return (struct ring_slot *)(void *)(base + RING_HEADER_BYTES +
                                         (uint64_t)slot * geometry->slot_bytes);
+}
+
+/* How many pages the region of a request has. */
+static inline uint64_t ring_request_pages(uint64_t size)
+{
+    return (size + RING_REQUEST_SKEW + RING_PAGE - 1) / RING_PAGE;
+}
+
+/* The room for a payload in a request's region of so many pages. */
+static inline uint64_t ring_request_room(uint64_t pages)
+{
+    return pages * RING_PAGE - RING_REQUEST_SKEW;
 }
 
 static inline uint32_t ring_payload_max(const struct ring_geometry *geometry)

@@ -37,8 +37,11 @@ struct ring_host_ops {
  */
 int ring_host_create(const struct ring_geometry *geometry, struct ring_host **ring);
 
-/* Serves calls until ring_host_stop. */
-void ring_host_serve(struct ring_host *ring, const struct ring_host_ops *ops, void *context);
+/* What each thread that serves takes of memory, besides its stack. */
+#define RING_WORKER_BYTES (RING_MOVED_BYTES + RING_PAGE)
+
+/* Serves calls until ring_host_stop. Returns 0; -1 at once, where there is no memory. */
+int ring_host_serve(struct ring_host *ring, const struct ring_host_ops *ops, void *context);
 
 /* Every ring_host_serve returns when its call is done. */
 void ring_host_stop(struct ring_host *ring);

@@ -36,12 +36,16 @@ struct ring_host {
     RING_LINE struct ring_host_info info;
 };
 
-/* Where a reply is being written: the slot, and when that is full a region. */
+/* Where a reply is being written: in the arguments' place, or in the slot where they are too large
+ * to be moved; and when that is full, in a region. */
 struct reply_writer {
     struct ring_host *ring;
     struct ring_slot *slot;
     uint32_t slot_index;
-    struct extent region; /* no pages: in the slot */
+    uint32_t home_region; /* of the request, or 0: the slot */
+    uint8_t *home;
+    size_t home_capacity;
+    struct extent region; /* no pages: at home */
     uint8_t *data;
     size_t capacity;
     size_t size;

@@ -240,8 +240,8 @@ void ring_host_finish_reply(struct reply_writer *reply)
         owe(ring, reply->leases, reply->leases_len);
         give_region(ring, reply->region);
         reply->region = (struct extent){0, 0};
-        reply->data = reply->slot->payload;
-        reply->capacity = ring_payload_max(&ring->geometry);
+        reply->data = reply->home;
+        reply->capacity = reply->home_capacity;
         reply->size = size = 0;
         reply->leases_len = 0;
     }

@@ -97,6 +97,7 @@ struct worker {
     int slept;       /* since its last call */
     int rang;        /* the caller of its last call waited to be woken */
     uint64_t idle_since_ns;
+    uint8_t *moved; /* room for RING_MOVED_BYTES of arguments */
 };
 
 static uint32_t attending(struct worker *worker)
@@ -151,6 +152,37 @@ static uint64_t since_request_ns(uint32_t submitted_ns, uint64_t now_ns)
     return (uint32_t)now_ns - submitted_ns;
 }
 
+_Static_assert(RING_SLOT_BYTES_MAX <= RING_MOVED_BYTES, "arguments in a slot are always moved");
+
+/* The arguments of a request: moved out of the place that becomes the reply's home. Those that are
+ * too large stay, and the reply's home is the slot. */
+static const uint8_t *move_args(struct worker *worker, struct reply_writer *reply)
+{
+    struct ring_host *ring = worker->ring;
+    struct ring_slot *slot = reply->slot;
+    const size_t size = slot->size;
+    const uint8_t *args = slot->payload;
+
+    reply->home = slot->payload;
+    reply->home_capacity = ring_payload_max(&ring->geometry);
+    if (slot->region != 0) {
+        uint8_t *place = ring->base + (uint64_t)slot->region * RING_PAGE + RING_REQUEST_SKEW;
+
+        args = place;
+        if (size <= RING_MOVED_BYTES) {
+            reply->home = place;
+            reply->home_capacity = ring_request_room(ring_request_pages(size));
+            reply->home_region = slot->region;
+        }
+    }
+    reply->data = reply->home;
+    reply->capacity = reply->home_capacity;
+    if (args != reply->home)
+        return args;
+    ring_copy(worker->moved, args, size);
+    return worker->moved;
+}
+
 static void serve_slot(struct worker *worker, uint32_t index, const struct ring_host_ops *ops,
                        void *context)
 {
@@ -162,12 +194,8 @@ static void serve_slot(struct worker *worker, uint32_t index, const struct ring_
     const uint32_t function = ring_request_function(request);
     const uint64_t taken_ns = worker->slept ? tame_now_ns() : 0;
     const size_t size = slot->size;
-    const uint8_t *args = slot->region == 0
-                              ? slot->payload
-                              : ring->base + (uint64_t)slot->region * RING_PAGE + RING_REQUEST_SKEW;
     struct reply_writer reply = {.ring = ring, .slot = slot, .slot_index = index};
     enum ring_code code;
-    uint8_t *copy = NULL;
 
     if (!waiting_taken(&ring->waiting, function, ring_request_pause_ns(request)))
         attend_no_more(worker);
@@ -186,22 +214,8 @@ static void serve_slot(struct worker *worker, uint32_t index, const struct ring_
         return;
     }
 
-    /* The reply goes where the arguments are, so those move away first. Arguments in a region
-     * stay. */
-    uint8_t near[1024];
-
-    if (slot->region == 0) {
-        copy = size <= sizeof near ? near : malloc(size);
-        if (copy != NULL)
-            ring_copy(copy, args, size);
-        args = copy;
-    }
-    reply.data = slot->payload;
-    reply.capacity = ring_payload_max(&ring->geometry);
     count(&ring->info.calls);
-    code = args == NULL ? RING_BADARG : ops->call(context, function, slot->id, args, size, &reply);
-    if (copy != near)
-        free(copy);
+    code = ops->call(context, function, slot->id, move_args(worker, &reply), size, &reply);
     ring_host_finish_reply(&reply);
 
     /* Time in the queue is the function's too, as far as callers are concerned; not the time until
@@ -214,7 +228,7 @@ static void serve_slot(struct worker *worker, uint32_t index, const struct ring_
     worker->idle_since_ns = now_ns;
     slot->code = ring_reply_code(reply.failed ? RING_TOO_LARGE : code, work_ns);
     slot->size = reply.size;
-    slot->region = reply.region.at;
+    slot->region = reply.region.pages > 0 ? reply.region.at : reply.home_region;
     slot->leases = (uint32_t)reply.leases_len;
     free(reply.leases);
     worker->rang = publish(ring, index, use);
@@ -268,13 +282,18 @@ static void sleep_until_rung(struct ring_host *ring)
     __atomic_fetch_sub(&header->host_sleepers, 1, __ATOMIC_SEQ_CST);
 }
 
-void ring_host_serve(struct ring_host *ring, const struct ring_host_ops *ops, void *context)
+int ring_host_serve(struct ring_host *ring, const struct ring_host_ops *ops, void *context)
 {
     struct worker worker = {
         .ring = ring,
         .number = __atomic_add_fetch(&ring->workers, 1, __ATOMIC_RELAXED),
         .idle_since_ns = tame_now_ns(),
     };
+    uint8_t *pages = aligned_alloc(RING_PAGE, RING_WORKER_BYTES); /* ours until we return */
+
+    if (pages == NULL)
+        return -1;
+    worker.moved = pages + RING_MOVED_SKEW;
 
     while (!__atomic_load_n(&ring->stopping, __ATOMIC_RELAXED)) {
         const int slot = queue_take(ring);
@@ -294,4 +313,6 @@ void ring_host_serve(struct ring_host *ring, const struct ring_host_ops *ops, vo
         sleep_until_rung(ring);
     }
     attend_no_more(&worker);
+    free(pages);
+    return 0;
 }

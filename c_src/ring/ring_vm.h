@@ -187,13 +187,13 @@ struct ring_reply {
     enum ring_code code;
     const uint8_t *data;
     uint64_t size;
-    uint32_t leases; /* ids at data + size */
-    int in_region;
+    uint32_t leases;  /* ids at data + size */
+    int in_region;    /* of the host's */
     uint64_t work_ns; /* what the host says that it took: a hint */
 };
 
-/* Reads the words of a reply. Returns NULL, or what is wrong with it. */
-static inline const char *ring_vm_reply(struct ring_vm *vm, uint32_t index,
+/* Reads the words of a reply to a request in this region. Returns NULL, or what is wrong with it. */
+static inline const char *ring_vm_reply(struct ring_vm *vm, uint32_t index, struct extent request,
                                         struct ring_reply *reply)
 {
     struct ring_slot *slot = ring_vm_slot(vm, index);
@@ -212,6 +212,9 @@ static inline const char *ring_vm_reply(struct ring_vm *vm, uint32_t index,
     if (region == 0) {
         at = (uint64_t)((const uint8_t *)slot->payload - vm->base);
         room = ring_payload_max(&vm->geometry);
+    } else if (request.pages > 0 && region == request.at) {
+        at = (uint64_t)region * RING_PAGE + RING_REQUEST_SKEW;
+        room = ring_request_room(request.pages);
     } else {
         at = (uint64_t)region * RING_PAGE + RING_REPLY_SKEW;
         if (at < replies_at || at >= vm->bytes)
@@ -224,7 +227,7 @@ static inline const char *ring_vm_reply(struct ring_vm *vm, uint32_t index,
                                  vm->base + at,
                                  size,
                                  leases,
-                                 region != 0,
+                                 at >= replies_at,
                                  (uint64_t)(word >> 8) * RING_WORK_UNIT_NS};
     return NULL;
 }

@@ -86,6 +86,7 @@ static void the_vm_believes_no_reply_out_of_bounds(void)
     struct ring_slot *slot = ring_vm_slot(&vm, 2);
     const uint32_t first = (uint32_t)(ring_replies_at(&small) / RING_PAGE);
     const uint32_t last = (uint32_t)(vm.bytes / RING_PAGE) - 1;
+    const struct extent none = {0, 0}, request = {first - 5, 3};
     const struct {
         uint32_t code, region, leases;
         uint64_t size;
@@ -108,13 +109,36 @@ static void the_vm_believes_no_reply_out_of_bounds(void)
         {RING_VALUE, UINT32_MAX, 0, 0, 0},
         {RING_VALUE, 1, 0, 0, 0},
     };
+    /* In the request's own region, and beside it. */
+    const struct {
+        uint32_t region, leases;
+        uint64_t size;
+        int fine;
+    } home[] = {
+        {first - 5, 0, 3 * RING_PAGE - RING_REQUEST_SKEW, 1},
+        {first - 5, 0, 3 * RING_PAGE - RING_REQUEST_SKEW + 1, 0},
+        {first - 5, 1, 3 * RING_PAGE - RING_REQUEST_SKEW - 8, 1},
+        {first - 5, 1, 3 * RING_PAGE - RING_REQUEST_SKEW - 7, 0},
+        {first - 5, 1, UINT64_MAX - 7, 0},
+        {first - 4, 0, 1, 0},
+        {first - 6, 0, 1, 0},
+    };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         slot->code = rows[i].code;
         slot->region = rows[i].region;
         slot->leases = rows[i].leases;
         slot->size = rows[i].size;
-        CHECK_EQ(ring_vm_reply(&vm, 2, &reply) == NULL, rows[i].fine);
+        CHECK_EQ(ring_vm_reply(&vm, 2, none, &reply) == NULL, rows[i].fine);
+        CHECK_EQ(ring_vm_reply(&vm, 2, request, &reply) == NULL, rows[i].fine);
+    }
+    slot->code = RING_VALUE;
+    for (size_t i = 0; i < sizeof home / sizeof home[0]; i++) {
+        slot->region = home[i].region;
+        slot->leases = home[i].leases;
+        slot->size = home[i].size;
+        CHECK_EQ(ring_vm_reply(&vm, 2, none, &reply) == NULL, 0);
+        CHECK_EQ(ring_vm_reply(&vm, 2, request, &reply) == NULL, home[i].fine);
     }
     ring_vm_close(&vm);
     ring_host_close(host);
@@ -242,7 +266,7 @@ static void *serve(void *arg)
 {
     struct pair *pair = arg;
 
-    ring_host_serve(pair->host, &(struct ring_host_ops){.call = echo}, pair);
+    CHECK_EQ(ring_host_serve(pair->host, &(struct ring_host_ops){.call = echo}, pair), 0);
     return NULL;
 }
 
@@ -261,7 +285,9 @@ static void *call_many(void *arg)
     for (uint32_t n = 1; n <= CALLS; n++) {
         const uint64_t id = (uint64_t)n * CALLERS + caller->slot;
         const uint32_t use = (uint32_t)id << 8;
-        const size_t size = n % 16 == 0 ? 20000 + n : n % 4000;
+        const size_t size = n % 64 == 0 && caller->slot == 0 ? RING_MOVED_BYTES - 1000 + n
+                            : n % 16 == 0                    ? 20000 + n
+                                                             : n % 4000;
         struct extent region = {0, 0};
         struct ring_reply reply = {0};
         uint8_t *payload = ring_vm_slot(vm, caller->slot)->payload;
@@ -270,7 +296,7 @@ static void *call_many(void *arg)
 
         if (size > ring_payload_max(&vm->geometry)) {
             pthread_mutex_lock(&pair->lock);
-            region = extents_take(&vm->requests, (size + RING_REQUEST_SKEW) / RING_PAGE + 1);
+            region = extents_take(&vm->requests, ring_request_pages(size));
             pthread_mutex_unlock(&pair->lock);
             payload = ring_vm_region(vm, region);
         }
@@ -283,10 +309,15 @@ static void *call_many(void *arg)
                                                     .now_ns = tame_now_ns()});
         while (!ring_vm_replied(vm, caller->slot, use))
             tame_impl_pause();
-        if (ring_vm_reply(vm, caller->slot, &reply) != NULL || reply.size != size ||
+        if (ring_vm_reply(vm, caller->slot, region, &reply) != NULL || reply.size != size ||
             reply.leases != 1) {
             same = 0;
         } else {
+            const uint64_t room = region.pages > 0 ? ring_request_room(region.pages)
+                                                   : ring_payload_max(&vm->geometry);
+
+            /* Where it fits it has taken the place of the arguments. */
+            same = (reply.data == payload) == (size <= RING_MOVED_BYTES && size + 8 <= room);
             for (size_t i = 0; i < size; i++)
                 same &= reply.data[i] == (uint8_t)n;
             memcpy(&lease, reply.data + size, sizeof lease);
@@ -349,7 +380,7 @@ static enum ring_code many_leases(void *context, uint32_t function, uint64_t id,
 
 static void *serve_leases(void *arg)
 {
-    ring_host_serve(arg, &(struct ring_host_ops){.call = many_leases}, NULL);
+    CHECK_EQ(ring_host_serve(arg, &(struct ring_host_ops){.call = many_leases}, NULL), 0);
     return NULL;
 }
 
@@ -374,7 +405,7 @@ static void leases_that_find_no_room_come_later(void)
                              &(struct ring_request){.function = n == 1, .id = n, .size = 1});
         while (!ring_vm_replied(&vm, 0, n << 8))
             tame_impl_pause();
-        CHECK_EQ(ring_vm_reply(&vm, 0, &reply) == NULL, 1);
+        CHECK_EQ(ring_vm_reply(&vm, 0, (struct extent){0, 0}, &reply) == NULL, 1);
         CHECK_EQ(reply.code, n == 1 ? RING_TOO_LARGE : RING_VALUE);
         for (uint32_t i = 0; i < reply.leases; i++) {
             uint64_t id = 0;

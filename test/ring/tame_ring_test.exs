@@ -71,7 +71,11 @@ defmodule Tame.RingTest do
 
   test "payloads of 0 B to 100 MB" do
     host = RingHost.start_ring()
-    sizes = [0, 1, 63, 64, 65, 16_000, 16_320, 16_384, 65_536, 262_130, 262_144, 1_000_000]
+
+    sizes =
+      [0, 1, 63, 64, 65, 16_000, 16_320, 16_384, 65_536, 262_130, 262_144] ++
+        [266_220, 266_228, 266_234, 266_240, 1_000_000]
+
     large = if @sanitized, do: [10_000_000], else: [10_000_000, 100_000_000]
 
     for size <- sizes ++ large do
@@ -83,6 +87,25 @@ defmodule Tame.RingTest do
     # Regions are given back on both sides: the host's when it goes to sleep.
     assert Await.until(fn -> :tame_ring.info(host.ring).region_bytes == 0 end)
     assert Await.until(fn -> RingHost.call(host, :reply_pages, []) == {:value, 0} end)
+  end
+
+  test "a reply takes the place of arguments that are as large, and needs none of its own" do
+    host = RingHost.start_ring()
+
+    for size <- [20_000, 65_536, 262_144] do
+      binary = :crypto.strong_rand_bytes(size)
+      assert RingHost.call(host, :echo, [binary]) == {:value, binary}
+      assert RingHost.call(host, :reply_pages, []) == {:value, 0}
+    end
+
+    # What does not fit there, and what stands behind it, find room elsewhere.
+    many = :binary.copy(<<7>>, 40_000)
+    assert RingHost.call(host, :raw, [<<131, 109, 40_000::32, many::binary>>]) == {:value, many}
+    lend = for {id, _} <- :tame_ring.leases(host.ring, 1000), do: id
+    first = Enum.min(lend)
+    assert RingHost.call(host, :leases, [<<first::64, 1000::64>>, many]) == {:value, many}
+    assert Await.until(fn -> :tame_ring.info(host.ring).leases_unused == 0 end)
+    assert Await.until(fn -> :tame_ring.info(host.ring).region_bytes == 0 end)
   end
 
   test "what a reply is, is what the host says" do

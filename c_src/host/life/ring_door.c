@@ -4,6 +4,7 @@
 
 #include "life/call.h"
 #include "life/library.h"
+#include "life/limits.h"
 #include "life/ring_door.h"
 #include "life/thread.h"
 #include "life/worker.h"
@@ -95,13 +96,15 @@ static void gone(void *context, const uint64_t *ids, size_t len)
 static void *serve(void *ring)
 {
     host_thread.type = ERL_NIF_THR_NORMAL_SCHEDULER;
-    ring_host_serve(ring, &(struct ring_host_ops){.call = call, .gone = gone}, NULL);
+    if (ring_host_serve(ring, &(struct ring_host_ops){.call = call, .gone = gone}, NULL) < 0)
+        host_die("no memory for a worker of the ring");
     return NULL;
 }
 
 /* Returns 0, or an error number. */
 static int add_worker(struct ring_host *ring)
 {
+    limits_make_room(RING_WORKER_BYTES);
     int error = worker_thread(serve, ring);
 
     if (error == 0)

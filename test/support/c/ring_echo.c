@@ -187,7 +187,8 @@ static void *worker(void *arg)
 {
     struct echo *echo = arg;
 
-    ring_host_serve(echo->ring, &ops, echo);
+    if (ring_host_serve(echo->ring, &ops, echo) < 0)
+        _exit(1);
     return NULL;
 }
 

@@ -266,6 +266,7 @@ static void hostile_reply(struct hostile *hostile, uint32_t index)
     const uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
     const uint32_t use = state & ~(uint32_t)(RING_USE - 1);
     uint64_t *seed = &hostile->seed;
+    const uint32_t asked = slot->region;
     uint64_t kind = hostile_random(seed);
     size_t size;
 
@@ -291,6 +292,14 @@ static void hostile_reply(struct hostile *hostile, uint32_t index)
         const uint64_t pages = hostile->geometry.reply_bytes / RING_PAGE;
 
         slot->region = (uint32_t)(first - 2 + hostile_random(seed) % (pages + 4));
+    }
+    /* Where the arguments were, and more than there is room for, now and then. */
+    if (kind % 3 == 2 && asked > 0 &&
+        ((uint64_t)asked + 64) * RING_PAGE < ring_bytes(&hostile->geometry)) {
+        slot->code = RING_VALUE;
+        slot->region = asked + (kind % 16 == 0);
+        slot->size = hostile_large(hostile->base + (uint64_t)asked * RING_PAGE + RING_REQUEST_SKEW,
+                                   (kind >> 8) % (32 * RING_PAGE), seed);
     }
     if (kind % 64 == 1) { /* a large one, in a region that may be another slot's as well */
         const uint64_t at = ring_replies_at(&hostile->geometry) +

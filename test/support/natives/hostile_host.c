@@ -170,7 +170,8 @@ static enum ring_code echo(void *context, uint32_t function, uint64_t id, const 
 
 static void *serve(void *unused)
 {
-    ring_host_serve(ring, &(struct ring_host_ops){.call = echo}, NULL);
+    if (ring_host_serve(ring, &(struct ring_host_ops){.call = echo}, NULL) < 0)
+        give_up("no memory");
     return unused;
 }
 
