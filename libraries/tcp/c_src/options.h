@@ -97,7 +97,7 @@ static ERL_NIF_TERM tcp_setopt(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     else
         error = EINVAL;
     tame_fd_unuse(env, &socket->fd);
-    return error == 0 ? tcp_atom(env, "ok") : tcp_errno(env, error);
+    return error == 0 ? tcp_words.ok : tcp_errno(env, error);
 }
 
 static ERL_NIF_TERM tcp_credit_term(ErlNifEnv *env, struct tcp_socket *socket)
@@ -108,7 +108,7 @@ static ERL_NIF_TERM tcp_credit_term(ErlNifEnv *env, struct tcp_socket *socket)
         return tcp_atom(env, "false");
     if (credit == TCP_ALWAYS)
         return tcp_atom(env, "true");
-    return __atomic_load_n(&socket->once, __ATOMIC_ACQUIRE) ? tcp_atom(env, "once")
+    return __atomic_load_n(&socket->once, __ATOMIC_ACQUIRE) ? tcp_words.once
                                                             : enif_make_int(env, credit);
 }
 
@@ -189,7 +189,7 @@ static ERL_NIF_TERM tcp_setraw(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
         return tcp_error(env, "closed");
     error = setsockopt(number, level, option, value.data, (socklen_t)value.size) == 0 ? 0 : errno;
     tame_fd_unuse(env, &socket->fd);
-    return error == 0 ? tcp_atom(env, "ok") : tcp_errno(env, error);
+    return error == 0 ? tcp_words.ok : tcp_errno(env, error);
 }
 
 /* (Socket, Level, Option, Size) -> {ok, Binary} | {error, Reason} */

@@ -119,6 +119,8 @@ connect(Address, Port, Options, Timeout) ->
 %% time, and what part was sent is not known then. When a sender is killed, what it has sent is a
 %% part.
 -spec send(socket(), iodata()) -> ok | {error, reason()}.
+send(Socket, Data) when is_binary(Data) ->
+    tame_tcp_sending:send(Socket, [Data]);
 send(Socket, Data) ->
     try erlang:iolist_to_iovec(Data) of
         Parts -> tame_tcp_sending:send(Socket, Parts)
