@@ -73,7 +73,7 @@ struct tame_fd_type {
     const struct tame_fd_hooks *impl_hooks;
     ErlNifResourceTypeInit impl_callbacks;
     ErlNifResourceType *impl_opened;
-    /* Of tame_fd_load: to look an atom up by its name costs as much as all else of a message. */
+    /* Of tame_fd_load: the VM hashes a name and takes a lock to find its atom. */
     ERL_NIF_TERM impl_tag, impl_ready, impl_closed;
 };
 
