@@ -42,9 +42,9 @@ defmodule Tame.Packages.BenchTable do
   defp medians(rounds), do: rounds |> Enum.zip_with(&Enum.at(Enum.sort(&1), div(length(&1), 2)))
 
   # µs of a call, and of CPU, over a turn.
-  def timed(fun) do
+  def timed(fun, ms \\ @turn_ms) do
     before = now()
-    per(before, repeat(fun, now_ns() + @turn_ms * 1_000_000, 0))
+    per(before, repeat(fun, now_ns() + ms * 1_000_000, 0))
   end
 
   defp repeat(fun, until, calls) do

@@ -20,7 +20,7 @@ static inline struct tame_fd *tame_impl_fd_enter(void *object, const struct tame
 /* The number is closed here alone, by the thread that takes it out of the struct. */
 static inline void tame_impl_fd_shut(struct tame_fd *fd)
 {
-    const struct tame_fd_type *type = __atomic_load_n(&fd->impl_type, __ATOMIC_RELAXED);
+    const struct tame_fd_type *type = tame_impl_fd_type(fd);
     const int number = __atomic_exchange_n(&fd->impl_number, -1, __ATOMIC_ACQ_REL);
 
     __atomic_store_n(&fd->impl_state, TAME_IMPL_FD_CLOSED, __ATOMIC_RELEASE);
@@ -39,7 +39,7 @@ static inline void tame_impl_fd_tell_closer(ErlNifEnv *env, struct tame_fd *fd)
 
     if (closer == NULL)
         return;
-    tame_impl_fd_tell(env, fd, closer, "closed");
+    tame_impl_fd_tell(env, fd, closer, tame_impl_fd_type(fd)->impl_closed);
     tame_impl_fd_waiter_free(env, fd, closer);
 }
 
@@ -89,7 +89,7 @@ static inline void tame_impl_fd_send_away(ErlNifEnv *env, struct tame_fd *fd, in
 
         tame_impl_fd_unlink(line, waiter);
         if (!told)
-            tame_impl_fd_tell(env, fd, waiter, "closed");
+            tame_impl_fd_tell(env, fd, waiter, tame_impl_fd_type(fd)->impl_closed);
         told = 0;
         tame_impl_fd_waiter_free(env, fd, waiter);
     }
@@ -116,7 +116,7 @@ static inline int tame_impl_fd_close_locked(ErlNifEnv *env, struct tame_fd *fd)
 /* The destructor. Who waits for a turn, without a term and without the VM's hold, is told too. */
 static inline void tame_impl_fd_destroy(ErlNifEnv *env, struct tame_fd *fd)
 {
-    const struct tame_fd_type *type = __atomic_load_n(&fd->impl_type, __ATOMIC_RELAXED);
+    const struct tame_fd_type *type = tame_impl_fd_type(fd);
 
     if (fd->impl_lock == NULL)
         return;         /* tame_fd_new failed */
@@ -146,7 +146,7 @@ static inline void tame_impl_fd_destroy(ErlNifEnv *env, struct tame_fd *fd)
 static inline void tame_impl_fd_down(ErlNifEnv *env, struct tame_fd *fd,
                                      const ErlNifMonitor *monitor)
 {
-    const struct tame_fd_type *type = __atomic_load_n(&fd->impl_type, __ATOMIC_RELAXED);
+    const struct tame_fd_type *type = tame_impl_fd_type(fd);
     int lost = -1;
 
     enif_mutex_lock(fd->impl_lock);

@@ -73,6 +73,8 @@ struct tame_fd_type {
     const struct tame_fd_hooks *impl_hooks;
     ErlNifResourceTypeInit impl_callbacks;
     ErlNifResourceType *impl_opened;
+    /* Of tame_fd_load: the VM hashes a name and takes a lock to find its atom. */
+    ERL_NIF_TERM impl_tag, impl_ready, impl_closed;
 };
 
 /* Changes with struct tame_fd: a library that was built with another does not take descriptors over. */
@@ -83,17 +85,21 @@ static inline int tame_impl_fd_is_open(const struct tame_fd *fd)
     return __atomic_load_n(&fd->impl_state, __ATOMIC_ACQUIRE) == TAME_IMPL_FD_OPEN;
 }
 
-static inline ERL_NIF_TERM tame_impl_fd_message(ErlNifEnv *env, struct tame_fd *fd,
-                                                ERL_NIF_TERM ref, const char *what)
+static inline const struct tame_fd_type *tame_impl_fd_type(const struct tame_fd *fd)
 {
-    return enif_make_tuple3(env, enif_make_atom(env, "tame_fd"),
-                            ref == 0 ? enif_make_resource(env, fd) : ref,
-                            enif_make_atom(env, what));
+    return __atomic_load_n(&fd->impl_type, __ATOMIC_RELAXED);
+}
+
+static inline ERL_NIF_TERM tame_impl_fd_message(ErlNifEnv *env, struct tame_fd *fd,
+                                                ERL_NIF_TERM ref, ERL_NIF_TERM what)
+{
+    return enif_make_tuple3(env, tame_impl_fd_type(fd)->impl_tag,
+                            ref == 0 ? enif_make_resource(env, fd) : ref, what);
 }
 
 /* On any thread. A waiter that is dead hears nothing. */
 static inline void tame_impl_fd_tell(ErlNifEnv *env, struct tame_fd *fd,
-                                     struct tame_impl_fd_waiter *waiter, const char *what)
+                                     struct tame_impl_fd_waiter *waiter, ERL_NIF_TERM what)
 {
     ErlNifEnv *caller = enif_thread_type() == ERL_NIF_THR_UNDEFINED ? NULL : env;
     ErlNifEnv *of_message = waiter->ref == 0 ? enif_alloc_env() : waiter->env;
@@ -229,7 +235,7 @@ static inline void tame_impl_fd_next(ErlNifEnv *env, struct tame_fd *fd,
     if (line->held || line->first == NULL || line->armed || line->told)
         return;
     line->told = 1;
-    tame_impl_fd_tell(env, fd, line->first, "ready");
+    tame_impl_fd_tell(env, fd, line->first, tame_impl_fd_type(fd)->impl_ready);
 }
 
 static inline int tame_impl_fd_select(int direction)
@@ -245,7 +251,8 @@ static inline int tame_impl_fd_arm(ErlNifEnv *env, struct tame_fd *fd, int direc
         enif_select_x(
             env, (ErlNifEvent)fd->impl_number,
             (enum ErlNifSelectFlags)(tame_impl_fd_select(direction) | ERL_NIF_SELECT_CUSTOM_MSG),
-            fd, &waiter->pid, tame_impl_fd_message(env, fd, ref, "ready"), NULL) < 0)
+            fd, &waiter->pid, tame_impl_fd_message(env, fd, ref, tame_impl_fd_type(fd)->impl_ready),
+            NULL) < 0)
         return 0;
     fd->impl_selected = 1;
     return 1;

@@ -36,11 +36,15 @@
     static void tame_impl_fd_down_##NAME(ErlNifEnv *env, void *object, ErlNifPid *pid,     \
                                          ErlNifMonitor *monitor);                          \
     static struct tame_fd_type NAME = {                                                    \
-        #NAME, sizeof(STRUCT) + 0 * sizeof(char[offsetof(STRUCT, fd) == 0 ? 1 : -1]),      \
+        #NAME,                                                                             \
+        sizeof(STRUCT) + 0 * sizeof(char[offsetof(STRUCT, fd) == 0 ? 1 : -1]),             \
         &tame_impl_fd_hooks_##NAME,                                                        \
         TAME_IMPL_FD_CALLBACKS(tame_impl_fd_dtor_##NAME, tame_impl_fd_stop_##NAME,         \
                                tame_impl_fd_down_##NAME),                                  \
-        NULL};                                                                             \
+        NULL,                                                                              \
+        0,                                                                                 \
+        0,                                                                                 \
+        0};                                                                                \
     static void tame_impl_fd_dtor_##NAME(ErlNifEnv *env, void *object)                     \
     {                                                                                      \
         tame_impl_fd_destroy(env, tame_impl_fd_enter(object, &NAME));                      \
@@ -68,6 +72,9 @@ static inline int tame_fd_load(ErlNifEnv *env, struct tame_fd_type *type)
 
     if (size < 0 || (size_t)size >= sizeof name)
         return 1;
+    type->impl_tag = enif_make_atom(env, "tame_fd");
+    type->impl_ready = enif_make_atom(env, "ready");
+    type->impl_closed = enif_make_atom(env, "closed");
     type->impl_opened =
         TAME_IMPL_FD_OPEN_TYPE(env, name, &type->impl_callbacks,
                                (ErlNifResourceFlags)(ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER));

@@ -12,9 +12,10 @@ defmodule Tame.Tcp.Bench.Ways do
 
   def connect(:socket, port) do
     {:ok, socket} = :socket.open(:inet, :stream, :tcp)
-    :ok = :socket.connect(socket, %{family: :inet, addr: @loopback, port: port})
-    :ok = :socket.setopt(socket, {:tcp, :nodelay}, true)
+    # Before it connects, as the others' options are: what bbr has begun, reno would not end.
     :ok = :socket.setopt(socket, {:tcp, :congestion}, String.to_charlist(@congestion))
+    :ok = :socket.setopt(socket, {:tcp, :nodelay}, true)
+    :ok = :socket.connect(socket, %{family: :inet, addr: @loopback, port: port})
     socket
   end
 

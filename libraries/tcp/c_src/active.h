@@ -12,10 +12,9 @@
 #define TCP_PUSH_MESSAGES 16
 
 /* {Tag, Socket} or {Tag, Socket, Term} for the owner. */
-static void tcp_tell_owner(ErlNifEnv *env, struct tcp_socket *socket, const char *tag,
+static void tcp_tell_owner(ErlNifEnv *env, struct tcp_socket *socket, ERL_NIF_TERM name,
                            const ERL_NIF_TERM *term)
 {
-    const ERL_NIF_TERM name = tcp_atom(env, tag);
     ErlNifPid owner;
     ERL_NIF_TERM self;
 
@@ -34,9 +33,9 @@ static void tcp_push_end(ErlNifEnv *env, struct tcp_socket *socket, const char *
     if (reason != NULL) {
         const ERL_NIF_TERM atom = tcp_atom(env, reason);
 
-        tcp_tell_owner(env, socket, "tcp_error", &atom);
+        tcp_tell_owner(env, socket, tcp_atom(env, "tcp_error"), &atom);
     }
-    tcp_tell_owner(env, socket, "tcp_closed", NULL);
+    tcp_tell_owner(env, socket, tcp_atom(env, "tcp_closed"), NULL);
     (void)tame_fd_close(env, &socket->fd, NULL, 0);
 }
 
@@ -89,7 +88,7 @@ static enum tcp_read tcp_push_one(ErlNifEnv *env, struct tcp_socket *socket, int
         return TCP_READ_FAILS;
     }
     if (result == TCP_READ_SOME)
-        tcp_tell_owner(env, socket, "tcp", &data);
+        tcp_tell_owner(env, socket, tcp_words.tcp, &data);
     return result;
 }
 
@@ -109,7 +108,7 @@ static enum tcp_read tcp_push_some(ErlNifEnv *env, struct tcp_socket *socket, in
             break;
     }
     if (last)
-        tcp_tell_owner(env, socket, "tcp_passive", NULL);
+        tcp_tell_owner(env, socket, tcp_atom(env, "tcp_passive"), NULL);
     return result;
 }
 
@@ -165,7 +164,7 @@ static ERL_NIF_TERM tcp_push_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
         return enif_make_badarg(env);
     (void)enif_self(env, &self);
     tcp_push(env, socket, &self, &self);
-    return tcp_atom(env, "ok");
+    return tcp_words.ok;
 }
 
 /* (Socket, true | once | Messages, Reader) -> ok | {error, Reason} */
@@ -174,8 +173,8 @@ static ERL_NIF_TERM tcp_credit(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     struct tcp_socket *socket = tcp_get(env, argv[0]);
     ErlNifPid self, reader;
     int more = 0;
-    const int once = enif_is_identical(argv[1], tcp_atom(env, "once"));
-    const int always = enif_is_identical(argv[1], tcp_atom(env, "true"));
+    const int once = enif_is_identical(argv[1], tcp_words.once);
+    const int always = enif_is_identical(argv[1], tcp_words.always);
 
     (void)argc;
     if (socket == NULL || (!once && !always && !enif_get_int(env, argv[1], &more)) ||
@@ -201,12 +200,12 @@ static ERL_NIF_TERM tcp_credit(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
         else
             __atomic_store_n(&socket->credit, 0, __ATOMIC_RELEASE);
         if (sum <= 0)
-            tcp_tell_owner(env, socket, "tcp_passive", NULL);
+            tcp_tell_owner(env, socket, tcp_atom(env, "tcp_passive"), NULL);
     }
     (void)enif_self(env, &self);
     tcp_push(env, socket, &self, &reader);
     tame_fd_unuse(env, &socket->fd);
-    return tcp_atom(env, "ok");
+    return tcp_words.ok;
 }
 
 /* (Socket, Reader, Ref) -> ok | wait | {error, Reason}: no message comes after ok. */
@@ -220,13 +219,13 @@ static ERL_NIF_TERM tcp_passive(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     if (socket == NULL || !enif_get_local_pid(env, argv[1], &reader) || !enif_is_ref(env, argv[2]))
         return enif_make_badarg(env);
     if (__atomic_exchange_n(&socket->credit, TCP_PASSIVE, __ATOMIC_ACQ_REL) == TCP_PASSIVE)
-        return tcp_atom(env, "ok");
+        return tcp_words.ok;
     (void)tame_fd_cancel(env, &socket->fd, TAME_FD_READ, &reader);
     answer = tcp_begin(env, socket, TAME_FD_READ, argv[2]);
     if (answer != TAME_FD_GO)
         return tcp_answer(env, answer);
     tame_fd_done(env, &socket->fd, TAME_FD_READ);
-    return tcp_atom(env, "ok");
+    return tcp_words.ok;
 }
 
 /* A reader has died with the socket in its hands: nobody would read. */

@@ -39,7 +39,7 @@ static ERL_NIF_TERM tcp_bind(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         return tcp_error(env, "closed");
     error = bind(number, &address.to.any, address.size) == 0 ? 0 : errno;
     tame_fd_unuse(env, &socket->fd);
-    return error == 0 ? tcp_atom(env, "ok") : tcp_errno(env, error);
+    return error == 0 ? tcp_words.ok : tcp_errno(env, error);
 }
 
 /* (Socket, Backlog) -> ok | {error, Reason} */
@@ -56,7 +56,7 @@ static ERL_NIF_TERM tcp_listen(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
         return tcp_error(env, "closed");
     error = listen(number, backlog) == 0 ? 0 : errno;
     tame_fd_unuse(env, &socket->fd);
-    return error == 0 ? tcp_atom(env, "ok") : tcp_errno(env, error);
+    return error == 0 ? tcp_words.ok : tcp_errno(env, error);
 }
 
 /* Of a connection that ended before it was taken. */
@@ -121,7 +121,7 @@ static ERL_NIF_TERM tcp_connect(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     if (error == EINPROGRESS || error == EINTR)
         return tcp_wait(env, socket, TAME_FD_WRITE, argv[2]);
     tame_fd_done(env, &socket->fd, TAME_FD_WRITE);
-    return error == 0 ? tcp_atom(env, "ok") : tcp_errno(env, error);
+    return error == 0 ? tcp_words.ok : tcp_errno(env, error);
 }
 
 /* (Socket, Ref) -> ok | wait | {error, Reason}: after connect's wait. */
@@ -147,7 +147,7 @@ static ERL_NIF_TERM tcp_connected(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
     if (error == 0 && getpeername(number, &peer.to.any, &peer.size) != 0 && errno == ENOTCONN)
         return tcp_wait(env, socket, TAME_FD_WRITE, argv[1]);
     tame_fd_done(env, &socket->fd, TAME_FD_WRITE);
-    return error == 0 ? tcp_atom(env, "ok") : tcp_errno(env, error);
+    return error == 0 ? tcp_words.ok : tcp_errno(env, error);
 }
 
 #endif

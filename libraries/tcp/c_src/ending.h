@@ -41,7 +41,7 @@ static ERL_NIF_TERM tcp_shutdown(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
         return tcp_error(env, "closed");
     error = shutdown(number, how) == 0 ? 0 : errno;
     tame_fd_unuse(env, &socket->fd);
-    return error == 0 ? tcp_atom(env, "ok") : tcp_errno(env, error);
+    return error == 0 ? tcp_words.ok : tcp_errno(env, error);
 }
 
 /* (Socket, Ref) -> ok | wait: {tame_fd, Ref, closed} comes. */
@@ -70,7 +70,7 @@ static ERL_NIF_TERM tcp_give(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
         return enif_make_badarg(env);
     switch (tame_fd_give(env, &socket->fd, enif_self(env, &self), &to)) {
     case TAME_FD_DONE:
-        return tcp_atom(env, "ok");
+        return tcp_words.ok;
     case TAME_FD_CLOSED:
         return tcp_error(env, "closed");
     case TAME_FD_NOT_OWNER:

@@ -4,6 +4,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "address.h"
@@ -32,27 +33,39 @@ struct tcp_option {
 #define TCP_OPTION_ROW(NAME, LEVEL, OPTION, BOOLEAN) {NAME, LEVEL, OPTION, BOOLEAN},
 static const struct tcp_option tcp_options[] = {TCP_OPTIONS(TCP_OPTION_ROW){NULL, 0, 0, 0}};
 
+/* The longest, and its end. */
+#define TCP_OPTION_NAME (sizeof "send_timeout_close")
+
+/* An atom's name, which is compared with ours: to look up an atom for each of ours takes more than a
+ * microsecond, and each send that waits asks for one. No option has the name "". Whether it is one. */
+static int tcp_option_name(ErlNifEnv *env, ERL_NIF_TERM term, char *name)
+{
+    if (!enif_get_atom(env, term, name, TCP_OPTION_NAME, ERL_NIF_LATIN1))
+        name[0] = '\0';
+    return enif_is_atom(env, term);
+}
+
 /* Those that are ours alone. */
-static int *tcp_own_option(ErlNifEnv *env, struct tcp_socket *socket, ERL_NIF_TERM name, int *least)
+static int *tcp_own_option(struct tcp_socket *socket, const char *name, int *least)
 {
     *least = 0;
-    if (enif_is_identical(name, tcp_atom(env, "buffer"))) {
+    if (strcmp(name, "buffer") == 0) {
         *least = 1;
         return &socket->buffer;
     }
-    if (enif_is_identical(name, tcp_atom(env, "send_timeout_close")))
+    if (strcmp(name, "send_timeout_close") == 0)
         return &socket->send_timeout_close;
     *least = -1;
-    if (enif_is_identical(name, tcp_atom(env, "accept_active")))
+    if (strcmp(name, "accept_active") == 0)
         return &socket->accept_active;
-    return enif_is_identical(name, tcp_atom(env, "send_timeout")) ? &socket->send_timeout_ms : NULL;
+    return strcmp(name, "send_timeout") == 0 ? &socket->send_timeout_ms : NULL;
 }
 
-static const struct tcp_option *tcp_option_find(ErlNifEnv *env, ERL_NIF_TERM name)
+static const struct tcp_option *tcp_option_find(const char *name)
 {
     const struct tcp_option *option = tcp_options;
 
-    while (option->name != NULL && !enif_is_identical(name, tcp_atom(env, option->name)))
+    while (option->name != NULL && strcmp(name, option->name) != 0)
         option++;
     return option->name == NULL ? NULL : option;
 }
@@ -74,15 +87,16 @@ static ERL_NIF_TERM tcp_setopt(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
 {
     struct tcp_socket *socket = tcp_get(env, argv[0]);
     const struct tcp_option *option;
+    char name[TCP_OPTION_NAME];
     int value, least, number, error = 0, *own;
 
     (void)argc;
-    if (socket == NULL || !enif_is_atom(env, argv[1]))
+    if (socket == NULL || !tcp_option_name(env, argv[1], name))
         return enif_make_badarg(env);
     if (!enif_get_int(env, argv[2], &value))
         return tcp_error(env, "einval");
-    own = tcp_own_option(env, socket, argv[1], &least);
-    option = tcp_option_find(env, argv[1]);
+    own = tcp_own_option(socket, name, &least);
+    option = tcp_option_find(name);
     number = tame_fd_use(&socket->fd);
     if (number < 0)
         return tcp_error(env, "closed");
@@ -92,12 +106,12 @@ static ERL_NIF_TERM tcp_setopt(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
         error = setsockopt(number, option->level, option->option, &value, sizeof value) == 0
                     ? 0
                     : errno;
-    else if (enif_is_identical(argv[1], tcp_atom(env, "linger")))
+    else if (strcmp(name, "linger") == 0)
         error = tcp_set_linger(number, value) == 0 ? 0 : errno;
     else
         error = EINVAL;
     tame_fd_unuse(env, &socket->fd);
-    return error == 0 ? tcp_atom(env, "ok") : tcp_errno(env, error);
+    return error == 0 ? tcp_words.ok : tcp_errno(env, error);
 }
 
 static ERL_NIF_TERM tcp_credit_term(ErlNifEnv *env, struct tcp_socket *socket)
@@ -108,7 +122,7 @@ static ERL_NIF_TERM tcp_credit_term(ErlNifEnv *env, struct tcp_socket *socket)
         return tcp_atom(env, "false");
     if (credit == TCP_ALWAYS)
         return tcp_atom(env, "true");
-    return __atomic_load_n(&socket->once, __ATOMIC_ACQUIRE) ? tcp_atom(env, "once")
+    return __atomic_load_n(&socket->once, __ATOMIC_ACQUIRE) ? tcp_words.once
                                                             : enif_make_int(env, credit);
 }
 
@@ -124,22 +138,22 @@ static ERL_NIF_TERM tcp_linger_term(ErlNifEnv *env, int number)
 }
 
 static ERL_NIF_TERM tcp_getopt_open(ErlNifEnv *env, struct tcp_socket *socket, int number,
-                                    ERL_NIF_TERM name)
+                                    const char *name)
 {
-    const struct tcp_option *option = tcp_option_find(env, name);
+    const struct tcp_option *option = tcp_option_find(name);
     int value = 0, least;
-    const int *own = tcp_own_option(env, socket, name, &least);
+    const int *own = tcp_own_option(socket, name, &least);
     socklen_t size = sizeof value;
 
     if (own != NULL)
         return tcp_ok(env, enif_make_int(env, __atomic_load_n(own, __ATOMIC_RELAXED)));
-    if (enif_is_identical(name, tcp_atom(env, "active")))
+    if (strcmp(name, "active") == 0)
         return tcp_ok(env, tcp_credit_term(env, socket));
-    if (enif_is_identical(name, tcp_atom(env, "linger")))
+    if (strcmp(name, "linger") == 0)
         return tcp_linger_term(env, number);
-    if (enif_is_identical(name, tcp_atom(env, "send_oct")))
+    if (strcmp(name, "send_oct") == 0)
         return tcp_ok(env, enif_make_int64(env, __atomic_load_n(&socket->sent, __ATOMIC_RELAXED)));
-    if (enif_is_identical(name, tcp_atom(env, "recv_oct")))
+    if (strcmp(name, "recv_oct") == 0)
         return tcp_ok(env,
                       enif_make_int64(env, __atomic_load_n(&socket->received, __ATOMIC_RELAXED)));
     if (option == NULL)
@@ -154,16 +168,17 @@ static ERL_NIF_TERM tcp_getopt_open(ErlNifEnv *env, struct tcp_socket *socket, i
 static ERL_NIF_TERM tcp_getopt(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct tcp_socket *socket = tcp_get(env, argv[0]);
+    char name[TCP_OPTION_NAME];
     ERL_NIF_TERM term;
     int number;
 
     (void)argc;
-    if (socket == NULL || !enif_is_atom(env, argv[1]))
+    if (socket == NULL || !tcp_option_name(env, argv[1], name))
         return enif_make_badarg(env);
     number = tame_fd_use(&socket->fd);
     if (number < 0)
         return tcp_error(env, "closed");
-    term = tcp_getopt_open(env, socket, number, argv[1]);
+    term = tcp_getopt_open(env, socket, number, name);
     tame_fd_unuse(env, &socket->fd);
     return term;
 }
@@ -189,7 +204,7 @@ static ERL_NIF_TERM tcp_setraw(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
         return tcp_error(env, "closed");
     error = setsockopt(number, level, option, value.data, (socklen_t)value.size) == 0 ? 0 : errno;
     tame_fd_unuse(env, &socket->fd);
-    return error == 0 ? tcp_atom(env, "ok") : tcp_errno(env, error);
+    return error == 0 ? tcp_words.ok : tcp_errno(env, error);
 }
 
 /* (Socket, Level, Option, Size) -> {ok, Binary} | {error, Reason} */

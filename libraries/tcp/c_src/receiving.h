@@ -19,7 +19,14 @@
 /* What a call copies at most: 0.2 ms at 4 GB/s. */
 #define TCP_SLICE_BYTES ((size_t)1024 * 1024)
 
-enum tcp_read { TCP_READ_SOME, TCP_READ_BLOCKS, TCP_READ_SLICE, TCP_READ_END, TCP_READ_FAILS };
+enum tcp_read {
+    TCP_READ_SOME,
+    TCP_READ_BLOCKS,
+    TCP_READ_SLICE,
+    TCP_READ_PART,
+    TCP_READ_END,
+    TCP_READ_FAILS
+};
 
 /* Reports the time that copying takes: 0.2 us for each KiB, of a timeslice of 1 ms. */
 static inline void tcp_charge(ErlNifEnv *env, size_t bytes)
@@ -134,6 +141,32 @@ static int tcp_early_room(struct tcp_socket *socket, size_t size)
     return socket->early.size > socket->early_size || enif_realloc_binary(&socket->early, room);
 }
 
+/* `size` bytes, TCP_SMALL at most, when they are there: nothing is allocated before anything has come,
+ * and a small binary lives in the caller's heap. TCP_READ_PART: so many came early. */
+static enum tcp_read tcp_read_small(ErlNifEnv *env, struct tcp_socket *socket, size_t size,
+                                    ERL_NIF_TERM *term, int *error)
+{
+    unsigned char small[TCP_SMALL];
+    const ssize_t n = tcp_recv(tame_fd_number(&socket->fd), small, size);
+    const enum tcp_read result = tcp_read_result(n, error);
+
+    if (result != TCP_READ_SOME)
+        return result;
+    tcp_received(socket, (size_t)n);
+    if ((size_t)n == size) {
+        memcpy(enif_make_new_binary(env, size, term), small, size);
+        return TCP_READ_SOME;
+    }
+    if (!tcp_early_room(socket, size)) { /* what has come is lost: nobody may read on behind it */
+        (void)tame_fd_close(env, &socket->fd, NULL, 0);
+        *error = ENOMEM;
+        return TCP_READ_FAILS;
+    }
+    memcpy(socket->early.data, small, (size_t)n);
+    socket->early_size = (size_t)n;
+    return TCP_READ_PART;
+}
+
 /* Exactly `size` bytes. What has come of them is kept in the socket when it has to wait, also for a
  * later call of another length. */
 static enum tcp_read tcp_read_exact(ErlNifEnv *env, struct tcp_socket *socket, size_t size,
@@ -141,6 +174,12 @@ static enum tcp_read tcp_read_exact(ErlNifEnv *env, struct tcp_socket *socket, s
 {
     size_t bytes = 0;
 
+    if (socket->early_size == 0 && size <= TCP_SMALL) {
+        const enum tcp_read result = tcp_read_small(env, socket, size, term, error);
+
+        if (result != TCP_READ_PART)
+            return result;
+    }
     while (socket->early_size < size) {
         enum tcp_read result;
         size_t room;

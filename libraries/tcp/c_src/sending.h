@@ -75,7 +75,7 @@ static ERL_NIF_TERM tcp_send_answer(ErlNifEnv *env, struct tcp_socket *socket, s
     if (tcp_would_block(error) || (n >= 0 && n < (ssize_t)bytes))
         return tcp_sent_some(env, tcp_wait(env, socket, TAME_FD_WRITE, ref), n > 0 ? (size_t)n : 0);
     tame_fd_done(env, &socket->fd, TAME_FD_WRITE);
-    return n >= 0 ? tcp_atom(env, "ok") : tcp_errno(env, error);
+    return n >= 0 ? tcp_words.ok : tcp_errno(env, error);
 }
 
 /* (Socket, [Binary], Ref) -> ok | wait | {wait, Bytes} | {error, Reason} */
@@ -96,8 +96,10 @@ static ERL_NIF_TERM tcp_send(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     memset(&message, 0, sizeof message);
     message.msg_iov = vector.parts;
     message.msg_iovlen = (size_t)vector.length;
-    do
-        n = sendmsg(tame_fd_number(&socket->fd), &message, MSG_NOSIGNAL);
+    do /* without a vector the system has less to read of us */
+        n = vector.length == 1 ? send(tame_fd_number(&socket->fd), vector.parts[0].iov_base,
+                                      vector.bytes, MSG_NOSIGNAL)
+                               : sendmsg(tame_fd_number(&socket->fd), &message, MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
     return tcp_send_answer(env, socket, n, vector.bytes, vector.whole, argv[2]);
 }

@@ -66,7 +66,7 @@ static inline ERL_NIF_TERM tcp_answer(ErlNifEnv *env, enum tame_fd_answer answer
 {
     switch (answer) {
     case TAME_FD_WAIT:
-        return tcp_atom(env, "wait");
+        return tcp_words.wait;
     case TAME_FD_CLOSED:
         return tcp_error(env, "closed");
     default:

@@ -17,6 +17,7 @@ static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)
 {
     (void)priv_data;
     (void)load_info;
+    tcp_words_load(env);
     return tame_fd_load(env, &tcp_sockets) + tcp_file_load(env);
 }
 

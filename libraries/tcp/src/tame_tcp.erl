@@ -57,6 +57,9 @@
         {error_info, #{module => ?MODULE, cause => #{Number => iolist_to_binary(Sentence)}}}
     ])
 ).
+%% A binary goes to the system as it is; a longer one through iolist_to_iovec/1, which aligns its bits
+%% once and not for each slice.
+-define(SMALL, 8192).
 -define(IS_PORT(Port), is_integer(Port), Port >= 0, Port =< 65535).
 -define(IS_TIMEOUT(Ms), (Ms =:= infinity orelse (is_integer(Ms) andalso Ms >= 0))).
 -define(NO_PORT, "must be a port from 0 to 65535").
@@ -119,6 +122,8 @@ connect(Address, Port, Options, Timeout) ->
 %% time, and what part was sent is not known then. When a sender is killed, what it has sent is a
 %% part.
 -spec send(socket(), iodata()) -> ok | {error, reason()}.
+send(Socket, Data) when is_binary(Data), byte_size(Data) =< ?SMALL ->
+    tame_tcp_sending:send(Socket, [Data]);
 send(Socket, Data) ->
     try erlang:iolist_to_iovec(Data) of
         Parts -> tame_tcp_sending:send(Socket, Parts)

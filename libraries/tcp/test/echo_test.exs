@@ -31,6 +31,48 @@ defmodule Tame.Tcp.EchoTest do
     assert :tame_tcp.send(client, [:none]) == {:error, :einval}
   end
 
+  test "a binary that begins within a byte, a part of another, and what is no binary" do
+    {client, server} = pair()
+
+    for size <- [1, 64, 65, 8192, 8193, 3_000_000] do
+      bytes = :crypto.strong_rand_bytes(size)
+      <<_::3, unaligned::binary-size(size), _::5>> = <<5::3, bytes::binary, 0::5>>
+      part = binary_part(<<"before", bytes::binary, "after">>, 6, size)
+      sender = Task.async(fn -> for b <- [unaligned, part], do: :tame_tcp.send(client, b) end)
+      assert :tame_tcp.recv(server, size, 5000) == {:ok, bytes}
+      assert :tame_tcp.recv(server, size, 5000) == {:ok, bytes}
+      assert Task.await(sender) == [:ok, :ok]
+    end
+
+    assert :tame_tcp.send(client, "") == :ok
+
+    for wrong <- [<<1::3>>, :atom, 1, ["a" | :b]],
+        do: assert(:tame_tcp.send(client, wrong) == {:error, :einval})
+  end
+
+  test "a receive of a length takes what comes in parts, the first of them in one try" do
+    {client, server} = pair()
+
+    for size <- [2, 64, 8191, 8192, 8193] do
+      bytes = :crypto.strong_rand_bytes(size)
+      <<first, rest::binary>> = bytes
+      receiver = Task.async(fn -> :tame_tcp.recv(server, size, 5000) end)
+      assert until(fn -> waiting?(receiver.pid) end)
+      assert :tame_tcp.send(client, <<first>>) == :ok
+
+      assert until(fn -> total(server, :recv_oct) == total(client, :send_oct) end)
+
+      assert :tame_tcp.send(client, rest) == :ok
+      assert Task.await(receiver) == {:ok, bytes}
+      # What one receive left is the next one's, of any length.
+      assert :tame_tcp.send(client, <<first>>) == :ok
+      assert :tame_tcp.recv(server, size, 50) == {:error, :timeout}
+      assert :tame_tcp.send(client, rest) == :ok
+      assert :tame_tcp.recv(server, 0, 5000) == {:ok, <<first>>}
+      assert :tame_tcp.recv(server, size - 1, 5000) == {:ok, rest}
+    end
+  end
+
   test "IPv6 and Unix sockets" do
     {:ok, listening} = :tame_tcp.listen(0, [:inet6, ip: :loopback, active: false])
     {:ok, {{0, 0, 0, 0, 0, 0, 0, 1}, port}} = :tame_tcp.sockname(listening)
@@ -81,6 +123,11 @@ defmodule Tame.Tcp.EchoTest do
     {listening, port} = listen()
     assert :tame_tcp.close(listening) == :ok
     assert {:error, :nxdomain} = :tame_tcp.connect(~c"no.such.host.invalid", port, [], 5000)
+  end
+
+  defp total(socket, name) do
+    {:ok, [{^name, bytes}]} = :tame_tcp.getstat(socket, [name])
+    bytes
   end
 
   defp receive_available(socket, size, parts \\ [])

@@ -303,6 +303,4 @@ defmodule Tame.Tcp.EndingTest do
       other -> other
     end
   end
-
-  defp waiting?(pid), do: Process.info(pid, :status) == {:status, :waiting}
 end

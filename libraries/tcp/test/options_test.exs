@@ -28,7 +28,10 @@ defmodule Tame.Tcp.OptionsTest do
     assert :tame_tcp.setopts(client, no_such: 1) == {:error, :einval}
     assert :tame_tcp.setopts(client, buffer: 0) == {:error, :einval}
     assert :tame_tcp.setopts(client, :none) == {:error, :einval}
-    assert :tame_tcp.getopts(client, [:no_such]) == {:ok, []}
+    wrong = [:no_such, :"", :жук, :send_timeout_closed, :buffe, :send_timeout_close_and_more]
+    assert :tame_tcp.getopts(client, wrong) == {:ok, []}
+    for name <- wrong, do: assert(:tame_tcp_nif.getopt(client, name) == {:error, :einval})
+    for name <- wrong, do: assert(:tame_tcp_nif.setopt(client, name, 1) == {:error, :einval})
     assert :tame_tcp.getstat(client, [:cnt]) == {:error, :einval}
   end
 

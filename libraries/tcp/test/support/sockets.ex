@@ -32,6 +32,8 @@ defmodule Tame.Tcp.Test.Sockets do
   # The descriptors of sockets, pipes and the like of this VM.
   def descriptors, do: length(File.ls!("/proc/self/fd"))
 
+  def waiting?(pid), do: Process.info(pid, :status) == {:status, :waiting}
+
   # Whether a condition holds within some seconds: for what nobody announces.
   def until(condition, ms \\ 5000) do
     cond do
