@@ -119,8 +119,9 @@ static void count_to(unsigned units)
 {
     ErlNifEnv *env;
     unsigned value = 0;
+    const ERL_NIF_TERM term = call(&env, 0, units);
 
-    CHECK_EQ(enif_get_uint(env, call(&env, 0, units), &value), 1);
+    CHECK_EQ(enif_get_uint(env, term, &value), 1);
     CHECK_EQ(value, units);
     end(env);
 }
