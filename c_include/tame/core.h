@@ -27,7 +27,9 @@ struct tame_resource;
 
 /* What the calls of a row have shown; atomics. */
 struct tame_impl_row_stats {
-    uint64_t rate; /* units per ns, as the bits of a double; 0: not measured yet */
+    uint64_t rate;        /* units per ns, as the bits of a double; 0: not measured yet */
+    uint64_t first_units; /* what the first step is asked for, by the rate */
+    uint64_t short_ns; /* tame/short.h: what a call that is done in one step takes; 0: not known */
     uint64_t rate_told_ns;
     uint32_t spins_failed; /* in a row: the result was not there while the caller spun for it */
     int slow_unit_told;
@@ -71,7 +73,7 @@ struct tame_impl_instance {
 
 /* Changes with struct tame_impl_instance, tame_impl_run and tame_impl_context: what two builds of a
  * library may see of each other. */
-#define TAME_IMPL_LAYOUT 3
+#define TAME_IMPL_LAYOUT 4
 
 enum tame_impl_phase {
     TAME_IMPL_BEGIN, /* init is not called, or said TAME_WAIT */
@@ -92,7 +94,6 @@ struct tame_impl_run {
     struct tame_impl_link link; /* first: an entry of a queue is the run */
     const struct tame_impl_row *row;
     struct tame_impl_instance *instance;
-    struct tame_call call;
     int state; /* atomic; enum tame_impl_state */
     enum tame_impl_phase phase;
     struct tame_impl_holds holds;
@@ -103,11 +104,11 @@ struct tame_impl_run {
     int dirty;       /* `auto` moved it to the dirty schedulers */
     int uncut;       /* its module was loaded anew: it ends in one go */
     int old;         /* it gave way in the pool */
+    int unread;      /* nobody measured its first step: tame/short.h */
 
     struct tame_impl_pace pace;
     uint64_t deadline_ns; /* by tame_now_ns; UINT64_MAX: none */
     uint64_t done, steps; /* units asked of step, and steps */
-    size_t unread_units;  /* of the only step, of which nobody read how long it took */
     uint64_t used_ns;     /* by the steps */
     uint64_t owed_ns;     /* used, but not yet charged to the caller */
     uint64_t parts_ns;    /* used for parts since the reader last left the scheduler for them */
@@ -123,6 +124,8 @@ struct tame_impl_run {
     ERL_NIF_TERM reference;
     int quiet;      /* atomic; see tame/submit.h */
     uint32_t pulls; /* parts that were given away */
+
+    struct tame_call call; /* last: it is set before all else, and for a short call alone */
 };
 
 static inline struct tame_impl_run *tame_impl_queue_pop_run(struct tame_impl_queue *queue)
@@ -178,34 +181,61 @@ static inline double tame_impl_rate(const struct tame_impl_run *run)
 
 static inline void tame_impl_rate_store(const struct tame_impl_run *run)
 {
+    struct tame_impl_pace first;
     uint64_t bits;
 
     memcpy(&bits, &run->pace.units_per_ns, sizeof bits);
     __atomic_store_n(&tame_impl_stats(run)->rate, bits, __ATOMIC_RELAXED);
+    first.units_per_ns = run->pace.units_per_ns;
+    first.last_units = 0;
+    __atomic_store_n(&tame_impl_stats(run)->first_units, tame_impl_next_units(&first, 0),
+                     __ATOMIC_RELAXED);
 }
 
-/* The run as it begins; its state is `state`, zeroed. */
-static inline void tame_impl_run_begin(struct tame_impl_run *run, const struct tame_impl_row *row,
-                                       ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[],
-                                       void *state, uint64_t start_ns)
+/* The run's call as it begins; its state is `state`, zeroed. The arrays are of as many as their
+ * lengths say. */
+static inline void tame_impl_call_begin(struct tame_impl_run *run, const struct tame_impl_row *row,
+                                        ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[],
+                                        void *state)
 {
-    size_t size = sizeof *run;
+    struct tame_call *call = &run->call;
+
+    run->row = row;
+    run->instance = (struct tame_impl_instance *)enif_priv_data(env);
+    call->env = env;
+    call->argc = argc;
+    call->argv = argv;
+    for (int i = 0; i < TAME_MAX_ROOTS; i++)
+        call->root[i] = run->instance->nil;
+    call->impl_state = state;
+    call->impl_state_size = row->job->state_size;
+    call->impl_total = 0;
+    call->impl_inputs_len = 0;
+    call->impl_outputs_len = 0;
+    call->impl_context = NULL;
+    call->impl_holds = 0;
+    call->impl_failure = TAME_IMPL_NO_FAILURE;
+    call->impl_number = 0;
+    call->impl_sentence = NULL;
+    call->impl_term = 0;
+}
+
+/* The rest of the run, whose call has begun. */
+static inline void tame_impl_run_begin(struct tame_impl_run *run, uint64_t start_ns,
+                                       uint64_t deadline_ns)
+{
+    const struct tame_impl_row *row = run->row;
+    struct tame_impl_instance *instance = run->instance;
+    size_t size = offsetof(struct tame_impl_run, call);
 
     __asm__(""
             : "+r"(size)); /* not known: else gcc writes an instruction that takes 15 ns to begin */
     memset(run, 0, size);
-    run->progress_told_ns = start_ns;
-    run->deadline_ns = UINT64_MAX;
     run->row = row;
-    run->instance = (struct tame_impl_instance *)enif_priv_data(env);
+    run->instance = instance;
+    run->progress_told_ns = start_ns;
+    run->deadline_ns = deadline_ns;
     run->leaves = row->placement == TAME_THREAD || row->placement == TAME_POOL;
-    run->call.env = env;
-    run->call.argc = argc;
-    run->call.argv = argv;
-    for (int i = 0; i < TAME_MAX_ROOTS; i++)
-        run->call.root[i] = run->instance->nil;
-    run->call.impl_state = state;
-    run->call.impl_state_size = row->job->state_size;
     run->pace.units_per_ns = tame_impl_rate(run);
 }
 

@@ -87,6 +87,8 @@ static inline enum tame_status tame_impl_init(struct tame_impl_run *run)
     struct tame_call *call = &run->call;
     enum tame_status status;
 
+    if (run->holds.initialised)
+        return TAME_FAILED; /* it has failed already, in a short call */
     run->holds.initialised = 1;
     status = run->row->job->init(call, call->impl_state);
     if (status == TAME_MORE && call->impl_failure == TAME_IMPL_NO_FAILURE)

@@ -5,7 +5,7 @@
 #ifndef TAME_GO_H
 #define TAME_GO_H
 
-#include "pay.h"
+#include "short.h"
 #include "submit.h"
 
 static inline ERL_NIF_TERM tame_impl_hop(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
@@ -127,7 +127,6 @@ static inline ERL_NIF_TERM tame_impl_finish(ErlNifEnv *env, struct tame_impl_run
 {
     const uint64_t owed_ns = run->owed_ns;
     const int uncut = run->uncut;
-    const size_t unread_units = run->unread_units;
     ERL_NIF_TERM term;
     uint64_t used_ns;
 
@@ -143,11 +142,7 @@ static inline ERL_NIF_TERM tame_impl_finish(ErlNifEnv *env, struct tame_impl_run
     if (dirty)
         return term;
     used_ns = tame_impl_meter_used_ns(start_ns, tame_impl_meter_now_ns());
-    /* The whole call bounds the rate of its only step, well enough where that was no short one. */
-    if (unread_units > 0 && used_ns > 4 * TAME_IMPL_NOISE_NS) {
-        tame_impl_learn(&run->pace, unread_units, used_ns, TAME_DONE);
-        tame_impl_rate_store(run);
-    }
+    tame_impl_short_ended(run, used_ns);
     return tame_impl_paid(env, term, owed_ns + used_ns, uncut);
 }
 
@@ -165,8 +160,7 @@ static inline enum tame_status tame_impl_regular_slice(ErlNifEnv *env, struct ta
         whole ? UINT64_MAX / 2
               : tame_impl_place_slice_ns(tame_impl_slice_ns(run), crowd, schedulers);
     const struct tame_impl_slice slice =
-        tame_impl_slice(env, run, start_ns, slice_ns, &instance->halting, 0,
-                        run->phase == TAME_IMPL_STEPS && job->build == NULL);
+        tame_impl_slice(env, run, start_ns, slice_ns, &instance->halting, 0);
     uint64_t used_ns;
 
     /* One in which the VM ends is the last: the VM takes the process with it. */
@@ -329,16 +323,28 @@ static inline ERL_NIF_TERM tame_impl_begin(ErlNifEnv *env, int argc, const ERL_N
                                            const struct tame_impl_row *row, void *state,
                                            uint64_t deadline_ns, int dirty)
 {
-    const uint64_t start_ns = dirty ? tame_now_ns() : tame_impl_meter_begin();
     struct tame_impl_run run;
     struct tame_impl_held held;
     ERL_NIF_TERM term;
+    uint64_t start_ns;
     int waits;
 
-    tame_impl_run_begin(&run, row, env, argc, argv, state, start_ns);
-    run.deadline_ns = deadline_ns;
     held.run = &run;
     held.term = 0;
+    tame_impl_call_begin(&run, row, env, argc, argv, state);
+    if (dirty || deadline_ns != UINT64_MAX) {
+        start_ns = dirty ? tame_now_ns() : tame_impl_meter_begin();
+        tame_impl_run_begin(&run, start_ns, deadline_ns);
+    } else {
+        switch (tame_impl_short(env, &run, &start_ns, &term)) {
+        case TAME_DONE:
+            return term;
+        case TAME_PART:
+            return tame_impl_give_part(env, held, start_ns, 0);
+        default:
+            break;
+        }
+    }
     /* A term that nobody takes up must not keep a place: a run that leaves asks for it later. */
     if (row->job->max_running > 0 && (run.leaves || !tame_impl_gate_try(&run)))
         return tame_impl_hand_over(env, held);

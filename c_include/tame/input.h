@@ -92,8 +92,11 @@ static inline int tame_input_binary(struct tame_call *call, int arg, struct tame
 struct tame_iodata {
     const unsigned char *data;
     size_t size;
-    int impl_root; /* the list that is left; the chunk's binary is in the root before it */
+    int impl_root;  /* the list that is left; the chunk's binary is in the root before it */
+    int impl_chunk; /* there is no list, but one chunk, which is: */
 };
+
+enum tame_impl_chunk { TAME_IMPL_CHUNKS, TAME_IMPL_CHUNK_LEFT, TAME_IMPL_CHUNK_TAKEN };
 
 /* Begins with argument `arg`, a binary or a list of binaries: the option `iodata` of -tame makes
  * such a list of whatever iodata the caller gave. It takes the roots `root` and `root` + 1, so the
@@ -108,7 +111,9 @@ static inline int tame_input_iodata(struct tame_call *call, int arg, int root,
         !tame_impl_is_argument(call, arg) || root < 0 || root + 1 >= TAME_MAX_ROOTS ||
         call->impl_inputs_len == TAME_MAX_INPUTS)
         return 0;
-    if (!enif_is_list(call->env, call->argv[arg]) && !enif_is_binary(call->env, call->argv[arg]))
+    input->impl_chunk =
+        enif_is_binary(call->env, call->argv[arg]) ? TAME_IMPL_CHUNK_LEFT : TAME_IMPL_CHUNKS;
+    if (input->impl_chunk == TAME_IMPL_CHUNKS && !enif_is_list(call->env, call->argv[arg]))
         return 0;
     call->root[root + 1] = call->argv[arg];
     input->impl_root = root + 1;
@@ -124,13 +129,13 @@ static inline int tame_iodata_next(struct tame_call *call, struct tame_iodata *i
     ERL_NIF_TERM head, tail;
     ErlNifBinary binary;
 
-    if (!enif_get_list_cell(call->env, *left, &head, &tail)) {
-        if (enif_is_empty_list(call->env, *left))
+    if (input->impl_chunk != TAME_IMPL_CHUNKS) {
+        if (input->impl_chunk == TAME_IMPL_CHUNK_TAKEN)
             return 0;
-        if (input->data != NULL) /* the end of an improper list */
-            return -1;
-        head = *left; /* the argument is a binary, and all there is */
-        tail = enif_make_list(call->env, 0);
+        input->impl_chunk = TAME_IMPL_CHUNK_TAKEN;
+        head = tail = *left;
+    } else if (!enif_get_list_cell(call->env, *left, &head, &tail)) {
+        return enif_is_empty_list(call->env, *left) ? 0 : -1;
     }
     if (!enif_inspect_binary(call->env, head, &binary))
         return -1;

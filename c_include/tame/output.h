@@ -296,8 +296,9 @@ static inline void tame_output_free(struct tame_output *output)
 {
     while (output->impl_pieces != NULL)
         tame_impl_output_pop(output);
-    if (output->impl_owned)
-        enif_release_binary(&output->impl_binary);
+    if (!output->impl_owned)
+        return;
+    enif_release_binary(&output->impl_binary);
     memset(output, 0, sizeof *output);
 }
 

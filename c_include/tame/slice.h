@@ -59,7 +59,6 @@ struct tame_impl_until {
     uint64_t slice_ns;
     uint64_t deadline_ns; /* by the same clock; UINT64_MAX: none */
     uint64_t steps;       /* the most that it makes; 1 or more */
-    int unread;           /* a call that is done in one step is not measured */
     const int *watched;   /* somebody else may change it, which ends the slice */
     int is;               /* what it is as long as all is well */
     tame_clock clock;
@@ -72,7 +71,6 @@ struct tame_impl_slice {
     uint64_t units; /* asked of the steps; the last one may have done less */
     uint64_t steps;
     uint64_t longest_unit_ns; /* of the steps of one unit */
-    int unread; /* the clock was not read: used_ns is 0, and pace not told; tame_impl_learn may be */
 };
 
 static inline size_t tame_impl_next_units(const struct tame_impl_pace *pace, uint64_t left_ns)
@@ -123,7 +121,6 @@ static inline struct tame_impl_slice tame_impl_slice_run(tame_step step, struct 
     slice.units = 0;
     slice.steps = 0;
     slice.longest_unit_ns = 0;
-    slice.unread = 0;
     do {
         /* Never below zero: a slice that is spent still does a step, of one unit. */
         const uint64_t spent_ns = last - until->start_ns;
@@ -132,14 +129,6 @@ static inline struct tame_impl_slice tame_impl_slice_run(tame_step step, struct 
         uint64_t now;
 
         slice.status = step(call, state, units);
-        if (until->unread && slice.status == TAME_DONE && !unknown && slice.steps == 0 &&
-            pace->last_units == 0) {
-            slice.unread = 1;
-            slice.used_ns = 0;
-            slice.units = units;
-            slice.steps = 1;
-            return slice;
-        }
         now = until->clock();
         tame_impl_learn(pace, units, now - last, slice.status);
         slice.units += units;

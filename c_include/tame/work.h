@@ -54,10 +54,8 @@ static inline void tame_impl_next_phase(struct tame_impl_run *run)
     const int gathers = run->phase == TAME_IMPL_STEPS && tame_impl_scattered(&run->call);
 
     run->phase = gathers ? TAME_IMPL_GATHER : TAME_IMPL_BUILD;
-    if (gathers || run->row->job->build != NULL) {
+    if (gathers || run->row->job->build != NULL)
         memset(&run->pace, 0, sizeof run->pace);
-        run->unread_units = 0;
-    }
 }
 
 static inline tame_step tame_impl_step(const struct tame_impl_run *run)
@@ -71,7 +69,7 @@ static inline tame_step tame_impl_step(const struct tame_impl_run *run)
  * `env` as above. The run ends at its deadline, and when it does not get on: then it has failed. */
 static inline struct tame_impl_slice tame_impl_slice(ErlNifEnv *env, struct tame_impl_run *run,
                                                      uint64_t start_ns, uint64_t slice_ns,
-                                                     const int *watched, int is, int unread)
+                                                     const int *watched, int is)
 {
     const int steps = run->phase == TAME_IMPL_STEPS;
     const double rate = run->pace.units_per_ns;
@@ -84,7 +82,6 @@ static inline struct tame_impl_slice tame_impl_slice(ErlNifEnv *env, struct tame
     until.steps = steps ? tame_impl_steps_left(run) : UINT64_MAX;
     until.watched = watched;
     until.is = is;
-    until.unread = unread;
     until.clock = tame_impl_meter_now_ns;
     slice = tame_impl_slice_run(tame_impl_step(run), &run->call, run->call.impl_state, &run->pace,
                                 &until);
@@ -95,7 +92,6 @@ static inline struct tame_impl_slice tame_impl_slice(ErlNifEnv *env, struct tame
     if (run->phase == TAME_IMPL_GATHER)
         slice.longest_unit_ns = 0; /* not the author's */
     if (steps) {
-        run->unread_units = slice.unread ? (size_t)slice.units : 0;
         run->done += slice.units;
         run->steps += slice.steps;
         if (run->pace.units_per_ns != rate)
@@ -179,8 +175,7 @@ static inline enum tame_status tame_impl_long_slice(ErlNifEnv *env, struct tame_
     enum tame_status status;
 
     do {
-        status =
-            tame_impl_slice(env, run, tame_impl_meter_begin(), piece_ns, watched, is, 0).status;
+        status = tame_impl_slice(env, run, tame_impl_meter_begin(), piece_ns, watched, is).status;
         if (status != TAME_MORE)
             return status;
         now_ns = tame_impl_yield_core(run);

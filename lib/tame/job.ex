@@ -65,12 +65,21 @@ defmodule Tame.Job do
     end
   end
 
+  # As tame_job has it: a short binary is what tame:iovec/1 makes of it.
+  defp iovec(var) do
+    quote do
+      case unquote(var) do
+        short when is_binary(short) and byte_size(short) <= 1024 -> short
+        other -> :tame.iovec(other)
+      end
+    end
+  end
+
   # The arguments of the NIF, and what makes those that are others than the function's.
   defp iodata(vars, numbers) do
     made =
       for {var, number} <- Enum.with_index(vars, 1), number in numbers, into: %{} do
-        {var,
-         {:=, [], [Macro.var(:"iodata#{number}", __MODULE__), quote(do: :tame.iovec(unquote(var)))]}}
+        {var, {:=, [], [Macro.var(:"iodata#{number}", __MODULE__), iovec(var)]}}
       end
 
     nif_vars =

@@ -31,6 +31,9 @@
 
 -export_type([entry/0]).
 
+%% In bytes; Tame.Job has the same.
+-define(SHORT, 1024).
+
 -type entry() :: {atom(), arity(), options()}.
 -type options() :: #{
     nif := atom(),
@@ -166,13 +169,22 @@ iodata(L, Vars, Options) ->
         case lists:member(N, Numbers) of
             true ->
                 Made = {var, L, list_to_atom("B" ++ integer_to_list(N))},
-                {Made, [{match, L, Made, remote(L, iovec, [Var])}]};
+                {Made, [{match, L, Made, iovec(L, Var)}]};
             false ->
                 {Var, []}
         end
      || {N, Var} <- lists:enumerate(Vars)
     ],
     {[Var || {Var, _} <- Pairs], lists:append([Match || {_, Match} <- Pairs])}.
+
+%% A short binary is what tame:iovec/1 makes of it, without two calls.
+iovec(L, Var) ->
+    Size = {call, L, {atom, L, byte_size}, [Var]},
+    Short = {op, L, '=<', Size, {integer, L, ?SHORT}},
+    {'case', L, Var, [
+        {clause, L, [{var, L, '_'}], [[{call, L, {atom, L, is_binary}, [Var]}, Short]], [Var]},
+        {clause, L, [{var, L, '_'}], [], [remote(L, iovec, [Var])]}
+    ]}.
 
 %% As tame:value/2 shows it.
 now_or_later(L, Nif, Call, Made, NifVars) ->

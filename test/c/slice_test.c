@@ -15,7 +15,6 @@ struct fake {
     uint64_t slow_unit_ps;
     int stop_after; /* steps; 0: never */
     int *stop;
-    int unread;
     uint64_t stop_steps; /* the most that the slice may make; 0: any number */
 
     int steps;
@@ -78,7 +77,6 @@ static struct ran run_from(struct fake *f, struct tame_impl_pace *pace, uint64_t
                                           .steps = f->stop_steps > 0 ? f->stop_steps : UINT64_MAX,
                                           .watched = f->stop != NULL ? f->stop : &never,
                                           .is = 0,
-                                          .unread = f->unread,
                                           .clock = fake_clock};
     const struct tame_impl_slice slice = tame_impl_slice_run(fake_step, NULL, f, pace, &until);
 
@@ -278,29 +276,6 @@ static void a_rate_that_is_a_thousand_times_too_high_is_unlearnt(void)
     CHECK_EQ(longest_ns, 500000);
 }
 
-/* To read the clock costs more than the smallest of jobs. */
-static void a_call_that_is_done_in_one_step_needs_no_clock(void)
-{
-    struct fake f = job(10, 1000);
-    struct tame_impl_pace pace = {.units_per_ns = 1.0, .last_units = 0};
-    struct ran slice;
-
-    f.unread = 1;
-    now_ps = 0;
-    slice = run_from(&f, &pace, SLICE_NS, UINT64_MAX);
-    CHECK_EQ(slice.status, TAME_DONE);
-    CHECK_EQ(slice.steps, 1);
-    CHECK_EQ(slice.used_ns, 0);
-    CHECK_EQ(slice.units, 500);
-    CHECK_EQ(pace.units_per_ns == 1.0, 1);
-    /* One that takes two is measured from its first on. */
-    f = job(600, 1000);
-    f.unread = 1;
-    now_ps = 0;
-    slice = run_from(&f, &pace, SLICE_NS, UINT64_MAX);
-    CHECK_EQ(slice.used_ns, 600);
-}
-
 static void the_most_steps_end_the_slice(void)
 {
     struct fake f = job(UINT64_C(1) << 40, 1);
@@ -486,7 +461,6 @@ int main(void)
     RUN(the_last_step_bounds_the_rate_from_above);
     RUN(the_last_step_does_not_lift_the_rate);
     RUN(a_rate_that_is_a_thousand_times_too_high_is_unlearnt);
-    RUN(a_call_that_is_done_in_one_step_needs_no_clock);
     RUN(the_most_steps_end_the_slice);
     RUN(the_deadline_ends_the_slice_after_the_step);
     RUN(the_stop_flag_ends_the_slice_after_the_step);

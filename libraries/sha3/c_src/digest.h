@@ -6,8 +6,9 @@
 #include "arguments.h"
 
 #define ROOT_CHUNK 0 /* and the one behind it */
+#define ROOT_DIGEST 2
 
-/* A digest of that size is a binary on the heap of its process, made in the result. */
+/* A digest of that size is a binary on the heap of its process. */
 #define DIGEST_SMALL 64
 
 /* A state that outlives calls; a call has claimed it while it works on it. */
@@ -17,8 +18,8 @@ struct context {
     int final; /* its digest was taken, or begun */
 };
 
-/* An update ends with WHOLE, all others with DIGESTED. */
-enum phase { ABSORBS, WHOLE, ENDS, SQUEEZES, DIGESTED };
+/* An update ends with WHOLE. */
+enum phase { ABSORBS, WHOLE, ENDS, SQUEEZES };
 
 struct digest {
     struct context *context; /* claimed; NULL: the call's own hasher */
@@ -28,7 +29,6 @@ struct digest {
     int data;    /* the argument with the iodata, counted from 0 */
     enum phase phase;
     size_t size, squeezed;
-    unsigned char small[DIGEST_SMALL];
     struct tame_output large;
 };
 
@@ -67,10 +67,9 @@ static enum tame_status digest_squeeze(struct tame_call *call, struct digest *s,
     size_t size = s->size - s->squeezed;
 
     if (s->size <= DIGEST_SMALL) {
-        hasher_squeeze(digest_hasher(s), s->small, s->size);
-        s->squeezed = s->size;
-        s->phase = DIGESTED;
-        return TAME_MORE;
+        hasher_squeeze(digest_hasher(s),
+                       enif_make_new_binary(call->env, s->size, &call->root[ROOT_DIGEST]), s->size);
+        return TAME_DONE;
     }
     if (s->large.data == NULL && !tame_output_new(&s->large, s->size))
         return tame_enomem(call);
@@ -79,9 +78,7 @@ static enum tame_status digest_squeeze(struct tame_call *call, struct digest *s,
     hasher_squeeze(digest_hasher(s), s->large.data + s->squeezed, size);
     s->squeezed += size;
     *blocks -= size / rate;
-    if (s->squeezed == s->size)
-        s->phase = DIGESTED;
-    return TAME_MORE;
+    return s->squeezed == s->size ? TAME_DONE : TAME_MORE;
 }
 
 /* A unit is a permutation. */
@@ -106,8 +103,6 @@ static enum tame_status digest_step(struct tame_call *call, void *state, size_t 
         case WHOLE:
             s->context->whole = 1;
             return TAME_DONE;
-        case DIGESTED:
-            return TAME_DONE;
         }
     }
     return status;
@@ -116,16 +111,10 @@ static enum tame_status digest_step(struct tame_call *call, void *state, size_t 
 static ERL_NIF_TERM digest_result(struct tame_call *call, void *state)
 {
     struct digest *s = state;
-    ERL_NIF_TERM term;
-    unsigned char *bytes;
 
     if (s->phase == WHOLE)
         return call->argv[0];
-    if (s->size > DIGEST_SMALL)
-        return tame_output_term(call, &s->large);
-    bytes = enif_make_new_binary(call->env, s->size, &term);
-    memcpy(bytes, s->small, s->size);
-    return term;
+    return s->size > DIGEST_SMALL ? tame_output_term(call, &s->large) : call->root[ROOT_DIGEST];
 }
 
 static void digest_cleanup(void *state)
@@ -135,7 +124,6 @@ static void digest_cleanup(void *state)
     hasher_close(&s->own); /* of zeros, where a context did the work */
     if (s->context != NULL && s->context->final)
         hasher_close(&s->context->hasher);
-    wipe(s->small, sizeof s->small);
     tame_output_free(&s->large);
 }
 
@@ -143,8 +131,18 @@ static void digest_cleanup(void *state)
 static inline enum tame_status digest_begin(struct tame_call *call, struct digest *s,
                                             const struct hasher_spec *spec, int data, size_t size)
 {
+    ErlNifBinary binary;
+
     s->data = data;
     s->size = size;
+    /* Less than a block is mixed in here: nothing is permuted yet. */
+    if (spec->form == HASHER_SPONGE && enif_inspect_binary(call->env, call->argv[data], &binary) &&
+        binary.size < spec->kind.rate) {
+        sponge_open(&s->own.sponge, library_keccak, &spec->kind);
+        sponge_absorb(&s->own.sponge, binary.data, binary.size);
+        s->phase = SQUEEZES;
+        return tame_ok(call, TAME_UNKNOWN);
+    }
     if (!tame_input_iodata(call, data, ROOT_CHUNK, &s->in))
         return tame_badarg(call, data + 1, MUST_BE_IODATA);
     if (!hasher_open(&s->own, library_keccak, spec))

@@ -34,7 +34,7 @@ int hasher_open(struct hasher *hasher, const struct keccak *keccak, const struct
     hasher->tree = NULL;
     switch (spec->form) {
     case HASHER_SPONGE:
-        sponge_init(&hasher->sponge, keccak, &spec->kind);
+        sponge_open(&hasher->sponge, keccak, &spec->kind);
         hasher->digest = spec->kind.digest;
         return 1;
     case HASHER_CSHAKE:

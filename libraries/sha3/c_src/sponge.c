@@ -22,6 +22,11 @@ const struct sponge_kind *sponge_find(const char *name)
 void sponge_init(struct sponge *sponge, const struct keccak *keccak, const struct sponge_kind *kind)
 {
     clear(sponge, sizeof *sponge);
+    sponge_open(sponge, keccak, kind);
+}
+
+void sponge_open(struct sponge *sponge, const struct keccak *keccak, const struct sponge_kind *kind)
+{
     sponge->keccak = keccak;
     sponge->rate = kind->rate;
     sponge->suffix = kind->suffix;

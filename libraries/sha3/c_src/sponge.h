@@ -41,6 +41,11 @@ const struct sponge_kind *sponge_find(const char *name);
 
 void sponge_init(struct sponge *sponge, const struct keccak *keccak,
                  const struct sponge_kind *kind);
+
+/* The same of one that is zeros already. */
+void sponge_open(struct sponge *sponge, const struct keccak *keccak,
+                 const struct sponge_kind *kind);
+
 void sponge_absorb(struct sponge *sponge, const void *bytes, size_t size);
 
 /* Absorbs zeros to the end of a block that has begun. */
