@@ -13,6 +13,8 @@ defmodule Tame.FdProbe do
       [guard: 1, unguard: 1]
 
   @nifs functions
+  # Older Elixir warns of what nobody reads.
+  _ = @nifs
 
   for {name, arity} <- functions do
     def unquote(name)(unquote_splicing(Macro.generate_arguments(arity, __MODULE__))) do
