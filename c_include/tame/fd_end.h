@@ -60,8 +60,7 @@ static inline int tame_impl_fd_finish(ErlNifEnv *env, struct tame_fd *fd)
         tame_impl_fd_shut(fd);
         return 1;
     }
-    done = enif_select(env, (ErlNifEvent)fd->impl_number, ERL_NIF_SELECT_STOP, fd, NULL,
-                       (ERL_NIF_TERM)0);
+    done = tame_impl_fd_deselect(env, fd, ERL_NIF_SELECT_STOP);
     if (done >= 0)
         return (done & ERL_NIF_SELECT_STOP_SCHEDULED) == 0;
     tame_impl_fd_shut(fd); /* the VM does not know it */

@@ -258,15 +258,24 @@ static inline int tame_impl_fd_arm(ErlNifEnv *env, struct tame_fd *fd, int direc
     return 1;
 }
 
+/* CANCEL or STOP, which tell nobody. They name nobody too: OTP 29.1 reads the caller from env where no
+ * process is named, and a library's own thread has no env. */
+static inline int tame_impl_fd_deselect(ErlNifEnv *env, struct tame_fd *fd, int flags)
+{
+    ErlNifPid nobody;
+
+    enif_set_pid_undefined(&nobody);
+    return enif_select(env, (ErlNifEvent)fd->impl_number, (enum ErlNifSelectFlags)flags, fd, &nobody,
+                       (ERL_NIF_TERM)0);
+}
+
 /* Whether the VM had not told the first yet, and will not. */
 static inline int tame_impl_fd_disarm(ErlNifEnv *env, struct tame_fd *fd, int direction)
 {
     const int cancelled =
         direction == TAME_FD_READ ? ERL_NIF_SELECT_READ_CANCELLED : ERL_NIF_SELECT_WRITE_CANCELLED;
-    const int done = enif_select(
-        env, (ErlNifEvent)fd->impl_number,
-        (enum ErlNifSelectFlags)(tame_impl_fd_select(direction) | ERL_NIF_SELECT_CANCEL), fd, NULL,
-        (ERL_NIF_TERM)0);
+    const int done =
+        tame_impl_fd_deselect(env, fd, tame_impl_fd_select(direction) | ERL_NIF_SELECT_CANCEL);
 
     return done >= 0 && (done & cancelled) != 0;
 }
