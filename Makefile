@@ -69,6 +69,7 @@ $(ASSETS): labs/assets/node_modules/.package-lock.json labs/assets/page.js labs/
 
 check:
 	$(MIX) format --check-formatted
+	@set -e; for library in libraries/*/; do (cd $$library && $(MIX) format --check-formatted); done
 	clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h' '*.cpp' '*.hpp')
 	tools/lines src labs libraries/http/src
 	tools/floors c_include/tame c_src/os c_src/ring c_src/host

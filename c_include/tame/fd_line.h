@@ -265,8 +265,8 @@ static inline int tame_impl_fd_deselect(ErlNifEnv *env, struct tame_fd *fd, int 
     ErlNifPid nobody;
 
     enif_set_pid_undefined(&nobody);
-    return enif_select(env, (ErlNifEvent)fd->impl_number, (enum ErlNifSelectFlags)flags, fd, &nobody,
-                       (ERL_NIF_TERM)0);
+    return enif_select(env, (ErlNifEvent)fd->impl_number, (enum ErlNifSelectFlags)flags, fd,
+                       &nobody, (ERL_NIF_TERM)0);
 }
 
 /* Whether the VM had not told the first yet, and will not. */

@@ -26,7 +26,10 @@ defmodule Tame.Load.BesideReport do
     body = [
       "HTTP in a NIF, beside cowboy: what a request for hello costs, each server asked for #{result.for_s} s, seed #{result.seed}\n",
       Format.capacity(result.rows),
-      for(r <- Beside.ratios(result.rows), do: "#{r.cowboy} ÷ #{r.other}, #{r.protocol}: #{Number.short(r.ratio)}\n")
+      for(
+        r <- Beside.ratios(result.rows),
+        do: "#{r.cowboy} ÷ #{r.other}, #{r.protocol}: #{Number.short(r.ratio)}\n"
+      )
     ]
 
     Result.text(result.system, body, result.warnings)

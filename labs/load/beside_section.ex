@@ -25,7 +25,8 @@ defmodule Tame.Load.BesideSection do
           "where tame_http makes a list. The static route is answered without Erlang, so it has no counterpart."
       ],
       facts: [
-        {"client", "#{result.client}, 100 connections, on HTTP/2 with 10 streams each, on the same cores"},
+        {"client",
+         "#{result.client}, 100 connections, on HTTP/2 with 10 streams each, on the same cores"},
         {"each server", "#{result.for_s} s after a second of warming up, #{rounds(result.rounds)}"},
         {"order of turns", "shuffled, seed #{result.seed}"}
       ],
@@ -60,7 +61,10 @@ defmodule Tame.Load.BesideSection do
           "As many requests as the server answers, in a closed loop. Compare the CPU of a request; requests a second depend on the " <>
             "client too, which runs on the same cores."
         ] ++
-          for(%{status: "failed"} = row <- rows, do: "Not measured: #{Charts.name(row)}, #{row.reason}."),
+          for(
+            %{status: "failed"} = row <- rows,
+            do: "Not measured: #{Charts.name(row)}, #{row.reason}."
+          ),
       spec: if(measured != [], do: Charts.capacity(measured)),
       table: %Table{
         title: "CPU of a request, in µs",

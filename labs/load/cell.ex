@@ -103,16 +103,23 @@ defmodule Tame.Load.Cell do
 
   defp ready(%{tag: tag, monitor: monitor} = server, spec) do
     receive do
-      {:tame_load_agent, ^tag, {:ready, facts}} -> {:ok, facts}
-      {:tame_load_agent, ^tag, {:failed, reason}} -> {:error, refused(spec, reason)}
-      {:DOWN, ^monitor, :process, _, _} -> {:error, "#{name(spec)} died while it started, #{how(server)}"}
+      {:tame_load_agent, ^tag, {:ready, facts}} ->
+        {:ok, facts}
+
+      {:tame_load_agent, ^tag, {:failed, reason}} ->
+        {:error, refused(spec, reason)}
+
+      {:DOWN, ^monitor, :process, _, _} ->
+        {:error, "#{name(spec)} died while it started, #{how(server)}"}
     after
       @ready_ms -> {:error, "#{name(spec)} did not start within #{div(@ready_ms, 1000)} s"}
     end
   end
 
   defp refused(%{port: port}, :eaddrinuse), do: "--port #{port}: is in use, expected a free one"
-  defp refused(%{port: port}, :eacces), do: "--port #{port}: is not allowed, expected one above 1023"
+
+  defp refused(%{port: port}, :eacces),
+    do: "--port #{port}: is not allowed, expected one above 1023"
 
   # cowboy names the listener with its reason.
   defp refused(spec, {:badmatch, {:error, {{:shutdown, {_, _, {_, _, reason}}}, _}}}),
@@ -146,7 +153,8 @@ defmodule Tame.Load.Cell do
         {:error, "#{name(spec)} answers GET /hello with something else than 200"}
 
       {:ok, _} ->
-        {:error, "#{name(spec)} does not answer GET /hello within #{Duration.text(1000 * answer_ms)}"}
+        {:error,
+         "#{name(spec)} does not answer GET /hello within #{Duration.text(1000 * answer_ms)}"}
 
       {:error, why} ->
         {:error, "#{name(spec)} cannot be asked: #{why}"}
@@ -163,7 +171,14 @@ defmodule Tame.Load.Cell do
     jobs_end_ns = jobs_start_ns + spec.for_ms * 1_000_000
 
     hello =
-      client(server, spec, spec.hello, "/hello", start_ns, spec.lead_ms + spec.for_ms + spec.tail_ms)
+      client(
+        server,
+        spec,
+        spec.hello,
+        "/hello",
+        start_ns,
+        spec.lead_ms + spec.for_ms + spec.tail_ms
+      )
 
     jobs = spec.jobs && client(server, spec, spec.jobs, "/job", jobs_start_ns, spec.for_ms)
     server = Map.put(server, :start_ns, start_ns)

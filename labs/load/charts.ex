@@ -148,7 +148,11 @@ defmodule Tame.Load.Charts do
   def capacity(rows) do
     values =
       for row <- rows, kind <- Threads.kinds() do
-        %{server: name(row), kind: to_string(kind), cpu: Float.round(row.us_per_request[kind] / 1, 3)}
+        %{
+          server: name(row),
+          kind: to_string(kind),
+          cpu: Float.round(row.us_per_request[kind] / 1, 3)
+        }
       end
 
     Chart.rows("CPU time of a request, by kind of thread", "server", rows, %{
@@ -214,9 +218,11 @@ defmodule Tame.Load.Charts do
 
   defp clients(interval, scale) do
     for {lane, share, text} <- [
-          {"hello", interval.hello_per_s / scale.hello, "#{round(interval.hello_per_s)} answers a second"},
+          {"hello", interval.hello_per_s / scale.hello,
+           "#{round(interval.hello_per_s)} answers a second"},
           {"late", Format.height(interval.hello_p99_us) || 0, late(interval)},
-          {"jobs", interval.jobs_per_s / scale.jobs, "#{round(interval.jobs_per_s)} answers a second"}
+          {"jobs", interval.jobs_per_s / scale.jobs,
+           "#{round(interval.jobs_per_s)} answers a second"}
         ] do
       %{lane: lane, from_ms: interval.since_ms, to_ms: interval.at_ms, share: share, text: text}
     end

@@ -163,7 +163,8 @@ defmodule Tame.Load.Client do
       [0, 333_333_333, 1_333_333_333]
   """
   @spec planned_ns(non_neg_integer(), pos_integer()) :: non_neg_integer()
-  def planned_ns(i, rate), do: div(i, rate) * 1_000_000_000 + div(rem(i, rate) * 1_000_000_000, rate)
+  def planned_ns(i, rate),
+    do: div(i, rate) * 1_000_000_000 + div(rem(i, rate) * 1_000_000_000, rate)
 
   defp known(-1), do: nil
   defp known(ns), do: ns

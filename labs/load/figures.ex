@@ -94,7 +94,9 @@ defmodule Tame.Load.Figures do
 
   # After the last request that was late, of those planned since the jobs' end or still under way then. nil when that is not over.
   defp recovered_ms(hello, jobs_end, end_ns, bound_us) do
-    late = for r <- hello, us = Requests.us(r, end_ns), us > bound_us, do: {r, r.planned_ns + us * 1000}
+    late =
+      for r <- hello, us = Requests.us(r, end_ns), us > bound_us, do: {r, r.planned_ns + us * 1000}
+
     over = for {_, ns} <- late, ns > jobs_end, do: ns
 
     cond do

@@ -169,9 +169,11 @@ defmodule Tame.Load.Format do
     most = fn key -> cell.intervals |> Enum.map(& &1[key]) |> Enum.max() |> max(1) end
 
     lines = [
-      {"hello/s, of #{round(most.(:hello_per_s))}", Enum.map(cell.intervals, &(&1.hello_per_s / most.(:hello_per_s)))},
+      {"hello/s, of #{round(most.(:hello_per_s))}",
+       Enum.map(cell.intervals, &(&1.hello_per_s / most.(:hello_per_s)))},
       {"hello p99, 0.1 ms to 10 s", Enum.map(cell.intervals, &height(&1.hello_p99_us))},
-      {"jobs/s, of #{round(most.(:jobs_per_s))}", Enum.map(cell.intervals, &(&1.jobs_per_s / most.(:jobs_per_s)))},
+      {"jobs/s, of #{round(most.(:jobs_per_s))}",
+       Enum.map(cell.intervals, &(&1.jobs_per_s / most.(:jobs_per_s)))},
       {"utilisation, regular", utilisation(cell.utilisation, :normal, times)},
       {"utilisation, dirty CPU", utilisation(cell.utilisation, :dirty, times)},
       {"CPU of regular schedulers", shares(cell.cpu, :normal, times)},
@@ -183,7 +185,10 @@ defmodule Tame.Load.Format do
 
     [
       "\n#{name(cell)}: from #{hd(times)} ms on, #{Figures.interval_ms()} ms each, jobs from 0 on\n",
-      for({title, shares} <- lines, do: ["  ", String.pad_trailing(title, width + 2), blocks(shares), ?\n])
+      for(
+        {title, shares} <- lines,
+        do: ["  ", String.pad_trailing(title, width + 2), blocks(shares), ?\n]
+      )
     ]
   end
 
@@ -236,7 +241,17 @@ defmodule Tame.Load.Format do
   @doc "Titles of `limit_row/1`."
   @spec limit_titles() :: [String.t()]
   def limit_titles do
-    ["placement", "job", "held jobs/s", "hello p99", "at twice that: jobs/s", "hello p99 ", "refused", "given up", "normal after"]
+    [
+      "placement",
+      "job",
+      "held jobs/s",
+      "hello p99",
+      "at twice that: jobs/s",
+      "hello p99 ",
+      "refused",
+      "given up",
+      "normal after"
+    ]
   end
 
   @doc "The limit of a placement as texts."
@@ -268,7 +283,9 @@ defmodule Tame.Load.Format do
   defp reasons(rows, name) do
     for %{status: status} = row when status != "ok" <- rows do
       # A row that died says so itself.
-      if status == "died", do: "#{name.(row)}  #{row.reason}\n", else: "#{name.(row)}  #{status}: #{row.reason}\n"
+      if status == "died",
+        do: "#{name.(row)}  #{row.reason}\n",
+        else: "#{name.(row)}  #{status}: #{row.reason}\n"
     end
   end
 
@@ -284,7 +301,8 @@ defmodule Tame.Load.Format do
   @spec fields(Tame.Load.result()) :: keyword()
   def fields(result) do
     head =
-      for key <- ~w(server protocol open_client closed_client cores load_percent hello_rate bound_us for_ms rounds seed ceiling)a,
+      for key <-
+            ~w(server protocol open_client closed_client cores load_percent hello_rate bound_us for_ms rounds seed ceiling)a,
           do: {key, result[key]}
 
     head ++

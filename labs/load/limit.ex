@@ -76,9 +76,14 @@ defmodule Tame.Load.Limit do
     step = step(cell.(rate), rate)
 
     cond do
-      not held?(step, bound_us) -> {Enum.reverse([step | done]), List.first(done)}
-      length(done) + 1 >= @most_steps or 2 * rate > Plan.most_rate() -> {Enum.reverse([step | done]), step}
-      true -> steps(cell, 2 * rate, bound_us, [step | done])
+      not held?(step, bound_us) ->
+        {Enum.reverse([step | done]), List.first(done)}
+
+      length(done) + 1 >= @most_steps or 2 * rate > Plan.most_rate() ->
+        {Enum.reverse([step | done]), step}
+
+      true ->
+        steps(cell, 2 * rate, bound_us, [step | done])
     end
   end
 

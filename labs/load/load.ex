@@ -89,7 +89,7 @@ defmodule Tame.Load do
   @spec prepare([option()]) :: {:ok, map()} | {:error, String.t()}
   def prepare(options) do
     options =
-      Keyword.validate!(options, [
+      Keyword.validate!(options,
         only: nil,
         protocol: nil,
         placements: nil,
@@ -106,11 +106,14 @@ defmodule Tame.Load do
         flags: [],
         command: "Tame.Load.measure",
         progress: fn _ -> :ok end
-      ])
+      )
       |> Map.new()
 
     which = options.which
-    parts = options.only || ["capacity", "placements"] ++ if(options.find_limit_us, do: ["limits"], else: [])
+
+    parts =
+      options.only ||
+        ["capacity", "placements"] ++ if(options.find_limit_us, do: ["limits"], else: [])
 
     with :ok <- known_parts(parts),
          {:ok, server} <- server(options.server),
@@ -155,12 +158,15 @@ defmodule Tame.Load do
 
     case Enum.find([module, erlang], &Code.ensure_loaded?/1) do
       nil ->
-        {:error, "--server #{name}: expected #{Enum.join(servers(), ", ")} or a module of this project, which there is none of that name"}
+        {:error,
+         "--server #{name}: expected #{Enum.join(servers(), ", ")} or a module of this project, which there is none of that name"}
 
       module ->
         if function_exported?(module, :start, 2) and function_exported?(module, :protocols, 0),
           do: {:ok, module},
-          else: {:error, "--server #{name}: expected a module with the behaviour Tame.Load.Server: protocols/0, start/2"}
+          else:
+            {:error,
+             "--server #{name}: expected a module with the behaviour Tame.Load.Server: protocols/0, start/2"}
     end
   end
 
@@ -172,7 +178,9 @@ defmodule Tame.Load do
   defp protocol(module, %{protocol: protocol, server: name}) do
     if protocol in module.protocols(),
       do: {:ok, protocol},
-      else: {:error, "--protocol #{protocol}: the server #{name} speaks #{Enum.join(module.protocols(), ", ")}"}
+      else:
+        {:error,
+         "--protocol #{protocol}: the server #{name} speaks #{Enum.join(module.protocols(), ", ")}"}
   end
 
   defp hello_rate(rate) do
@@ -280,7 +288,13 @@ defmodule Tame.Load do
   defp capacity(plan) do
     servers =
       if plan.which == :default and plan.module in @cowboys,
-        do: for({name, module} <- Enum.sort(@servers), module in @cowboys, p <- [:h1, :h2], do: {name, module, p}),
+        do:
+          for(
+            {name, module} <- Enum.sort(@servers),
+            module in @cowboys,
+            p <- [:h1, :h2],
+            do: {name, module, p}
+          ),
         else: [{plan.server, plan.module, plan.protocol}]
 
     Closed.rows(servers, plan)
@@ -289,13 +303,25 @@ defmodule Tame.Load do
   # ---- placements --------------------------------------------------------------------------------
 
   defp cells(plan) do
-    turns = plan.placements |> Plan.cells(plan.jobs) |> Enum.with_index() |> Turns.all(plan.rounds, plan.seed)
+    turns =
+      plan.placements
+      |> Plan.cells(plan.jobs)
+      |> Enum.with_index()
+      |> Turns.all(plan.rounds, plan.seed)
 
     turns
     |> Enum.with_index()
     |> Enum.map(fn {{{placement, us}, place}, done} ->
       plan.progress.(%{what: cell_text(placement, us), done: done, total: length(turns)})
-      {place, cell(plan, placement, us, Plan.job_rate(us, plan.load_percent, plan.facts.cores), plan.for_ms)}
+
+      {place,
+       cell(
+         plan,
+         placement,
+         us,
+         Plan.job_rate(us, plan.load_percent, plan.facts.cores),
+         plan.for_ms
+       )}
     end)
     |> Rounds.together(& &1.hello_p99_us)
   end
@@ -319,8 +345,11 @@ defmodule Tame.Load do
     row = %{placement: placement.id, job_us: us, job_rate: rate}
 
     case Cell.run(spec, plan.flags) do
-      {:ok, raw} -> row |> Map.merge(status(raw)) |> Map.merge(Figures.figures(raw, spec, plan.bound_us))
-      {:error, why} -> row |> Map.merge(%{status: "failed", reason: why}) |> Map.merge(Figures.none())
+      {:ok, raw} ->
+        row |> Map.merge(status(raw)) |> Map.merge(Figures.figures(raw, spec, plan.bound_us))
+
+      {:error, why} ->
+        row |> Map.merge(%{status: "failed", reason: why}) |> Map.merge(Figures.none())
     end
   end
 
@@ -344,7 +373,8 @@ defmodule Tame.Load do
       {disagree != [], :counts_disagree,
        fn ->
          "What the server counted and what the clients saw does not agree: " <>
-           Enum.map_join(disagree, ", ", &"#{&1.placement} #{Duration.text(max(1, &1.job_us))}") <> "."
+           Enum.map_join(disagree, ", ", &"#{&1.placement} #{Duration.text(max(1, &1.job_us))}") <>
+           "."
        end}
     ])
   end

@@ -30,7 +30,8 @@ defmodule Tame.Load.Plan do
 
   @doc "Every placement, in the order of tables."
   @spec placements() :: [placement()]
-  def placements, do: for({id, function} <- @placements, do: %{id: to_string(id), function: function})
+  def placements,
+    do: for({id, function} <- @placements, do: %{id: to_string(id), function: function})
 
   @doc """
   The placements with these ids.
@@ -94,7 +95,10 @@ defmodule Tame.Load.Plan do
   def most_rate, do: @most_rate
 
   @doc "How many connections a client has, with how many requests on each."
-  @spec connections(:hello | :jobs, :h1 | :h2) :: %{connections: pos_integer(), streams: pos_integer()}
+  @spec connections(:hello | :jobs, :h1 | :h2) :: %{
+          connections: pos_integer(),
+          streams: pos_integer()
+        }
   def connections(:hello, protocol), do: pair(@hello[protocol])
   def connections(:jobs, protocol), do: pair(@jobs[protocol])
 

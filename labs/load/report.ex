@@ -117,7 +117,12 @@ defmodule Tame.Load.Report do
         %{since_ms: :number, at_ms: :number, normal: :amount, queued: :count, late: :boolean}
       ]
     }
-    |> Map.merge(Map.new(~w(job_planned job_sent job_answered job_refused job_failed hello_failed)a, &{&1, :count}))
+    |> Map.merge(
+      Map.new(
+        ~w(job_planned job_sent job_answered job_refused job_failed hello_failed)a,
+        &{&1, :count}
+      )
+    )
     |> Map.merge(
       Map.new(
         ~w(hello_p50_us hello_p99_us hello_p999_us hello_max_us job_p50_us job_p99_us job_answered_per_s client_cores recovered_ms)a,
@@ -132,7 +137,10 @@ defmodule Tame.Load.Report do
   @impl true
   def figures(saved) do
     cells =
-      for cell <- saved.cells, us = cell.hello_p99_us, us > 0, do: {Format.name(cell), "hello p99", us}
+      for cell <- saved.cells,
+          us = cell.hello_p99_us,
+          us > 0,
+          do: {Format.name(cell), "hello p99", us}
 
     capacity =
       for row <- saved.capacity,

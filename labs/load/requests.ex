@@ -56,7 +56,12 @@ defmodule Tame.Load.Requests do
   def us(_request, _end_ns), do: nil
 
   @doc "p50, p99, p99.9 and the greatest of some times in µs; nil of none."
-  @spec quantiles([float()]) :: %{p50: nil | float(), p99: nil | float(), p999: nil | float(), max: nil | float()}
+  @spec quantiles([float()]) :: %{
+          p50: nil | float(),
+          p99: nil | float(),
+          p999: nil | float(),
+          max: nil | float()
+        }
   def quantiles(times) do
     %{
       p50: Stats.percentile(times, 50),
@@ -76,7 +81,10 @@ defmodule Tame.Load.Requests do
   @spec own_late_us([Client.request()]) :: nil | float()
   def own_late_us(requests) do
     Stats.percentile(
-      for(%{at_once: true, sent_ns: ns} = r when is_integer(ns) <- requests, do: (ns - r.planned_ns) / 1000),
+      for(
+        %{at_once: true, sent_ns: ns} = r when is_integer(ns) <- requests,
+        do: (ns - r.planned_ns) / 1000
+      ),
       99
     )
   end

@@ -46,7 +46,8 @@ defmodule Tame.Load.Section do
   defp facts(result) do
     [
       {"server", "#{result.server}, #{result.protocol}"},
-      {"jobs", "#{result.load_percent} % of the time of #{result.cores} cores, for #{Duration.text(1000 * result.for_ms)}"},
+      {"jobs",
+       "#{result.load_percent} % of the time of #{result.cores} cores, for #{Duration.text(1000 * result.for_ms)}"},
       {"hello", "#{result.hello_rate} a second"},
       {"client of the open loop",
        "#{result.open_client}: #{Number.grouped(round(result.ceiling.answered_per_s))} answers/s at most, " <>
@@ -119,7 +120,9 @@ defmodule Tame.Load.Section do
       for level <- [:dead, :slow, :alive],
           cells = Enum.filter(shown, &(Verdict.level(&1) == level)),
           cells != [],
-          do: {level, Words.list(Enum.map(cells, &"#{&1.placement} (#{Words.time(&1.hello_p99_us)})"))}
+          do:
+            {level,
+             Words.list(Enum.map(cells, &"#{&1.placement} (#{Words.time(&1.hello_p99_us)})"))}
 
     [verb(first), {:strong, names}] ++
       Enum.flat_map(rest, fn {level, names} -> [", ", verb(level), {:strong, names}] end) ++
@@ -164,7 +167,10 @@ defmodule Tame.Load.Section do
         for placement <- cells |> Enum.map(& &1.placement) |> Enum.uniq() do
           [
             placement
-            | for(us <- jobs, do: dot(Enum.find(cells, &(&1.placement == placement and &1.job_us == us))))
+            | for(
+                us <- jobs,
+                do: dot(Enum.find(cells, &(&1.placement == placement and &1.job_us == us)))
+              )
           ]
         end
     }
@@ -176,7 +182,9 @@ defmodule Tame.Load.Section do
   defp dot(nil), do: nil
   defp dot(%{status: "died"}), do: {:dot, Charts.level_colour(:dead), "died"}
   defp dot(%{hello_p99_us: nil} = cell), do: cell.status
-  defp dot(cell), do: {:dot, Charts.level_colour(Verdict.level(cell)), Duration.short(cell.hello_p99_us)}
+
+  defp dot(cell),
+    do: {:dot, Charts.level_colour(Verdict.level(cell)), Duration.short(cell.hello_p99_us)}
 
   # All of a cell's figures are too many for the width of a page.
   defp numbers([]), do: []
@@ -223,7 +231,12 @@ defmodule Tame.Load.Section do
             columns: 2,
             panels:
               for {cell, index} <- Enum.with_index(drawn, 1) do
-                %{id: "#{index}", title: cell.placement, note: note(cell), spec: Charts.time(cell, scale)}
+                %{
+                  id: "#{index}",
+                  title: cell.placement,
+                  note: note(cell),
+                  spec: Charts.time(cell, scale)
+                }
               end
           }
         ]
@@ -233,9 +246,14 @@ defmodule Tame.Load.Section do
   defp note(cell) do
     "#{Number.grouped(cell.job_answered)} of #{Number.grouped(cell.job_planned)} jobs answered, #{Number.grouped(cell.job_refused)} refused" <>
       case cell.recovered_ms do
-        nil -> "; hello was not back to normal while it was looked at."
-        ms when ms < 1 -> "; hello was normal as soon as the last one was asked for."
-        ms -> "; hello was back to normal #{Words.time(ms * 1000)} after the last one was asked for."
+        nil ->
+          "; hello was not back to normal while it was looked at."
+
+        ms when ms < 1 ->
+          "; hello was normal as soon as the last one was asked for."
+
+        ms ->
+          "; hello was back to normal #{Words.time(ms * 1000)} after the last one was asked for."
       end
   end
 
@@ -255,11 +273,17 @@ defmodule Tame.Load.Section do
             "As many requests as the server answers, in a closed loop. Compare the CPU of a request; requests a second depend on the " <>
               "client too, which runs on the same cores."
           ] ++
-            for(%{status: "failed"} = row <- result.capacity, do: "Not measured: #{Charts.name(row)}, #{row.reason}."),
+            for(
+              %{status: "failed"} = row <- result.capacity,
+              do: "Not measured: #{Charts.name(row)}, #{row.reason}."
+            ),
         spec: if(measured != [], do: Charts.capacity(measured)),
         table: %Table{
           title: "CPU of a request, in µs",
-          columns: [{"server", :code}, {"protocol", :text} | for(t <- Enum.drop(Format.capacity_titles(), 2), do: {t, :number})],
+          columns: [
+            {"server", :code},
+            {"protocol", :text} | for(t <- Enum.drop(Format.capacity_titles(), 2), do: {t, :number})
+          ],
           rows: Enum.map(result.capacity, &Format.capacity_row/1)
         }
       }

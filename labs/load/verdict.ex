@@ -52,11 +52,19 @@ defmodule Tame.Load.Verdict do
   defp time(%{hello_p99_us: nil}), do: "unknown"
   defp time(%{hello_p99_us: us}), do: Duration.measured(us)
 
-  defp compared(:dead, :alive), do: "the yielding form keeps hello alive where the plain NIF kills it."
-  defp compared(:dead, :slow), do: "the yielding form slows hello down where the plain NIF kills it."
-  defp compared(:slow, :alive), do: "the yielding form keeps hello alive where the plain NIF slows it down."
+  defp compared(:dead, :alive),
+    do: "the yielding form keeps hello alive where the plain NIF kills it."
+
+  defp compared(:dead, :slow),
+    do: "the yielding form slows hello down where the plain NIF kills it."
+
+  defp compared(:slow, :alive),
+    do: "the yielding form keeps hello alive where the plain NIF slows it down."
+
   defp compared(level, level), do: "both #{same(level)}."
-  defp compared(plain, yielding), do: "the plain NIF #{does(plain)}, and the yielding form #{does(yielding)}."
+
+  defp compared(plain, yielding),
+    do: "the plain NIF #{does(plain)}, and the yielding form #{does(yielding)}."
 
   defp same(:alive), do: "keep hello alive"
   defp same(:slow), do: "slow hello down"

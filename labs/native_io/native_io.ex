@@ -113,7 +113,8 @@ defmodule Tame.NativeIO do
   """
   @spec before_after([map()]) :: float() | nil
   def before_after(cells) do
-    late = for %{status: "ok"} = cell <- cells, into: %{}, do: {cell.placement, cell.neighbour_p99_us}
+    late =
+      for %{status: "ok"} = cell <- cells, into: %{}, do: {cell.placement, cell.neighbour_p99_us}
 
     case late do
       %{"driver_inline" => before, "driver_dirty" => now} when now > 0 -> before / now

@@ -28,7 +28,13 @@ defmodule Tame.NativeIO.Report do
     tables =
       for table <- [Section.trips(result.trips), Section.cells(result.cells)] do
         titles = for {title, _} <- table.columns, do: title
-        [table.title, "\n\n", TextTable.format(titles, Enum.map(table.rows, &text_row(&1, length(titles)))), ?\n]
+
+        [
+          table.title,
+          "\n\n",
+          TextTable.format(titles, Enum.map(table.rows, &text_row(&1, length(titles)))),
+          ?\n
+        ]
       end
 
     body = [

@@ -67,7 +67,13 @@ defmodule Tame.NativeIO.Section do
 
       if times == [],
         do: [],
-        else: [["A round trip by #{driver} takes ", {:strong, Words.list(times)}, " as long as by #{nif}."]]
+        else: [
+          [
+            "A round trip by #{driver} takes ",
+            {:strong, Words.list(times)},
+            " as long as by #{nif}."
+          ]
+        ]
     end) ++ floods(NativeIO.before_after(result.cells))
   end
 
@@ -94,7 +100,10 @@ defmodule Tame.NativeIO.Section do
   end
 
   defp trip(trips, method, bytes) do
-    Enum.find(trips, &match?(%{method: ^method, bytes: ^bytes, status: "ok", p50_us: us} when us > 0, &1))
+    Enum.find(
+      trips,
+      &match?(%{method: ^method, bytes: ^bytes, status: "ok", p50_us: us} when us > 0, &1)
+    )
   end
 
   # Without what Number.bytes/1 says in full.
@@ -119,7 +128,11 @@ defmodule Tame.NativeIO.Section do
       id: "io-trips",
       title: "Round trips, p50",
       caption:
-        for(t <- Enum.uniq_by(trips, & &1.method), t.reason, do: "Not measured: #{t.method}, #{t.reason}."),
+        for(
+          t <- Enum.uniq_by(trips, & &1.method),
+          t.reason,
+          do: "Not measured: #{t.method}, #{t.reason}."
+        ),
       panels: panels,
       columns: 2,
       table: trips(trips)
@@ -199,7 +212,10 @@ defmodule Tame.NativeIO.Section do
         }
       end
 
-    Chart.amounts("p99 of a neighbour's wake-ups, by where a driver runs its jobs, in ms", "placement", values,
+    Chart.amounts(
+      "p99 of a neighbour's wake-ups, by where a driver runs its jobs, in ms",
+      "placement",
+      values,
       colours: @colours,
       tooltip: [%{field: "placement", title: "jobs run"}, Chart.number("amount", "p99, ms")]
     )

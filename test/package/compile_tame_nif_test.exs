@@ -50,8 +50,7 @@ defmodule Tame.CompileTameNifTest do
   end
 
   test "what make says is shown, and the compilation ends", %{tmp_dir: folder} do
-    printed =
-      capture_io(fn -> assert compiled(folder, :nif_broken, "broken") == {:error, []} end)
+    printed = capture_io(fn -> assert compiled(folder, :nif_broken, "broken") == {:error, []} end)
 
     assert printed =~ "this is wrong"
   end
