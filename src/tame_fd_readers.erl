@@ -63,6 +63,7 @@ of_fd(Nifs, Fd) ->
 
 -spec start_reader(atom(), module()) -> {ok, pid()}.
 start_reader(Name, Nifs) ->
+    ok = tame_orphan:wait(Name),
     proc_lib:start_link(?MODULE, reader, [Name, Nifs]).
 
 -spec reader(atom(), module()) -> no_return().

@@ -24,9 +24,20 @@ defmodule Tame.Peer do
   @spec no_busy_wait() :: [String.t()]
   def no_busy_wait, do: ~w(+sbwt none +sbwtdcpu none +sbwtdio none)
 
-  @doc "Flags by which a peer finds the code that this VM finds; without them it has tame's and the labs' alone."
+  @doc """
+  Flags by which a peer finds the code that this VM finds; without them it has tame's and the labs' alone. OTP's own
+  folders are not among them: each VM has those, and would look for each module in all that come before.
+  """
   @spec code_path([Path.t()]) :: [String.t()]
-  def code_path(more \\ []), do: Enum.flat_map(more ++ :code.get_path(), &["-pa", to_string(&1)])
+  def code_path(more \\ []) do
+    otp = to_string(:code.lib_dir()) <> "/"
+
+    for path <- more ++ :code.get_path(),
+        path = to_string(path),
+        not String.starts_with?(path, otp),
+        flag <- ["-pa", path],
+        do: flag
+  end
 
   @doc """
   This VM's own emulator flags, from its command line (proc(5)): a peer with these is like it.

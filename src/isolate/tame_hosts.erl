@@ -73,7 +73,9 @@
 
 -spec start_link(tame_group:group()) -> gen_statem:start_ret() | ignore.
 start_link(Group) ->
-    gen_statem:start_link({local, name(Group)}, ?MODULE, Group, []).
+    Name = name(Group),
+    ok = tame_orphan:wait(Name),
+    gen_statem:start_link({local, Name}, ?MODULE, Group, []).
 
 name(Group) ->
     binary_to_atom(<<"tame_hosts_", (atom_to_binary(Group))/binary>>).

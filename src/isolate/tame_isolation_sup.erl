@@ -32,8 +32,6 @@
 %% A process of ours that dies more often than that has a defect that no restart mends.
 -define(INTENSITY, 100).
 -define(PERIOD_S, 10).
-%% Longer than a host takes to end (tame_host).
--define(ORPHAN_MS, 15000).
 %% A supervisor that does not answer within that is about to be replaced.
 -define(ASK_MS, 5000).
 
@@ -43,21 +41,10 @@ start_link() ->
 
 -spec start_link(atom(), what()) -> {ok, pid()} | {error, term()}.
 start_link(Name, What) ->
+    ok = tame_orphan:wait(Name),
     case supervisor:start_link({local, Name}, ?MODULE, What) of
         {ok, Sup} -> {ok, Sup};
-        {error, {already_started, Orphan}} -> start_link_after(Orphan, Name, What);
         {error, Reason} -> {error, Reason}
-    end.
-
-%% When a supervisor is killed, those below it end by themselves, in their own time: hosts end their
-%% calls first. Their names are taken until then.
-start_link_after(Orphan, Name, What) ->
-    Monitor = monitor(process, Orphan),
-    receive
-        {'DOWN', Monitor, process, Orphan, _} -> start_link(Name, What)
-    after ?ORPHAN_MS ->
-        true = demonitor(Monitor, [flush]),
-        {error, {already_started, Orphan}}
     end.
 
 %% The processes of a group, of which an entry is in the registry.

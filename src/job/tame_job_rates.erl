@@ -57,6 +57,7 @@
 
 -spec start_link() -> gen_server:start_ret().
 start_link() ->
+    ok = tame_orphan:wait(?MODULE),
     gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
 %% Whether there is such a process: the application tame has been started.

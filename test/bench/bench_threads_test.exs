@@ -2,6 +2,7 @@ defmodule Tame.BenchThreadsTest do
   use ExUnit.Case, async: true
 
   alias Tame.BenchThreadsScenarios
+  alias Tame.Test.PeerVm
 
   @moduletag isolation: :shared
 
@@ -15,9 +16,7 @@ defmodule Tame.BenchThreadsTest do
   # An emulator of its own on standard input and output: no distribution, and it ends with us.
   setup do
     built = Path.join(@natives, "build/erts-#{:erlang.system_info(:version)}")
-    paths = Enum.flat_map([~c"#{built}" | :code.get_path()], &[~c"-pa", &1])
-    {:ok, peer, _} = :peer.start_link(%{connection: :standard_io, args: paths})
-    %{peer: peer}
+    %{peer: PeerVm.start_link(%{args: [~c"-pa", ~c"#{built}"]})}
   end
 
   test "unloading the library ends every thread that it started", %{peer: peer} do

@@ -24,6 +24,12 @@ defmodule Tame.ProcessesTest do
     end
   end
 
+  for kind <- [:isolation, :hosts] do
+    test "one whose name is not free yet waits for it: #{kind}", %{peer: peer} do
+      assert scenario(peer, :name_taken, [unquote(kind), 300]) == @well
+    end
+  end
+
   test "a host that writes a bad reply is replaced", %{peer: peer} do
     assert scenario(peer, :condemned) == {true, true, true}
   end

@@ -19,7 +19,7 @@ defmodule Tame.Test.PeerVm do
   def scenario(peer, module, name, args \\ []), do: :peer.call(peer, module, name, args, 150_000)
 
   defp with_our_code(options) do
-    paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
+    paths = Enum.map(Tame.Peer.code_path(), &to_charlist/1)
     Map.merge(%{connection: :standard_io}, Map.update(options, :args, paths, &(&1 ++ paths)))
   end
 

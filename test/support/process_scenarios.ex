@@ -54,6 +54,25 @@ defmodule Tame.ProcessScenarios do
     end
   end
 
+  @doc """
+  The name of such a process is another's for `ms` when its supervisor replaces it, as it is where the one before dies
+  late: the machine may let a thread stand in which a process is about to end. How the module is after it.
+  """
+  def name_taken(kind, ms) do
+    module = start()
+    before = process(kind, module)
+    {:registered_name, name} = Process.info(before, :registered_name)
+    supervisor = process(%{isolation: :isolation_sup, hosts: :library}[kind], module)
+    :ok = :sys.suspend(supervisor)
+    Process.exit(before, :kill)
+    true = Tame.Await.until(fn -> process(kind, module) == nil end)
+    orphan = spawn(fn -> Process.sleep(ms) end)
+    Process.register(orphan, name)
+    :ok = :sys.resume(supervisor)
+    true = Tame.Await.until(fn -> process(kind, module) not in [nil, orphan] end, 20_000)
+    well?(module)
+  end
+
   @doc "Whether a module answers from a host within some seconds, is in the registry, and is not loaded in this VM."
   def well?(module) do
     answers? =
@@ -229,10 +248,11 @@ defmodule Tame.ProcessScenarios do
     System.put_env("PLACES_LOCK", lock)
     module = start(:places, %{hosts: 2, backoff_ms: {10, 10}, intensity: :infinity})
     # The second is refused, and started again and again.
-    true = Tame.Await.until(fn -> Enum.any?(states(module), &(&1 == :crashed)) end)
+    again? = fn -> Enum.any?(:tame.info()[module].hosts, &(&1.starts > 2)) end
+    true = Tame.Await.until(again?, 20_000)
     before = Enum.count(states(module), &(&1 == :up))
     System.delete_env("PLACES_LOCK")
-    later = Tame.Await.until(fn -> states(module) == [:up, :up] end)
+    later = Tame.Await.until(fn -> states(module) == [:up, :up] end, 20_000)
     File.rm!(lock)
     {before, later}
   end

@@ -6,7 +6,7 @@ defmodule Tame.Test.Twin do
   import ExUnit.Assertions, only: [assert: 1]
 
   alias Tame.Property
-  alias Tame.Test.{Contract, Host}
+  alias Tame.Test.{Contract, Host, PeerVm}
 
   defstruct [:peer, :host, :module]
 
@@ -14,8 +14,7 @@ defmodule Tame.Test.Twin do
   # compiled there once more.
   def start(library, module, load_info, file) do
     host = Host.load!(Host.start(), library, module, load_info)
-    ebins = for path <- :code.get_path(), do: path
-    {:ok, peer, _} = :peer.start_link(%{connection: :standard_io, args: [~c"-pa" | ebins]})
+    peer = PeerVm.start_link()
     {:ok, _} = peer_call(peer, :application, :ensure_all_started, [:ex_unit])
     _ = peer_call(peer, Code, :compile_file, [file])
     {:module, _} = peer_call(peer, Contract, :load_stubs, [module, host.info.table])

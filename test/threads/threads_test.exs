@@ -4,6 +4,7 @@ defmodule Tame.ThreadsTest do
   use ExUnit.Case, async: true
 
   alias Tame.{JobProbe, Threads, ThreadsTable}
+  alias Tame.Test.PeerVm
 
   @moduletag timeout: 300_000
 
@@ -102,15 +103,11 @@ defmodule Tame.ThreadsTest do
 
   # Not linked: it may end.
   defp start_peer(%{library: library}) do
-    paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
-
     env = [
       {~c"TAME_THREADS_LIBRARY", to_charlist(library)},
       {~c"ERL_CRASH_DUMP_SECONDS", ~c"0"}
     ]
 
-    {:ok, peer, _} = :peer.start(%{connection: :standard_io, args: paths, env: env})
-    on_exit(fn -> if Process.alive?(peer), do: :peer.stop(peer) end)
-    peer
+    PeerVm.start(%{env: env})
   end
 end

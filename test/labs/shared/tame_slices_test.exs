@@ -198,8 +198,7 @@ defmodule Tame.SlicesTest do
   # On OTP 25 a trace switched off for a set of processes ends the VM while one is in a dirty NIF.
   # In a VM of its own, which may die of it.
   test "switching on and off while processes are in dirty NIFs leaves the VM alive" do
-    paths = Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
-    {:ok, peer, _} = :peer.start_link(%{connection: :standard_io, args: paths})
+    peer = Tame.Test.PeerVm.start_link()
     assert :peer.call(peer, Tame.SlicesScenarios, :watch_dirty, [4, 300], 60_000) == 1200
   end
 
