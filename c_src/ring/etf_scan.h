@@ -15,7 +15,8 @@
  * without end, until the VM dies. No VM makes such a pair: `make_ref` makes references of three
  * words, aliases have five, and the first three never come twice. So a term with such a map and
  * such a pair is "references"; also one with a reference of more than three words among more than
- * 4096.
+ * 4096. One of fewer than three words is read beyond its end there: no VM makes it since R4, and
+ * beside such a map it is "references" alone.
  *
  * What is not checked here, binary_to_term checks: that an atom exists, that a key is there once.
  */
@@ -47,7 +48,8 @@ struct etf_scan {
     struct etf_reference *references; /* the first ones; owned, etf_scan_close frees it */
     uint32_t references_len, references_max;
     int has_more;           /* references than have place there */
-    int has_long, has_tree; /* a reference of more than three words, a map of more than 32 pairs */
+    int has_short, has_long; /* a reference of fewer than three words, of more */
+    int has_tree;            /* a map of more than 32 pairs */
     uint64_t *open; /* one word for each term that lacks elements; owned, etf_scan_close frees it */
     uint32_t depth, open_max;
     const char *wrong; /* once set, it stays */
@@ -161,6 +163,7 @@ static inline void etf_scan_reference(struct etf_scan *scan, const uint8_t *word
     if (words == NULL)
         return;
     scan->has_long |= len > 3;
+    scan->has_short |= len < 3;
     if (scan->references_len == scan->references_max) {
         const uint32_t max = scan->references_max > 0 ? scan->references_max * 2 : 16;
         struct etf_reference *more =
@@ -359,8 +362,8 @@ static inline enum etf_scan_end etf_scan_some(struct etf_scan *scan, const uint8
     }
     if (scan->wrong == NULL && scan->depth == 0 && scan->at != size)
         scan->wrong = "payload";
-    if (scan->wrong == NULL && scan->depth == 0 && scan->has_tree && scan->has_long &&
-        etf_scan_has_pair(scan))
+    if (scan->wrong == NULL && scan->depth == 0 && scan->has_tree &&
+        (scan->has_short || (scan->has_long && etf_scan_has_pair(scan))))
         scan->wrong = "references";
     return scan->wrong != NULL ? ETF_SCAN_WRONG : scan->depth == 0 ? ETF_SCAN_DONE : ETF_SCAN_MORE;
 }

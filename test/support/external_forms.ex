@@ -13,20 +13,21 @@ defmodule Tame.Test.ExternalForms do
   end
 
   # What ends an emulator that decodes it, with `safe' or without: only for who looks before it decodes, or in
-  # a VM that may die. OTP 25: the hash of a reference is that of its first three words, and a map of more
-  # than 32 keys is a tree by hash, which never ends where two keys that differ have one hash.
+  # a VM that may die. OTP 25: the hash of a reference is that of its first three words, also where it has
+  # fewer, and a map of more than 32 keys is a tree by hash, which never ends where two keys that differ have
+  # one hash.
   def deadly do
     for {node, creation} <- [{"true", 1}, {"another@host", 3}, {"#{node()}", 0x7FFF_FFFE}],
-        words <- [[4], [5, 6]],
-        more <- [[], Enum.map(words, &(&1 + 1))] do
+        words <- [[3, 1, 2, 4], [3, 1, 2, 5, 6], [3], [3, 1]],
+        more <- [[3, 1, 2], List.update_at(words, -1, &(&1 + 1))] do
       keys = [reference(node, creation, words), reference(node, creation, more)]
       pairs = Enum.map(1..40, &<<97, &1, 97, 1>>) ++ Enum.map(keys, &(&1 <> <<97, 1>>))
       {{:deadly, node, words, more}, IO.iodata_to_binary([<<131, 116, 42::32>>, pairs])}
     end
   end
 
-  defp reference(node, creation, more) do
-    words = for word <- [3, 1, 2 | more], into: "", do: <<word::32>>
+  defp reference(node, creation, words) do
+    words = for word <- words, into: "", do: <<word::32>>
 
     <<90, div(byte_size(words), 4)::16, 119, byte_size(node), node::binary, creation::32,
       words::binary>>
