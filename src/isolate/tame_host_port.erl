@@ -2,7 +2,10 @@
 %% process ends with it. Messages of a port that was closed are ignored.
 %%
 %% The OS process is killed by closing the port: its guard, a process that runs no code of the
-%% library, sees that and ends it with SIGKILL.
+%% library, sees that and ends it with SIGKILL. A port that has output left and is linked to a process
+%% that dies ends when all is written, which a host that does not read puts off for ever, and then it
+%% cannot be closed by force any more. So the port is linked to a process that does nothing else, its
+%% closer, which closes it by force when the owner dies.
 -module(tame_host_port).
 
 -export([none/0]).
@@ -16,6 +19,8 @@
 -export([close/1]).
 -export([is_open/1]).
 -export([guard_pid/1]).
+%% Internal.
+-export([closer/2, close_behind/2]).
 
 -export_type([state/0]).
 -export_type([event/0]).
@@ -58,6 +63,7 @@ open(#{workers := Workers, limits := Limits} = Options) ->
             ])
     of
         Port ->
+            ok = hand_to_closer(Port),
             case erlang:port_info(Port, os_pid) of
                 {os_pid, GuardPid} -> {ok, #port{port = Port, guard_pid = GuardPid}};
                 %% It has ended already; its exit status is on the way.
@@ -66,6 +72,40 @@ open(#{workers := Workers, limits := Limits} = Options) ->
     catch
         error:Why when is_atom(Why) -> {error, Why, cannot_start_text(Why, Program)};
         error:_ -> {error, system_limit, cannot_start_text(system_limit, Program)}
+    end.
+
+%% The owner is told by a monitor from then on.
+hand_to_closer(Port) ->
+    _ = monitor(port, Port),
+    {Closer, Monitor} = spawn_monitor(?MODULE, closer, [self(), Port]),
+    receive
+        {Closer, linked} ->
+            true = demonitor(Monitor, [flush]),
+            true = unlink(Port),
+            ok;
+        %% The port has ended already; what it had to say is on the way.
+        {'DOWN', Monitor, process, Closer, _} ->
+            ok
+    end.
+
+-spec closer(pid(), port()) -> no_return().
+closer(Owner, Port) ->
+    true = link(Port),
+    _ = monitor(process, Owner),
+    _ = monitor(port, Port),
+    Owner ! {self(), linked},
+    await_owner(Owner, Port).
+
+%% Waits outside of all code: that of this module may be loaded anew.
+await_owner(Owner, Port) ->
+    erlang:hibernate(?MODULE, close_behind, [Owner, Port]).
+
+-spec close_behind(pid(), port()) -> true.
+close_behind(Owner, Port) ->
+    receive
+        {'DOWN', _, process, Owner, _} -> exit(Port, kill);
+        {'DOWN', _, port, Port, _} -> true;
+        _ -> await_owner(Owner, Port)
     end.
 
 cannot_start_text(enoent, Program) ->
@@ -89,7 +129,7 @@ event({Port, {exit_status, Status}}, #port{port = Port} = State) when Status > 1
     {down, #{signal => tame_signal:name(Status - 128)}, State#port{port = none}};
 event({Port, {exit_status, Status}}, #port{port = Port} = State) ->
     {down, #{exit_status => Status}, State#port{port = none}};
-event({'EXIT', Port, _}, #port{port = Port} = State) ->
+event({'DOWN', _, port, Port, _}, #port{port = Port} = State) ->
     {down, #{exit_status => 0}, State#port{port = none}};
 event({has_not_ended, Port}, #port{port = Port}) ->
     {kill, {bad_frame, "that it has ended, and had not"}};

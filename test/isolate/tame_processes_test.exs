@@ -41,6 +41,12 @@ defmodule Tame.ProcessesTest do
              scenario(peer, :host_killed_under_a_call)
   end
 
+  test "a host process that is killed while its port has output takes a stopped host with it", %{
+    peer: peer
+  } do
+    assert scenario(peer, :host_killed_with_output) == {true, @well}
+  end
+
   test "restore waits for calls in flight, and ends nobody", %{peer: peer} do
     assert {:ok, results, vm, now, info} = scenario(peer, :restored_under_calls, [1500])
     assert [{:ok, host}, {:ok, [host]}] = results

@@ -104,6 +104,23 @@ defmodule Tame.ProcessScenarios do
     {Task.await(call, 20_000), well?(module)}
   end
 
+  @doc """
+  The process of a host is killed while its port has output that the host, which is stopped, does not read. Whether
+  the OS process ends, and another answers.
+  """
+  def host_killed_with_output do
+    module = start()
+    before = module.pause_ms(0)
+    host = process(:host, module)
+    {:monitors, monitors} = Process.info(host, :monitors)
+    [port] = for {:port, port} <- monitors, do: port
+    OsProcess.stop(before)
+    # More than a pipe takes.
+    true = Port.command(port, :binary.copy(<<0>>, 1_048_576), [:nosuspend])
+    Process.exit(host, :kill)
+    {Tame.Await.until(fn -> OsProcess.gone?(before) end, 20_000), well?(module)}
+  end
+
   def in_use(module) do
     for(%{ring: %{slots_in_use: n}} <- :tame.info()[module].hosts, do: n) |> Enum.sum()
   end
