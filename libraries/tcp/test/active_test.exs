@@ -118,6 +118,23 @@ defmodule Tame.Tcp.ActiveTest do
     assert :tame_tcp.recv(server, 0) == {:error, :closed}
   end
 
+  test "a reader outlives its module's code, idle or not" do
+    {client, server} = pair()
+    reader = :tame_fd_readers.of_fd(:tame_tcp_nif, client)
+    :ok = :tame_tcp.setopts(client, active: true)
+
+    for _ <- 1..3 do
+      :code.purge(:tame_fd_readers)
+      assert {:module, _} = :code.load_file(:tame_fd_readers)
+      refute :code.purge(:tame_fd_readers)
+      :ok = :tame_tcp.send(server, "x")
+      assert_receive {:tcp, ^client, "x"}
+    end
+
+    assert :tame_fd_readers.of_fd(:tame_tcp_nif, client) == reader
+    refute_received _
+  end
+
   test "accepted sockets begin as the listening one says" do
     for active <- [true, :once, 5] do
       {listening, port} = listen(active: active)
