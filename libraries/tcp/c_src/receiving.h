@@ -214,6 +214,7 @@ static ERL_NIF_TERM tcp_receive(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     enum tcp_read result;
     ErlNifUInt64 size;
     ERL_NIF_TERM term;
+    ErlNifPid self;
     int error = 0;
 
     (void)argc;
@@ -221,8 +222,12 @@ static ERL_NIF_TERM tcp_receive(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
         return enif_make_badarg(env);
     if (size > TCP_EXACT_MAX)
         return tcp_error(env, "enomem");
-    if (__atomic_load_n(&socket->credit, __ATOMIC_ACQUIRE) != TCP_PASSIVE)
+    if (tcp_has_credit(
+            socket)) { /* also credit that came while we waited: our turn goes on to it */
+        (void)tame_fd_cancel(env, &socket->fd, TAME_FD_READ, enif_self(env, &self));
+        tcp_push_after(env, socket);
         return tcp_error(env, "einval");
+    }
     answer = tcp_begin(env, socket, TAME_FD_READ, argv[2]);
     if (answer != TAME_FD_GO)
         return tcp_answer(env, answer);
@@ -238,6 +243,7 @@ static ERL_NIF_TERM tcp_receive(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     if (result == TCP_READ_SLICE)
         return tcp_again(env, socket, TAME_FD_READ, argv[2]);
     tame_fd_done(env, &socket->fd, TAME_FD_READ);
+    tcp_push_after(env, socket);
     switch (result) {
     case TCP_READ_SOME:
         return tcp_ok(env, term);
