@@ -260,6 +260,8 @@ request(Socket, Message, Timeout) ->
 
 %% {active, true | once | N}: any number of messages {nng, Socket, Bytes} to the owner, one, or N
 %% more and then {nng_passive, Socket}. {active, false}: none any more, and recv has the rest.
+%% As long as there is credit, recv answers {error, einval}; one that waits already answers so when
+%% a message comes by nif, and has that message by driver.
 %% What is said of addresses (nodelay, keepalive, recv_max_size, reconnect_min, reconnect_max)
 %% holds for those that come after.
 -spec setopts(socket(), [option()]) -> ok | {error, reason()}.
@@ -354,7 +356,8 @@ controlling_process(Socket, Pid) ->
 give(Socket, Pid) ->
     with(Socket, [Pid], fun(Way, Of) ->
         Active = Way:active(Of),
-        _ = Active =/= false andalso Way:set_active(Of, false),
+        %% Also without credit: the message that took the last of it may be on its way.
+        _ = Way:set_active(Of, false),
         Result = Way:give(Of, Pid),
         _ = Result =:= ok andalso forward(Socket, Pid),
         _ = Active =/= false andalso Way:set_active(Of, Active),

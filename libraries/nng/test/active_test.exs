@@ -116,6 +116,54 @@ defmodule Tame.Nng.ActiveTest do
     end
   end
 
+  describe "a receive that waits, by nif," do
+    setup do
+      {a, b} = pair(:pair0, :pair0)
+      {pid, _} = spawn_monitor(fn -> exit(:tame_nng.recv(a)) end)
+      assert until(fn -> waiting?(pid) end)
+      %{a: a, b: b, pid: pid}
+    end
+
+    test "gives way to credit when a message comes", %{a: a, b: b, pid: pid} do
+      assert :tame_nng.setopts(a, active: :once) == :ok
+      :ok = :tame_nng.send(b, "x")
+      assert_receive {:DOWN, _, _, ^pid, {:error, :einval}}
+      assert_receive {:nng, ^a, "x"}
+      close([a, b])
+    end
+
+    test "and is killed frees the socket", %{a: a, b: b, pid: pid} do
+      assert :tame_nng.setopts(a, active: true) == :ok
+      Process.exit(pid, :kill)
+      assert_receive {:DOWN, _, _, ^pid, :killed}
+      :ok = :tame_nng.send(b, "x")
+      assert_receive {:nng, ^a, "x"}
+      close([a, b])
+    end
+
+    test "does not hold up who takes credit back", %{a: a, b: b, pid: pid} do
+      assert :tame_nng.setopts(a, active: true) == :ok
+      task = Task.async(fn -> :tame_nng.setopts(a, active: false) end)
+      assert Task.yield(task, 1000) == {:ok, :ok}
+      :ok = :tame_nng.send(b, "x")
+      assert_receive {:DOWN, _, _, ^pid, {:ok, "x"}}
+      close([a, b])
+    end
+  end
+
+  for by <- [:nif, :driver] do
+    @tag by: by
+    test "#{by}: credit that a negative number takes away leaves the turn to recv", %{by: by} do
+      {a, b} = pair(:pair0, :pair0, by: by)
+      :ok = :tame_nng.setopts(a, active: 3)
+      :ok = :tame_nng.setopts(a, active: -3)
+      assert_receive {:nng_passive, ^a}
+      :ok = :tame_nng.send(b, "x")
+      assert :tame_nng.recv(a, 5000) == {:ok, "x"}
+      close([a, b])
+    end
+  end
+
   test "a reader that dies ends the sockets that wait with it, and another takes its place" do
     {a, b} = pair(:pair0, :pair0)
     :ok = :tame_nng.setopts(a, active: true)

@@ -222,8 +222,8 @@ static ERL_NIF_TERM tcp_receive(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
         return enif_make_badarg(env);
     if (size > TCP_EXACT_MAX)
         return tcp_error(env, "enomem");
-    if (tcp_has_credit(
-            socket)) { /* also credit that came while we waited: our turn goes on to it */
+    /* Also credit that came while we waited: our turn goes on to it. */
+    if (tcp_has_credit(socket)) {
         (void)tame_fd_cancel(env, &socket->fd, TAME_FD_READ, enif_self(env, &self));
         tcp_push_after(env, socket);
         return tcp_error(env, "einval");
