@@ -201,7 +201,12 @@ cancel(Port, Id, Direction) ->
 %% ---- messages for credit ------------------------------------------------------------------------
 
 -spec set_active(port(), boolean() | once | integer()) -> tame_nng_way:result().
-set_active(Port, false) -> done(command(Port, ?PASSIVE, <<>>));
+set_active(Port, false) ->
+    case command(Port, ?PASSIVE, <<>>) of
+        %% A large message is copied outside; after it nothing comes any more.
+        <<4>> -> receive after 1 -> set_active(Port, false) end;
+        Reply -> done(Reply)
+    end;
 set_active(Port, true) -> done(command(Port, ?CREDIT, <<0, 0:32>>));
 set_active(Port, once) -> done(command(Port, ?CREDIT, <<1, 0:32>>));
 set_active(Port, More) when More > -65536, More < 65536 ->

@@ -91,6 +91,25 @@ defmodule Tame.Nng.ActiveTest do
         close([a, b])
       end
 
+      test "passive again: a large message is there before, or not at all", %{by: by} do
+        {a, b} = pair(:pair0, :pair0, by: by)
+        large = :binary.copy("x", 20_000_000)
+
+        for _ <- 1..5 do
+          :ok = :tame_nng.send(b, large, 5000)
+          :ok = :tame_nng.setopts(a, active: :once)
+          :ok = :tame_nng.setopts(a, active: false)
+
+          receive do
+            {:nng, ^a, bytes} -> assert byte_size(bytes) == 20_000_000
+          after
+            0 -> assert {:ok, <<_::binary-size(20_000_000)>>} = :tame_nng.recv(a, 5000)
+          end
+        end
+
+        close([a, b])
+      end
+
       test "requests, which come when they are sent, and replies", %{by: by} do
         {rep, req} = pair(:rep0, :req0, by: by)
         :ok = :tame_nng.setopts(req, active: true)

@@ -284,7 +284,9 @@ static ErlDrvSSizeT tn_commands(ErlDrvData data, unsigned int command, char *buf
     case TN_COMMAND_PASSIVE:
         (void)tn_credit_end(&port->credit);
         tn_receive_some(port);
-        return tn_reply_result(reply, 0);
+        /* Wait: a message is on its way outside. The caller asks again. */
+        return tn_reply_result(
+            reply, __atomic_load_n(&port->copying, __ATOMIC_ACQUIRE) > 0 ? NNG_EAGAIN : 0);
     case TN_COMMAND_ACTIVE:
         return tn_reply_value(reply, tn_command_active(port));
     case TN_COMMAND_CONTEXT_OPEN:
