@@ -13,7 +13,8 @@ struct tcp_socket {
     int last_read; /* bytes; how large the next may be. Of who holds TAME_FD_READ, as what follows */
     int has_early;
     ErlNifBinary early;  /* the socket's: what has come of a receive of an exact length */
-    size_t early_size;   /* so much of it is filled */
+    size_t early_at;     /* what was taken of it already, at its front */
+    size_t early_size;   /* so much of it is filled, behind that */
     int credit;          /* atomic: messages that may still be sent; TCP_PASSIVE, or TCP_ALWAYS */
     int once;            /* atomic: the credit is that of {active, once}: no `passive` at its end */
     int pushing;         /* atomic: calls that read for credit at this moment */
