@@ -23,6 +23,7 @@
 -export([of_fd/2]).
 %% Internal.
 -export([start_reader/2, reader/2]).
+-export([handle_info/2, handle_call/3, handle_cast/2]).
 
 -define(READERS, 4).
 
@@ -72,13 +73,18 @@ reader(Name, Nifs) ->
     %% Many descriptors may be ready at once, and a message of each waits here.
     _ = process_flag(message_queue_data, off_heap),
     ok = proc_lib:init_ack({ok, self()}),
-    loop(Nifs).
+    gen_server:enter_loop(?MODULE, [], Nifs).
 
-loop(Nifs) ->
-    receive
-        {tame_fd, Fd, ready} ->
-            ok = Nifs:push(Fd),
-            loop(Nifs);
-        _ ->
-            loop(Nifs)
-    end.
+%% Waiting is gen_server's, so no reader stands in the code of this module when it is loaded anew.
+-spec handle_info(term(), module()) -> {noreply, module()}.
+handle_info({tame_fd, Fd, ready}, Nifs) ->
+    ok = Nifs:push(Fd),
+    {noreply, Nifs};
+handle_info(_, Nifs) ->
+    {noreply, Nifs}.
+
+-spec handle_call(term(), term(), module()) -> {noreply, module()}.
+handle_call(_, _, Nifs) -> {noreply, Nifs}.
+
+-spec handle_cast(term(), module()) -> {noreply, module()}.
+handle_cast(_, Nifs) -> {noreply, Nifs}.

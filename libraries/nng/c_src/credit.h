@@ -17,7 +17,7 @@ enum tn_credit_kind { TN_CREDIT_TRUE, TN_CREDIT_ONCE, TN_CREDIT_MORE };
 
 static inline int tn_credit_has(const struct tn_credit *credit)
 {
-    return __atomic_load_n(&credit->left, __ATOMIC_ACQUIRE) != TN_PASSIVE;
+    return __atomic_load_n(&credit->left, __ATOMIC_SEQ_CST) != TN_PASSIVE;
 }
 
 /* Takes one. Whether there was any; and whether it was the last of a number that was given, which
@@ -25,7 +25,7 @@ static inline int tn_credit_has(const struct tn_credit *credit)
 static inline int tn_credit_take(struct tn_credit *credit, int *last)
 {
     const int once = __atomic_load_n(&credit->once, __ATOMIC_ACQUIRE);
-    int left = __atomic_load_n(&credit->left, __ATOMIC_ACQUIRE);
+    int left = __atomic_load_n(&credit->left, __ATOMIC_SEQ_CST);
 
     while (left > 0)
         if (__atomic_compare_exchange_n(&credit->left, &left, left - 1, 0, __ATOMIC_ACQ_REL,
@@ -65,7 +65,7 @@ static inline int tn_credit_give(struct tn_credit *credit, enum tn_credit_kind k
 /* Takes all away. Whether there was any. */
 static inline int tn_credit_end(struct tn_credit *credit)
 {
-    return __atomic_exchange_n(&credit->left, TN_PASSIVE, __ATOMIC_ACQ_REL) != TN_PASSIVE;
+    return __atomic_exchange_n(&credit->left, TN_PASSIVE, __ATOMIC_SEQ_CST) != TN_PASSIVE;
 }
 
 #endif

@@ -45,6 +45,8 @@ static void stop(ErlDrvData data)
     tn_port_end(port);
     while (port->contexts != NULL)
         tn_drv_context_remove(port, &port->contexts);
+    while (port->outside != NULL)
+        (void)tn_outside_back(&port->outside);
     for (int direction = TN_RECEIVING; direction <= TN_SENDING; direction++) {
         const struct tn_line *line = &port->lines[direction];
 
@@ -104,7 +106,7 @@ static void drop(ErlDrvData data, tame_drv_callback callback, void *arg)
     (void)data;
     if (callback == tn_delivery_outside && ((struct tn_delivery *)arg)->message != NULL)
         nng_msg_free(((struct tn_delivery *)arg)->message);
-    if (callback == tn_sending_arrives)
+    if (callback == tn_sending_arrives && ((struct tn_sending *)arg)->message != NULL)
         nng_msg_free(((struct tn_sending *)arg)->message);
     driver_free(arg);
 }

@@ -44,7 +44,7 @@ static ErlNifFunc functions[] = {
     {"cancel", 2, tn_nif_cancel, 0},
     {"push", 1, tn_nif_push, 0},
     {"credit", 3, tn_nif_credit, 0},
-    {"passive", 3, tn_nif_passive, 0},
+    {"passive", 2, tn_nif_passive, 0},
     {"active", 1, tn_nif_active, 0},
     {"give", 2, tn_nif_give, 0},
     {"owner", 1, tn_nif_owner, 0},

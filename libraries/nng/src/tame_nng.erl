@@ -53,6 +53,9 @@
 -define(CONTEXT, tame_nng_context).
 -define(PORT, tame_nng_port).
 -define(CLOSE_MS, 10000).
+%% What `after' takes: more would raise there, when the wait has begun.
+-define(TIMEOUT_MAX, 16#ffffffff).
+-define(NO_TIMEOUT, "must be infinity or ms, from 0 to 4294967295").
 
 %% ---- sockets ------------------------------------------------------------------------------------
 
@@ -175,7 +178,7 @@ send(Socket, Message) ->
 -spec send(socket() | context(), iodata(), timeout()) -> ok | {error, reason()}.
 send(Socket, Message, Timeout) ->
     Args = [Message, Timeout],
-    _ = is_timeout(Timeout) orelse badarg([Socket | Args], 3, "must be infinity or ms, 0 or more"),
+    _ = is_timeout(Timeout) orelse badarg([Socket | Args], 3, ?NO_TIMEOUT),
     Parts =
         try erlang:iolist_to_iovec(Message)
         catch error:badarg -> badarg([Socket | Args], 2, "must be iodata")
@@ -199,7 +202,7 @@ recv(Socket) ->
 -spec recv(socket() | context(), timeout()) -> {ok, binary()} | {error, reason()}.
 recv(Socket, Timeout) ->
     _ = is_timeout(Timeout) orelse
-        badarg([Socket, Timeout], 2, "must be infinity or ms, 0 or more"),
+        badarg([Socket, Timeout], 2, ?NO_TIMEOUT),
     case Socket of
         {?CONTEXT, Parent, Context} ->
             with(Parent, [Timeout], fun(Way, Of) ->
@@ -212,7 +215,7 @@ recv(Socket, Timeout) ->
     end.
 
 is_timeout(infinity) -> true;
-is_timeout(Ms) -> is_integer(Ms) andalso Ms >= 0.
+is_timeout(Ms) -> is_integer(Ms) andalso Ms >= 0 andalso Ms =< ?TIMEOUT_MAX.
 
 %% As nng takes it.
 ms(infinity) -> -1;
@@ -239,7 +242,7 @@ request(Socket, Message) ->
 -spec request(socket(), iodata(), timeout()) -> {ok, binary()} | {error, reason()}.
 request(Socket, Message, Timeout) ->
     _ = is_timeout(Timeout) orelse
-        badarg([Socket, Message, Timeout], 3, "must be infinity or ms, 0 or more"),
+        badarg([Socket, Message, Timeout], 3, ?NO_TIMEOUT),
     Deadline = tame_nng_way:deadline(Timeout),
     case context(Socket) of
         {ok, Context} ->
@@ -257,6 +260,8 @@ request(Socket, Message, Timeout) ->
 
 %% {active, true | once | N}: any number of messages {nng, Socket, Bytes} to the owner, one, or N
 %% more and then {nng_passive, Socket}. {active, false}: none any more, and recv has the rest.
+%% As long as there is credit, recv answers {error, einval}; one that waits already answers so when
+%% a message comes by nif, and has that message by driver.
 %% What is said of addresses (nodelay, keepalive, recv_max_size, reconnect_min, reconnect_max)
 %% holds for those that come after.
 -spec setopts(socket(), [option()]) -> ok | {error, reason()}.
@@ -351,7 +356,8 @@ controlling_process(Socket, Pid) ->
 give(Socket, Pid) ->
     with(Socket, [Pid], fun(Way, Of) ->
         Active = Way:active(Of),
-        _ = Active =/= false andalso Way:set_active(Of, false),
+        %% Also without credit: the message that took the last of it may be on its way.
+        _ = Way:set_active(Of, false),
         Result = Way:give(Of, Pid),
         _ = Result =:= ok andalso forward(Socket, Pid),
         _ = Active =/= false andalso Way:set_active(Of, Active),

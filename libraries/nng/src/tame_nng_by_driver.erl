@@ -32,6 +32,9 @@
 %% once more, by port_control/3, which answers at once.
 -define(BY_REFERENCE, 65536).
 
+%% A busy port does not say when it is so no more.
+-define(BUSY_MS, 5).
+
 %% The caller has the driver loaded until it dies.
 -spec load() -> ok.
 load() ->
@@ -140,24 +143,32 @@ await_survey(Port, Id, Deadline, Ms) ->
 -spec send(port(), [binary()], tame_nng_way:deadline()) -> tame_nng_way:result().
 send(Port, Message, Deadline) ->
     Id = id(),
-    case send_bytes(Port, <<Id:64, 0:64>>, Message) of
+    case send_bytes(Port, <<Id:64, 0:64>>, Message, Deadline) of
         <<4>> -> await(Port, Id, send, Deadline);
         Reply -> tame_nng_control:reply(Reply)
     end.
 
 %% The reply; <<4>>: it comes.
-send_bytes(Port, Header, Message) ->
+send_bytes(Port, Header, Message, Deadline) ->
     case iolist_size(Message) < ?BY_REFERENCE of
         true -> command(Port, ?SEND, [Header | Message]);
-        false -> by_reference(Port, Header, Message)
+        false -> by_reference(Port, [Header | Message], Deadline)
     end.
 
-by_reference(Port, Header, Message) ->
-    try port_command(Port, [Header | Message]) of
-        true -> <<4>>
+%% A port that is busy would suspend who has a deadline for longer.
+by_reference(Port, Bytes, Deadline) ->
+    Options = case Deadline of infinity -> []; _ -> [nosuspend] end,
+    try port_command(Port, Bytes, Options) of
+        true -> <<4>>;
+        false -> by_reference_later(Port, Bytes, Deadline, left(Deadline))
     catch
         error:badarg -> {error, closed}
     end.
+
+by_reference_later(_, _, _, 0) ->
+    {error, timeout};
+by_reference_later(Port, Bytes, Deadline, Left) ->
+    receive after min(Left, ?BUSY_MS) -> by_reference(Port, Bytes, Deadline) end.
 
 %% The port may end and nobody may answer, so the port is monitored while somebody waits.
 await(Port, Id, Direction, Deadline) ->
@@ -190,7 +201,12 @@ cancel(Port, Id, Direction) ->
 %% ---- messages for credit ------------------------------------------------------------------------
 
 -spec set_active(port(), boolean() | once | integer()) -> tame_nng_way:result().
-set_active(Port, false) -> done(command(Port, ?PASSIVE, <<>>));
+set_active(Port, false) ->
+    case command(Port, ?PASSIVE, <<>>) of
+        %% A large message is copied outside; after it nothing comes any more.
+        <<4>> -> receive after 1 -> set_active(Port, false) end;
+        Reply -> done(Reply)
+    end;
 set_active(Port, true) -> done(command(Port, ?CREDIT, <<0, 0:32>>));
 set_active(Port, once) -> done(command(Port, ?CREDIT, <<1, 0:32>>));
 set_active(Port, More) when More > -65536, More < 65536 ->
@@ -246,7 +262,9 @@ context_recv(Port, Context, Ms) ->
 -spec context_send(port(), pos_integer(), [binary()], integer()) -> tame_nng_way:result().
 context_send(Port, Context, Message, Ms) ->
     Id = id(),
-    context_result(send_bytes(Port, <<Id:64, Context:32, Ms:32>>, Message), Port, Id).
+    Deadline = tame_nng_way:deadline(case Ms of -1 -> infinity; _ -> Ms end),
+    Sent = send_bytes(Port, <<Id:64, Context:32, Ms:32>>, Message, Deadline),
+    context_result(Sent, Port, Id).
 
 %% nng keeps the deadline, and ends each operation by one callback.
 context_result(<<4>>, Port, Id) -> await(Port, Id, none, infinity);

@@ -99,15 +99,13 @@ set_active(Socket, Active) ->
     end.
 
 set_passive(Socket, Reader) ->
-    Ref = make_ref(),
-    case tame_nng_nif:passive(Socket, Reader, Ref) of
-        %% A reader is at work: after it nothing comes any more.
-        wait ->
-            receive {tame_fd, Ref, _} -> ok end,
-            _ = tame_nng_nif:cancel(Socket, recv),
+    case tame_nng_nif:passive(Socket, Reader) of
+        ok ->
             ok;
-        Other ->
-            Other
+        %% A receive for credit is at work: after it nothing comes any more.
+        again ->
+            true = erlang:yield(),
+            set_passive(Socket, Reader)
     end.
 
 -spec active(tame_nng_nif:socket()) -> boolean() | once | pos_integer() | {error, closed}.

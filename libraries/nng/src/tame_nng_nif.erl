@@ -6,13 +6,13 @@
 
 -export([open/1, close/2, control/3]).
 -export([recv/2, send/3, cancel/2]).
--export([push/1, credit/3, passive/3, active/1]).
+-export([push/1, credit/3, passive/2, active/1]).
 -export([give/2, owner/1]).
 -export([context_open/1, context_recv/3, context_send/4, context_close/1]).
 
 -nifs([open/1, close/2, control/3]).
 -nifs([recv/2, send/3, cancel/2]).
--nifs([push/1, credit/3, passive/3, active/1]).
+-nifs([push/1, credit/3, passive/2, active/1]).
 -nifs([give/2, owner/1]).
 -nifs([context_open/1, context_recv/3, context_send/4, context_close/1]).
 -on_load(load/0).
@@ -49,8 +49,8 @@ push(_) -> erlang:nif_error(not_loaded).
 -spec credit(socket(), true | once | integer(), pid()) -> ok | failure().
 credit(_, _, _) -> erlang:nif_error(not_loaded).
 
--spec passive(socket(), pid(), reference()) -> ok | wait | failure().
-passive(_, _, _) -> erlang:nif_error(not_loaded).
+-spec passive(socket(), pid()) -> ok | again.
+passive(_, _) -> erlang:nif_error(not_loaded).
 
 -spec active(socket()) -> boolean() | once | pos_integer() | {error, closed}.
 active(_) -> erlang:nif_error(not_loaded).

@@ -91,6 +91,25 @@ defmodule Tame.Nng.ActiveTest do
         close([a, b])
       end
 
+      test "passive again: a large message is there before, or not at all", %{by: by} do
+        {a, b} = pair(:pair0, :pair0, by: by)
+        large = :binary.copy("x", 20_000_000)
+
+        for _ <- 1..5 do
+          :ok = :tame_nng.send(b, large, 5000)
+          :ok = :tame_nng.setopts(a, active: :once)
+          :ok = :tame_nng.setopts(a, active: false)
+
+          receive do
+            {:nng, ^a, bytes} -> assert byte_size(bytes) == 20_000_000
+          after
+            0 -> assert {:ok, <<_::binary-size(20_000_000)>>} = :tame_nng.recv(a, 5000)
+          end
+        end
+
+        close([a, b])
+      end
+
       test "requests, which come when they are sent, and replies", %{by: by} do
         {rep, req} = pair(:rep0, :req0, by: by)
         :ok = :tame_nng.setopts(req, active: true)
@@ -113,6 +132,54 @@ defmodule Tame.Nng.ActiveTest do
         assert :tame_nng.open(:push0, by: by, active: true) == {:error, :enotsup}
         close([socket])
       end
+    end
+  end
+
+  describe "a receive that waits, by nif," do
+    setup do
+      {a, b} = pair(:pair0, :pair0)
+      {pid, _} = spawn_monitor(fn -> exit(:tame_nng.recv(a)) end)
+      assert until(fn -> waiting?(pid) end)
+      %{a: a, b: b, pid: pid}
+    end
+
+    test "gives way to credit when a message comes", %{a: a, b: b, pid: pid} do
+      assert :tame_nng.setopts(a, active: :once) == :ok
+      :ok = :tame_nng.send(b, "x")
+      assert_receive {:DOWN, _, _, ^pid, {:error, :einval}}
+      assert_receive {:nng, ^a, "x"}
+      close([a, b])
+    end
+
+    test "and is killed frees the socket", %{a: a, b: b, pid: pid} do
+      assert :tame_nng.setopts(a, active: true) == :ok
+      Process.exit(pid, :kill)
+      assert_receive {:DOWN, _, _, ^pid, :killed}
+      :ok = :tame_nng.send(b, "x")
+      assert_receive {:nng, ^a, "x"}
+      close([a, b])
+    end
+
+    test "does not hold up who takes credit back", %{a: a, b: b, pid: pid} do
+      assert :tame_nng.setopts(a, active: true) == :ok
+      task = Task.async(fn -> :tame_nng.setopts(a, active: false) end)
+      assert Task.yield(task, 1000) == {:ok, :ok}
+      :ok = :tame_nng.send(b, "x")
+      assert_receive {:DOWN, _, _, ^pid, {:ok, "x"}}
+      close([a, b])
+    end
+  end
+
+  for by <- [:nif, :driver] do
+    @tag by: by
+    test "#{by}: credit that a negative number takes away leaves the turn to recv", %{by: by} do
+      {a, b} = pair(:pair0, :pair0, by: by)
+      :ok = :tame_nng.setopts(a, active: 3)
+      :ok = :tame_nng.setopts(a, active: -3)
+      assert_receive {:nng_passive, ^a}
+      :ok = :tame_nng.send(b, "x")
+      assert :tame_nng.recv(a, 5000) == {:ok, "x"}
+      close([a, b])
     end
   end
 

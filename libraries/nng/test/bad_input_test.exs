@@ -90,6 +90,21 @@ defmodule Tame.Nng.BadInputTest do
         assert :tame_nng.close(socket) == :ok
       end
 
+      test "a time that receive cannot wait for, and nothing waits then", %{by: by} do
+        {a, b} = pair(:pair0, :pair0, by: by)
+        long = 4_294_967_296
+        assert sentence(fn -> :tame_nng.recv(a, long) end, 2) =~ "from 0 to 4294967295"
+        assert sentence(fn -> :tame_nng.send(a, "x", long) end, 3) =~ "from 0 to 4294967295"
+        reader = Task.async(fn -> :tame_nng.recv(a, long - 1) end)
+        assert until(fn -> waiting?(reader.pid) end)
+        assert :tame_nng.send(b, "x", 5000) == :ok
+        assert Task.await(reader) == {:ok, "x"}
+        for socket <- [a, b], do: assert(:tame_nng.close(socket) == :ok)
+        req = open(:req0, by: by)
+        assert sentence(fn -> :tame_nng.request(req, "x", long) end, 3) =~ "from 0 to 4294967295"
+        assert :tame_nng.close(req) == :ok
+      end
+
       test "options: of another protocol, of no such value", %{by: by} do
         socket = open(:pair0, by: by)
         assert :tame_nng.setopts(socket, resend_time: 5) == {:error, :enotsup}

@@ -20,6 +20,26 @@ defmodule Tame.Nng.EndingTest do
         close([a, b, alone])
       end
 
+      test "a deadline ends the send of a large message as well", %{by: by} do
+        alone = open(:push0, by: by)
+        large = :binary.copy(<<0>>, 70_000)
+
+        for ms <- [0, 0, 20] do
+          task = Task.async(fn -> :tame_nng.send(alone, large, ms) end)
+          assert Task.yield(task, 2000) == {:ok, {:error, :timeout}}
+        end
+
+        # More than a port takes before it is busy.
+        tasks = for _ <- 1..200, do: Task.async(fn -> :tame_nng.send(alone, large, 50) end)
+        results = Task.yield_many(tasks, 5000)
+        assert Enum.all?(results, &match?({_, {:ok, {:error, :timeout}}}, &1))
+        assert :tame_nng.close(alone) == :ok
+        {a, b} = pair(:pair0, :pair0, by: by)
+        assert :tame_nng.send(a, large, 0) == :ok
+        assert :tame_nng.recv(b, 5000) == {:ok, large}
+        for socket <- [a, b], do: assert(:tame_nng.close(socket) == :ok)
+      end
+
       test "a deadline that passes while messages come loses and doubles none", %{by: by} do
         {a, b} = pair(:pull0, :push0, by: by)
 

@@ -44,7 +44,7 @@ static void tcp_push_end(ErlNifEnv *env, struct tcp_socket *socket, const char *
 static int tcp_credit_take(struct tcp_socket *socket, int *last)
 {
     const int once = __atomic_load_n(&socket->once, __ATOMIC_ACQUIRE);
-    int credit = __atomic_load_n(&socket->credit, __ATOMIC_ACQUIRE);
+    int credit = __atomic_load_n(&socket->credit, __ATOMIC_SEQ_CST);
 
     while (credit > 0)
         if (__atomic_compare_exchange_n(&socket->credit, &credit, credit - 1, 0, __ATOMIC_ACQ_REL,
@@ -55,9 +55,23 @@ static int tcp_credit_take(struct tcp_socket *socket, int *last)
     return credit == TCP_ALWAYS;
 }
 
-static int tcp_has_credit(struct tcp_socket *socket)
+/* Gives `more`, or takes as much. Returns 0 when the sum is too large; *passive is whether the owner is
+ * told that it has none. */
+static int tcp_credit_add(struct tcp_socket *socket, int more, int *passive)
 {
-    return __atomic_load_n(&socket->credit, __ATOMIC_ACQUIRE) != TCP_PASSIVE;
+    int before = __atomic_load_n(&socket->credit, __ATOMIC_ACQUIRE), sum;
+
+    if (more > INT16_MAX || more < INT16_MIN)
+        return 0;
+    do {
+        sum = (before == TCP_ALWAYS ? 0 : before) + more;
+        if (sum > INT16_MAX)
+            return 0;
+    } while (!__atomic_compare_exchange_n(&socket->credit, &before, sum < 0 ? 0 : sum, 0,
+                                          __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+    __atomic_store_n(&socket->once, 0, __ATOMIC_RELEASE);
+    *passive = sum <= 0;
+    return 1;
 }
 
 /* The next message, or why there is none. */
@@ -125,17 +139,21 @@ static enum tame_fd_answer tcp_push_wait(ErlNifEnv *env, struct tcp_socket *sock
         answer = tame_fd_again(env, &socket->fd, TAME_FD_READ, reader, 0);
     else
         tame_fd_done(env, &socket->fd, TAME_FD_READ);
-    if (answer == TAME_FD_WAIT && !tcp_has_credit(socket))
+    if (answer == TAME_FD_WAIT && !tcp_has_credit(socket)) {
         (void)tame_fd_cancel(env, &socket->fd, TAME_FD_READ, reader);
+        answer = TAME_FD_DONE;
+    }
     return answer;
 }
 
-/* Reads for credit, as the process `self`; when nothing is there `reader` waits. */
+/* Reads for credit, as the process `self`; when nothing is there `reader` waits. When the turn is a
+ * receiver's, the end of its receive reads for the credit: see tcp_push_after. */
 static void tcp_push(ErlNifEnv *env, struct tcp_socket *socket, const ErlNifPid *self,
                      const ErlNifPid *reader)
 {
     enum tame_fd_answer answer = TAME_FD_DONE;
 
+    (void)__atomic_add_fetch(&socket->pushing, 1, __ATOMIC_SEQ_CST);
     /* Credit may come between the last look at it and the end of our turn. */
     while (answer == TAME_FD_DONE && tcp_has_credit(socket) &&
            tame_fd_begin(env, &socket->fd, TAME_FD_READ, self, 0) == TAME_FD_GO) {
@@ -151,6 +169,27 @@ static void tcp_push(ErlNifEnv *env, struct tcp_socket *socket, const ErlNifPid 
         else if (answer == TAME_FD_FAILED)
             tcp_push_end(env, socket, "enomem");
     }
+    (void)__atomic_sub_fetch(&socket->pushing, 1, __ATOMIC_SEQ_CST);
+}
+
+/* A receive has ended, or a wait: reads for credit that came meanwhile, as the reader. */
+static void tcp_push_after(ErlNifEnv *env, struct tcp_socket *socket)
+{
+    ErlNifPid reader;
+
+    if (!tcp_has_credit(socket))
+        return;
+    reader.pid = __atomic_load_n(&socket->reader, __ATOMIC_ACQUIRE);
+    tcp_push(env, socket, &reader, &reader);
+}
+
+/* Credit was withdrawn: the reader waits no more, unless new credit has come since. */
+static void tcp_push_withdrawn(ErlNifEnv *env, struct tcp_socket *socket, const ErlNifPid *reader)
+{
+    if (tcp_has_credit(socket))
+        return;
+    (void)tame_fd_cancel(env, &socket->fd, TAME_FD_READ, reader);
+    tcp_push_after(env, socket);
 }
 
 /* (Socket) -> ok: by a reader that was told. */
@@ -164,6 +203,7 @@ static ERL_NIF_TERM tcp_push_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
         return enif_make_badarg(env);
     (void)enif_self(env, &self);
     tcp_push(env, socket, &self, &self);
+    tcp_push_withdrawn(env, socket, &self);
     return tcp_words.ok;
 }
 
@@ -172,7 +212,7 @@ static ERL_NIF_TERM tcp_credit(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
 {
     struct tcp_socket *socket = tcp_get(env, argv[0]);
     ErlNifPid self, reader;
-    int more = 0;
+    int more = 0, passive = 0;
     const int once = enif_is_identical(argv[1], tcp_words.once);
     const int always = enif_is_identical(argv[1], tcp_words.always);
 
@@ -182,59 +222,55 @@ static ERL_NIF_TERM tcp_credit(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
         return enif_make_badarg(env);
     if (tame_fd_use(&socket->fd) < 0)
         return tcp_error(env, "closed");
-    __atomic_store_n(&socket->once, once, __ATOMIC_RELEASE);
+    __atomic_store_n(&socket->reader, reader.pid, __ATOMIC_RELEASE);
     if (once || always) {
+        __atomic_store_n(&socket->once, once, __ATOMIC_RELEASE);
         __atomic_store_n(&socket->credit, once ? 1 : TCP_ALWAYS, __ATOMIC_RELEASE);
-    } else {
-        const int before = __atomic_load_n(&socket->credit, __ATOMIC_ACQUIRE);
-        const int sum = (before == TCP_ALWAYS ? 0 : before) + more;
-
-        if (sum > INT16_MAX) {
-            tame_fd_unuse(env, &socket->fd);
-            return tcp_error(env, "einval");
-        }
-        if (before == TCP_ALWAYS)
-            __atomic_store_n(&socket->credit, sum < 0 ? 0 : sum, __ATOMIC_RELEASE);
-        else if (sum > 0)
-            __atomic_fetch_add(&socket->credit, more, __ATOMIC_ACQ_REL);
-        else
-            __atomic_store_n(&socket->credit, 0, __ATOMIC_RELEASE);
-        if (sum <= 0)
-            tcp_tell_owner(env, socket, tcp_atom(env, "tcp_passive"), NULL);
+    } else if (!tcp_credit_add(socket, more, &passive)) {
+        tame_fd_unuse(env, &socket->fd);
+        return tcp_error(env, "einval");
     }
+    if (passive)
+        tcp_tell_owner(env, socket, tcp_atom(env, "tcp_passive"), NULL);
     (void)enif_self(env, &self);
     tcp_push(env, socket, &self, &reader);
+    if (passive)
+        tcp_push_withdrawn(env, socket, &reader);
     tame_fd_unuse(env, &socket->fd);
     return tcp_words.ok;
 }
 
-/* (Socket, Reader, Ref) -> ok | wait | {error, Reason}: no message comes after ok. */
+/* (Socket, Reader) -> ok | again: no message comes after ok. Again: a push is at work, which ends
+ * soon. A receive that waits is left alone. */
 static ERL_NIF_TERM tcp_passive(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct tcp_socket *socket = tcp_get(env, argv[0]);
-    enum tame_fd_answer answer;
     ErlNifPid reader;
 
     (void)argc;
-    if (socket == NULL || !enif_get_local_pid(env, argv[1], &reader) || !enif_is_ref(env, argv[2]))
+    if (socket == NULL || !enif_get_local_pid(env, argv[1], &reader))
         return enif_make_badarg(env);
-    if (__atomic_exchange_n(&socket->credit, TCP_PASSIVE, __ATOMIC_ACQ_REL) == TCP_PASSIVE)
-        return tcp_words.ok;
-    (void)tame_fd_cancel(env, &socket->fd, TAME_FD_READ, &reader);
-    answer = tcp_begin(env, socket, TAME_FD_READ, argv[2]);
-    if (answer != TAME_FD_GO)
-        return tcp_answer(env, answer);
-    tame_fd_done(env, &socket->fd, TAME_FD_READ);
-    return tcp_words.ok;
+    __atomic_store_n(&socket->credit, TCP_PASSIVE, __ATOMIC_SEQ_CST);
+    tcp_push_withdrawn(env, socket, &reader);
+    return __atomic_load_n(&socket->pushing, __ATOMIC_SEQ_CST) == 0 ? tcp_words.ok
+                                                                    : tcp_atom(env, "again");
 }
 
-/* A reader has died with the socket in its hands: nobody would read. */
+/* Who waited has died. A receiver frees the turn, and the reader is told to look; without its reader
+ * nobody would read. Not here: this is no process, whose time reading would take. */
 static void tcp_socket_lost(ErlNifEnv *env, struct tame_fd *fd, enum tame_fd_direction direction)
 {
     struct tcp_socket *socket = (struct tcp_socket *)fd;
+    ErlNifPid reader;
 
-    if (direction == TAME_FD_READ && tcp_has_credit(socket))
+    if (direction != TAME_FD_READ || !tcp_has_credit(socket))
+        return;
+    reader.pid = __atomic_load_n(&socket->reader, __ATOMIC_ACQUIRE);
+    if (!enif_is_process_alive(env, &reader))
         tcp_push_end(env, socket, "reader_down");
+    else if (tame_fd_begin(env, &socket->fd, TAME_FD_READ, &reader, 0) == TAME_FD_GO &&
+             tame_fd_again(env, &socket->fd, TAME_FD_READ, &reader, 0) == TAME_FD_FAILED)
+        tcp_push_end(env, socket, "enomem");
 }
 
 #endif

@@ -12,15 +12,16 @@ static ERL_NIF_TERM tcp_cancel(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     struct tcp_socket *socket = tcp_get(env, argv[0]);
     const enum tame_fd_direction direction =
         enif_is_identical(argv[1], tcp_atom(env, "read")) ? TAME_FD_READ : TAME_FD_WRITE;
+    enum tame_fd_answer answer;
     ErlNifPid self;
 
     (void)argc;
     if (socket == NULL)
         return enif_make_badarg(env);
-    return tcp_atom(env, tame_fd_cancel(env, &socket->fd, direction, enif_self(env, &self)) ==
-                                 TAME_FD_DONE
-                             ? "done"
-                             : "sent");
+    answer = tame_fd_cancel(env, &socket->fd, direction, enif_self(env, &self));
+    if (direction == TAME_FD_READ)
+        tcp_push_after(env, socket);
+    return tcp_atom(env, answer == TAME_FD_DONE ? "done" : "sent");
 }
 
 /* (Socket, read | write | read_write) -> ok | {error, Reason} */

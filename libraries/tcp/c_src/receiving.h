@@ -111,7 +111,7 @@ static ERL_NIF_TERM tcp_early_take(ErlNifEnv *env, struct tcp_socket *socket, si
 {
     ERL_NIF_TERM term;
 
-    if (size == socket->early_size) {
+    if (size == socket->early_size && socket->early_at == 0) {
         socket->has_early = 0;
         socket->early_size = 0;
         if (size < socket->early.size && !enif_realloc_binary(&socket->early, size)) {
@@ -121,17 +121,36 @@ static ERL_NIF_TERM tcp_early_take(ErlNifEnv *env, struct tcp_socket *socket, si
         }
         return enif_make_binary(env, &socket->early);
     }
-    memcpy(enif_make_new_binary(env, size, &term), socket->early.data, size);
+    if (size == socket->early_size && size > TCP_SLICE_BYTES) { /* too much to copy here */
+        term = enif_make_sub_binary(env, enif_make_binary(env, &socket->early), socket->early_at,
+                                    size);
+        socket->has_early = 0;
+        socket->early_at = 0;
+        socket->early_size = 0;
+        return term;
+    }
+    memcpy(enif_make_new_binary(env, size, &term), socket->early.data + socket->early_at, size);
+    socket->early_at += size;
     socket->early_size -= size;
-    memmove(socket->early.data, socket->early.data + size, socket->early_size);
+    if (socket->early_size == 0) {
+        enif_release_binary(&socket->early);
+        socket->has_early = 0;
+        socket->early_at = 0;
+    }
+    tcp_charge(env, size);
     return term;
 }
 
-/* Room for more, up to `size` bytes in all. */
+/* Room for more, up to `size` bytes in all. What is there moves to the front only here, where it is
+ * less than what is asked for: not with each taking. */
 static int tcp_early_room(struct tcp_socket *socket, size_t size)
 {
     size_t room = socket->early_size * 2;
 
+    if (socket->has_early && socket->early_at > 0) {
+        memmove(socket->early.data, socket->early.data + socket->early_at, socket->early_size);
+        socket->early_at = 0;
+    }
     if (room < TCP_EXACT_STEP)
         room = TCP_EXACT_STEP;
     if (room > size)
@@ -214,6 +233,7 @@ static ERL_NIF_TERM tcp_receive(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     enum tcp_read result;
     ErlNifUInt64 size;
     ERL_NIF_TERM term;
+    ErlNifPid self;
     int error = 0;
 
     (void)argc;
@@ -221,8 +241,12 @@ static ERL_NIF_TERM tcp_receive(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
         return enif_make_badarg(env);
     if (size > TCP_EXACT_MAX)
         return tcp_error(env, "enomem");
-    if (__atomic_load_n(&socket->credit, __ATOMIC_ACQUIRE) != TCP_PASSIVE)
+    /* Also credit that came while we waited: our turn goes on to it. */
+    if (tcp_has_credit(socket)) {
+        (void)tame_fd_cancel(env, &socket->fd, TAME_FD_READ, enif_self(env, &self));
+        tcp_push_after(env, socket);
         return tcp_error(env, "einval");
+    }
     answer = tcp_begin(env, socket, TAME_FD_READ, argv[2]);
     if (answer != TAME_FD_GO)
         return tcp_answer(env, answer);
@@ -238,6 +262,7 @@ static ERL_NIF_TERM tcp_receive(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     if (result == TCP_READ_SLICE)
         return tcp_again(env, socket, TAME_FD_READ, argv[2]);
     tame_fd_done(env, &socket->fd, TAME_FD_READ);
+    tcp_push_after(env, socket);
     switch (result) {
     case TCP_READ_SOME:
         return tcp_ok(env, term);

@@ -13,9 +13,12 @@ struct tcp_socket {
     int last_read; /* bytes; how large the next may be. Of who holds TAME_FD_READ, as what follows */
     int has_early;
     ErlNifBinary early;  /* the socket's: what has come of a receive of an exact length */
-    size_t early_size;   /* so much of it is filled */
+    size_t early_at;     /* what was taken of it already, at its front */
+    size_t early_size;   /* so much of it is filled, behind that */
     int credit;          /* atomic: messages that may still be sent; TCP_PASSIVE, or TCP_ALWAYS */
     int once;            /* atomic: the credit is that of {active, once}: no `passive` at its end */
+    int pushing;         /* atomic: calls that read for credit at this moment */
+    ERL_NIF_TERM reader; /* atomic: a pid; who waits for the owner, once credit was given */
     int send_timeout_ms; /* atomic; -1: none. For Erlang, as what follows */
     int send_timeout_close;
     int accept_active;      /* of a listening socket: what those that it accepts begin with */
@@ -24,6 +27,11 @@ struct tcp_socket {
 
 #define TCP_PASSIVE 0
 #define TCP_ALWAYS (-1)
+
+static inline int tcp_has_credit(struct tcp_socket *socket)
+{
+    return __atomic_load_n(&socket->credit, __ATOMIC_SEQ_CST) != TCP_PASSIVE;
+}
 
 #define TCP_BUFFER 65536
 #define TCP_BUFFER_MAX (16 * 1024 * 1024)
@@ -36,6 +44,7 @@ static inline void tcp_socket_destroy(struct tame_fd *fd)
         enif_release_binary(&socket->early);
 }
 
+static void tcp_push_after(ErlNifEnv *env, struct tcp_socket *socket);
 static void tcp_socket_lost(ErlNifEnv *env, struct tame_fd *fd, enum tame_fd_direction direction);
 
 TAME_FD(tcp_sockets, struct tcp_socket, .destroy = tcp_socket_destroy, .lost = tcp_socket_lost)

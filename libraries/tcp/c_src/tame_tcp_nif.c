@@ -41,7 +41,7 @@ static ErlNifFunc functions[] = {
     {"file_dup", 1, tcp_file_dup, 0},
     {"push", 1, tcp_push_nif, 0},
     {"credit", 3, tcp_credit, 0},
-    {"passive", 3, tcp_passive, 0},
+    {"passive", 2, tcp_passive, 0},
     {"setopt", 3, tcp_setopt, 0},
     {"getopt", 2, tcp_getopt, 0},
     {"setraw", 4, tcp_setraw, 0},

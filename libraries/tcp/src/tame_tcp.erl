@@ -61,9 +61,13 @@
 %% once and not for each slice.
 -define(SMALL, 8192).
 -define(IS_PORT(Port), is_integer(Port), Port >= 0, Port =< 65535).
--define(IS_TIMEOUT(Ms), (Ms =:= infinity orelse (is_integer(Ms) andalso Ms >= 0))).
+%% What `after' takes: more would raise there, when the wait has begun.
+-define(TIMEOUT_MAX, 16#ffffffff).
+-define(IS_TIMEOUT(Ms),
+    (Ms =:= infinity orelse (is_integer(Ms) andalso Ms >= 0 andalso Ms =< ?TIMEOUT_MAX))
+).
 -define(NO_PORT, "must be a port from 0 to 65535").
--define(NO_TIMEOUT, "must be infinity or ms, 0 or more").
+-define(NO_TIMEOUT, "must be infinity or ms, from 0 to 4294967295").
 -define(NO_OPTION(Option), io_lib:format("has an unknown option: ~0tp", [Option])).
 
 %% ---- listen, accept, connect ------------------------------------------------------------------
@@ -217,7 +221,8 @@ peername(Socket) ->
 
 %% {active, once}, {active, N}, {active, true}: one message, N, or any number of messages
 %% {tcp, Socket, Data} to the owner; after N of them {tcp_passive, Socket}. At the peer's end
-%% {tcp_closed, Socket}, and the socket is closed.
+%% {tcp_closed, Socket}, and the socket is closed. Credit goes before recv, which answers {error,
+%% einval} as long as there is some; one that waits already answers so when data comes.
 -spec setopts(socket(), [option()]) -> ok | {error, reason()}.
 setopts(_, []) ->
     ok;

@@ -27,15 +27,13 @@ set(_, _) ->
     {error, einval}.
 
 set_passive(Socket, Reader) ->
-    Ref = make_ref(),
-    case tame_tcp_nif:passive(Socket, Reader, Ref) of
-        %% A reader is at work: after it nothing comes any more.
-        wait ->
-            receive {tame_fd, Ref, _} -> ok end,
-            _ = tame_tcp_nif:cancel(Socket, read),
+    case tame_tcp_nif:passive(Socket, Reader) of
+        ok ->
             ok;
-        Other ->
-            Other
+        %% A read for credit is at work: after it nothing comes any more.
+        again ->
+            true = erlang:yield(),
+            set_passive(Socket, Reader)
     end.
 
 %% What the sockets that this one accepts begin with, as the native side keeps it.
@@ -58,7 +56,8 @@ of_accepted(Messages) -> Messages.
 -spec give(tame_tcp_nif:socket(), pid()) -> ok | {error, reason()}.
 give(Socket, Pid) ->
     Active = active(Socket),
-    _ = Active =/= false andalso set(Socket, false),
+    %% Also without credit: the message that took the last of it may be on its way.
+    _ = set(Socket, false),
     Given = tame_tcp_nif:give(Socket, Pid),
     _ = Given =:= ok andalso forward(Socket, Pid),
     _ = Active =/= false andalso set(Socket, Active),

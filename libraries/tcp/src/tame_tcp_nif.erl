@@ -5,13 +5,13 @@
 
 -export([open/1, bind/2, listen/2, accept/2, connect/3, connected/2]).
 -export([recv/3, send/3, sendfile/5, file_open/1, file_dup/1]).
--export([push/1, credit/3, passive/3]).
+-export([push/1, credit/3, passive/2]).
 -export([setopt/3, getopt/2, setraw/4, getraw/4, name/2]).
 -export([cancel/2, shutdown/2, close/2, give/2, owner/1]).
 
 -nifs([open/1, bind/2, listen/2, accept/2, connect/3, connected/2]).
 -nifs([recv/3, send/3, sendfile/5, file_open/1, file_dup/1]).
--nifs([push/1, credit/3, passive/3]).
+-nifs([push/1, credit/3, passive/2]).
 -nifs([setopt/3, getopt/2, setraw/4, getraw/4, name/2]).
 -nifs([cancel/2, shutdown/2, close/2, give/2, owner/1]).
 -on_load(load/0).
@@ -67,8 +67,8 @@ push(_) -> erlang:nif_error(not_loaded).
 -spec credit(socket(), true | once | integer(), pid()) -> ok | failure().
 credit(_, _, _) -> erlang:nif_error(not_loaded).
 
--spec passive(socket(), pid(), reference()) -> ok | wait | failure().
-passive(_, _, _) -> erlang:nif_error(not_loaded).
+-spec passive(socket(), pid()) -> ok | again.
+passive(_, _) -> erlang:nif_error(not_loaded).
 
 -spec setopt(socket(), atom(), term()) -> ok | failure().
 setopt(_, _, _) -> erlang:nif_error(not_loaded).

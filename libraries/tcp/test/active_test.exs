@@ -118,6 +118,112 @@ defmodule Tame.Tcp.ActiveTest do
     assert :tame_tcp.recv(server, 0) == {:error, :closed}
   end
 
+  describe "a receive that waits" do
+    setup do
+      {client, server} = pair()
+      {pid, _} = spawn_monitor(fn -> exit(:tame_tcp.recv(client, 0)) end)
+      assert until(fn -> waiting?(pid) end)
+      %{client: client, server: server, pid: pid}
+    end
+
+    test "gives way to credit when data comes", %{client: client, server: server, pid: pid} do
+      assert :tame_tcp.setopts(client, active: :once) == :ok
+      :ok = :tame_tcp.send(server, "a")
+      assert_receive {:DOWN, _, _, ^pid, {:error, :einval}}
+      assert_receive {:tcp, ^client, "a"}
+      :ok = :tame_tcp.send(server, "b")
+      assert :tame_tcp.recv(client, 1) == {:ok, "b"}
+    end
+
+    test "and is killed frees the socket", %{client: client, server: server, pid: pid} do
+      assert :tame_tcp.setopts(client, active: true) == :ok
+      Process.exit(pid, :kill)
+      assert_receive {:DOWN, _, _, ^pid, :killed}
+      :ok = :tame_tcp.send(server, "a")
+      assert_receive {:tcp, ^client, "a"}
+      refute_received _
+    end
+
+    test "does not hold up who takes credit back, and gets the data then",
+         %{client: client, server: server, pid: pid} do
+      assert :tame_tcp.setopts(client, active: true) == :ok
+      task = Task.async(fn -> :tame_tcp.setopts(client, active: false) end)
+      assert Task.yield(task, 1000) == {:ok, :ok}
+      :ok = :tame_tcp.send(server, "a")
+      assert_receive {:DOWN, _, _, ^pid, {:ok, "a"}}
+    end
+
+    test "and ends by its time leaves the credit to messages" do
+      {client, server} = pair()
+      {pid, _} = spawn_monitor(fn -> exit(:tame_tcp.recv(client, 0, 100)) end)
+      assert until(fn -> waiting?(pid) end)
+      assert :tame_tcp.setopts(client, active: :once) == :ok
+      assert_receive {:DOWN, _, _, ^pid, {:error, :timeout}}
+      :ok = :tame_tcp.send(server, "a")
+      assert_receive {:tcp, ^client, "a"}
+    end
+  end
+
+  test "credit that a negative number takes away leaves the turn to recv" do
+    {client, server} = pair()
+    :ok = :tame_tcp.setopts(client, active: 3)
+    :ok = :tame_tcp.setopts(client, active: -3)
+    assert_receive {:tcp_passive, ^client}
+    :ok = :tame_tcp.send(server, "a")
+    assert :tame_tcp.recv(client, 0, 5000) == {:ok, "a"}
+  end
+
+  test "numbers that are given while messages take them: the sum is right" do
+    {client, server} = pair()
+    :ok = :tame_tcp.setopts(client, active: 1)
+    sender = Task.async(fn -> for _ <- 1..3000, do: :ok = :tame_tcp.send(server, "x") end)
+    # Each reads some bytes; none stays negative, which would be credit without an end.
+    for n <- 1..3000, do: :ok = :tame_tcp.setopts(client, active: rem(n, 5) - 1)
+    Task.await(sender)
+    :ok = :tame_tcp.setopts(client, active: -32_768)
+    assert :tame_tcp.getopts(client, [:active]) == {:ok, [active: false]}
+    assert :tame_tcp.setopts(client, active: -40_000) == {:error, :einval}
+    assert :tame_tcp.setopts(client, active: 2_147_483_647) == {:error, :einval}
+    # Its term until here, as above.
+    assert :tame_tcp.close(server) == :ok
+  end
+
+  test "who gives the socket away has no message of it afterwards" do
+    {client, server} = pair()
+    test = self()
+    other = spawn_link(fn -> gives_back(test) end)
+
+    for _ <- 1..300 do
+      :ok = :tame_tcp.setopts(client, active: :once)
+      spawn(fn -> :tame_tcp.send(server, :binary.copy("x", 50_000)) end)
+      if :rand.uniform(2) == 1, do: :erlang.yield()
+      :ok = :tame_tcp.controlling_process(client, other)
+      refute_received {:tcp, _, _}
+      send(other, {:back, client})
+      assert_receive :gave
+      :ok = :tame_tcp.setopts(client, active: false)
+      flush(client, 0)
+      {:error, :timeout} = drain(client)
+    end
+  end
+
+  test "a reader outlives its module's code, idle or not" do
+    {client, server} = pair()
+    reader = :tame_fd_readers.of_fd(:tame_tcp_nif, client)
+    :ok = :tame_tcp.setopts(client, active: true)
+
+    for _ <- 1..3 do
+      :code.purge(:tame_fd_readers)
+      assert {:module, _} = :code.load_file(:tame_fd_readers)
+      refute :code.purge(:tame_fd_readers)
+      :ok = :tame_tcp.send(server, "x")
+      assert_receive {:tcp, ^client, "x"}
+    end
+
+    assert :tame_fd_readers.of_fd(:tame_tcp_nif, client) == reader
+    refute_received _
+  end
+
   test "accepted sockets begin as the listening one says" do
     for active <- [true, :once, 5] do
       {listening, port} = listen(active: active)
@@ -215,6 +321,19 @@ defmodule Tame.Tcp.ActiveTest do
     :ok = :tame_tcp.setopts(socket, active: :once)
     assert_receive {:tcp, ^socket, part}
     once_each(socket, bytes <> part, size)
+  end
+
+  defp gives_back(test) do
+    receive do
+      {:back, socket} ->
+        :ok = :tame_tcp.controlling_process(socket, test)
+        send(test, :gave)
+        gives_back(test)
+    end
+  end
+
+  defp drain(socket) do
+    with {:ok, _} <- :tame_tcp.recv(socket, 0, 1), do: drain(socket)
   end
 
   defp flush(socket, bytes) do

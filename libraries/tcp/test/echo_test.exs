@@ -73,6 +73,41 @@ defmodule Tame.Tcp.EchoTest do
     end
   end
 
+  test "small receives of much that came early take as long as any" do
+    {client, server} = pair()
+    bytes = :crypto.strong_rand_bytes(16_000_000)
+    sender = Task.async(fn -> :tame_tcp.send(client, bytes) end)
+    assert :tame_tcp.recv(server, 16_000_001, 2000) == {:error, :timeout}
+    assert Task.await(sender) == :ok
+
+    {us, parts} =
+      :timer.tc(fn ->
+        for _ <- 1..1000 do
+          {:ok, part} = :tame_tcp.recv(server, 1000)
+          part
+        end
+      end)
+
+    # 1 ms; to move the rest each time takes 200.
+    assert us < 60_000
+    assert IO.iodata_to_binary(parts) == binary_part(bytes, 0, 1_000_000)
+    assert :tame_tcp.recv(server, 15_000_001, 0) == {:error, :timeout}
+    assert :tame_tcp.recv(server, 1000) == {:ok, binary_part(bytes, 1_000_000, 1000)}
+    assert {:ok, rest} = :tame_tcp.recv(server, 0)
+    assert rest == binary_part(bytes, 1_001_000, 14_999_000)
+  end
+
+  test "what came early and what comes late are one" do
+    {client, server} = pair()
+    bytes = :crypto.strong_rand_bytes(300_000)
+    :ok = :tame_tcp.send(client, bytes)
+    assert :tame_tcp.recv(server, 300_001, 200) == {:error, :timeout}
+    assert :tame_tcp.recv(server, 1000) == {:ok, binary_part(bytes, 0, 1000)}
+    :ok = :tame_tcp.send(client, "end")
+    {:ok, rest} = :tame_tcp.recv(server, 299_003, 5000)
+    assert rest == binary_part(bytes, 1000, 299_000) <> "end"
+  end
+
   test "IPv6 and Unix sockets" do
     {:ok, listening} = :tame_tcp.listen(0, [:inet6, ip: :loopback, active: false])
     {:ok, {{0, 0, 0, 0, 0, 0, 0, 1}, port}} = :tame_tcp.sockname(listening)

@@ -67,6 +67,20 @@ defmodule Tame.Tcp.EndingTest do
   end
 
   describe "a deadline" do
+    test "of more than receive can wait is refused, and nothing waits then" do
+      {client, server} = pair()
+      {listening, port} = listen()
+      long = 4_294_967_296
+      assert_raise ArgumentError, fn -> :tame_tcp.recv(client, 3, long) end
+      assert_raise ArgumentError, fn -> :tame_tcp.accept(listening, long) end
+      assert_raise ArgumentError, fn -> :tame_tcp.connect(:loopback, port, [], long) end
+      reader = Task.async(fn -> :tame_tcp.recv(client, 3, long - 1) end)
+      assert until(fn -> waiting?(reader.pid) end)
+      assert :tame_tcp.send(server, "abc") == :ok
+      assert Task.await(reader) == {:ok, "abc"}
+      refute_received _
+    end
+
     test "of recv ends the wait, and keeps what has come for the next" do
       {client, server} = pair()
       assert :tame_tcp.recv(client, 0, 0) == {:error, :timeout}

@@ -163,14 +163,14 @@ static inline ErlDrvSSizeT tn_command_recv(struct tn_port *port, uint64_t id, ch
     return tn_reply(reply, bytes, 1);
 }
 
-/* Takes the message. */
+/* Takes the message. One that is not patient is sent at once or not at all. */
 static inline int tn_command_send(struct tn_port *port, uint64_t id, const unsigned char *header,
-                                  nng_msg *message)
+                                  nng_msg *message, int patient)
 {
     const uint32_t context = (uint32_t)tn_read(header + 8, 4);
     const ErlDrvTermData pid = tame_drv_caller(port->port);
 
-    return context == 0 ? tn_send_first(port, message, pid, id)
+    return context == 0 ? tn_send_first(port, message, pid, id, patient)
                         : tn_drv_context_start(port, context, message, (int)tn_read(header + 12, 4),
                                                pid, id);
 }
@@ -183,7 +183,7 @@ static inline int tn_command_send_bytes(struct tn_port *port, const unsigned cha
     if (nng_msg_alloc(&message, size - TN_SEND_HEADER) != 0)
         return NNG_ENOMEM;
     memcpy(nng_msg_body(message), bytes + TN_SEND_HEADER, size - TN_SEND_HEADER);
-    return tn_command_send(port, tn_read(bytes, 8), bytes, message);
+    return tn_command_send(port, tn_read(bytes, 8), bytes, message, 1);
 }
 
 /* Whether the call waits no more: else its message is there, or on its way. */
@@ -191,7 +191,10 @@ static inline int tn_command_cancel(struct tn_port *port, uint64_t id, int direc
 {
     struct tn_line *line = &port->lines[direction == TN_SENDING ? TN_SENDING : TN_RECEIVING];
     struct tn_waiter *waiter = tn_line_find(line, id);
+    struct tn_outside *outside = *tn_outside_find(port, id);
 
+    if (waiter == NULL && outside != NULL)
+        outside->cancelled = 1;
     if (waiter == NULL)
         return NNG_EAGAIN;
     tn_line_remove(port, line, waiter);
@@ -281,7 +284,9 @@ static ErlDrvSSizeT tn_commands(ErlDrvData data, unsigned int command, char *buf
     case TN_COMMAND_PASSIVE:
         (void)tn_credit_end(&port->credit);
         tn_receive_some(port);
-        return tn_reply_result(reply, 0);
+        /* Wait: a message is on its way outside. The caller asks again. */
+        return tn_reply_result(
+            reply, __atomic_load_n(&port->copying, __ATOMIC_ACQUIRE) > 0 ? NNG_EAGAIN : 0);
     case TN_COMMAND_ACTIVE:
         return tn_reply_value(reply, tn_command_active(port));
     case TN_COMMAND_CONTEXT_OPEN:
@@ -302,7 +307,7 @@ static ErlDrvSSizeT tn_commands(ErlDrvData data, unsigned int command, char *buf
 /* On its way from where it was copied to the port. From driver_alloc; the callback's. */
 struct tn_sending {
     unsigned char header[TN_SEND_HEADER];
-    nng_msg *message;
+    nng_msg *message; /* NULL: there was no memory */
 };
 
 /* Under the port's lock. */
@@ -312,11 +317,12 @@ static void tn_sending_arrives(ErlDrvData data, void *arg)
     struct tn_sending *sending = (struct tn_sending *)arg;
     const ErlDrvTermData pid = tame_drv_caller(port->port);
     const uint64_t id = tn_read(sending->header, 8);
-    int error = NNG_ECLOSED;
+    const int patient = tn_outside_back(tn_outside_find(port, id));
+    int error = sending->message == NULL ? NNG_ENOMEM : NNG_ECLOSED;
 
-    if (port->socket.protocol != NULL)
-        error = tn_command_send(port, id, sending->header, sending->message);
-    else
+    if (sending->message != NULL && port->socket.protocol != NULL)
+        error = tn_command_send(port, id, sending->header, sending->message, patient);
+    else if (sending->message != NULL)
         nng_msg_free(sending->message);
     if (error != NNG_EAGAIN)
         tn_tell_done(port->term, pid, id, error);
@@ -327,7 +333,6 @@ static void tn_sending_arrives(ErlDrvData data, void *arg)
 static void tn_vector(ErlDrvData data, ErlIOVec *vector)
 {
     struct tn_port *port = (struct tn_port *)data;
-    const ErlDrvTermData pid = tame_drv_caller(port->port);
     size_t skip = TN_SEND_HEADER;
     struct tn_sending *sending;
     unsigned char *to;
@@ -338,17 +343,23 @@ static void tn_vector(ErlDrvData data, ErlIOVec *vector)
     if (sending == NULL)
         return;
     (void)driver_vec_to_buf(vector, (char *)sending->header, TN_SEND_HEADER);
-    if (!tame_drv_is_dirty(port->port) && tame_drv_outputv(port->port, TAME_DRV_CPU, vector)) {
-        driver_free(sending);
-        return;
+    if (!tame_drv_is_dirty(port->port)) {
+        const uint64_t id = tn_read(sending->header, 8);
+
+        if (!tn_outside_add(port, id)) {
+            tn_tell_done(port->term, tame_drv_caller(port->port), id, NNG_ENOMEM);
+            driver_free(sending);
+            return;
+        }
+        if (tame_drv_outputv(port->port, TAME_DRV_CPU, vector)) {
+            driver_free(sending);
+            return;
+        }
     }
-    if (nng_msg_alloc(&sending->message, vector->size - TN_SEND_HEADER) != 0) {
-        tn_tell_done(port->term, pid, tn_read(sending->header, 8), NNG_ENOMEM);
-        driver_free(sending);
-        return;
-    }
-    to = (unsigned char *)nng_msg_body(sending->message);
-    for (int i = 0; i < vector->vsize; i++) {
+    if (nng_msg_alloc(&sending->message, vector->size - TN_SEND_HEADER) != 0)
+        sending->message = NULL;
+    to = sending->message == NULL ? NULL : (unsigned char *)nng_msg_body(sending->message);
+    for (int i = 0; to != NULL && i < vector->vsize; i++) {
         const SysIOVec *part = &vector->iov[i];
         const size_t skipped = skip < part->iov_len ? skip : part->iov_len;
 
@@ -360,7 +371,8 @@ static void tn_vector(ErlDrvData data, ErlIOVec *vector)
     if (!tame_drv_is_dirty(port->port)) {
         tn_sending_arrives(data, sending);
     } else if (!tame_drv_schedule(port->port, TAME_DRV_PORT, tn_sending_arrives, sending)) {
-        nng_msg_free(sending->message);
+        if (sending->message != NULL)
+            nng_msg_free(sending->message);
         driver_free(sending);
     }
 }

@@ -130,7 +130,7 @@ static inline void tn_send_some(struct tn_port *port)
 
 /* Takes the message. NNG_EAGAIN: the caller is told later. */
 static inline int tn_send_first(struct tn_port *port, nng_msg *message, ErlDrvTermData pid,
-                                uint64_t id)
+                                uint64_t id, int patient)
 {
     struct tn_line *line = &port->lines[TN_SENDING];
     int error = NNG_EAGAIN;
@@ -141,6 +141,8 @@ static inline int tn_send_first(struct tn_port *port, nng_msg *message, ErlDrvTe
         error = NNG_ECLOSED;
     else if (line->first == NULL)
         error = tn_send(&port->socket, message, line->number);
+    if (error == NNG_EAGAIN && !patient)
+        error = NNG_ETIMEDOUT;
     if (error == NNG_EAGAIN && !tn_line_wait(port, line, pid, id, message))
         error = NNG_ENOMEM;
     if (error != 0 && error != NNG_EAGAIN)

@@ -31,6 +31,13 @@ struct tn_line {
 
 enum { TN_RECEIVING, TN_SENDING };
 
+/* A send whose message is copied outside. From driver_alloc; the port's until it comes back. */
+struct tn_outside {
+    struct tn_outside *next;
+    uint64_t id;
+    int cancelled; /* its time is over: it is sent at once when it comes back, or not at all */
+};
+
 /* As nif/handle.h has it: what is left to do, made when the socket is. */
 struct tn_drv_end {
     struct tn_reap reap; /* first */
@@ -50,6 +57,7 @@ struct tn_port {
     struct tn_line lines[2];
     struct tn_credit credit;
     int copying; /* atomic: messages that are on their way outside; later ones go behind them */
+    struct tn_outside *outside;
     struct tn_drv_context *contexts;
     uint32_t context_ids;
 };
@@ -208,6 +216,42 @@ static inline struct tn_waiter *tn_line_find(const struct tn_line *line, uint64_
     while (waiter != NULL && waiter->id != id)
         waiter = waiter->next;
     return waiter;
+}
+
+static inline struct tn_outside **tn_outside_find(struct tn_port *port, uint64_t id)
+{
+    struct tn_outside **at = &port->outside;
+
+    while (*at != NULL && (*at)->id != id)
+        at = &(*at)->next;
+    return at;
+}
+
+/* 0 without memory. */
+static inline int tn_outside_add(struct tn_port *port, uint64_t id)
+{
+    struct tn_outside *outside = (struct tn_outside *)driver_alloc(sizeof *outside);
+
+    if (outside == NULL)
+        return 0;
+    outside->next = port->outside;
+    outside->id = id;
+    outside->cancelled = 0;
+    port->outside = outside;
+    return 1;
+}
+
+/* Back, and freed. Whether it may wait. */
+static inline int tn_outside_back(struct tn_outside **at)
+{
+    struct tn_outside *outside = *at;
+    const int patient = outside != NULL && !outside->cancelled;
+
+    if (outside != NULL) {
+        *at = outside->next;
+        driver_free(outside);
+    }
+    return patient;
 }
 
 /* ---- the end ---- */

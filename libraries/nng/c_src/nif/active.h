@@ -63,31 +63,55 @@ static int tn_push_some(ErlNifEnv *env, struct tn_nif *handle)
     return error;
 }
 
-/* Receives for credit, as the process `self'; when nothing is there `reader' waits. Credit that
- * is withdrawn meanwhile takes it out of the line: here, or in tn_nif_passive when that comes
- * later. */
+/* Receives for credit, as the process `self'; when nothing is there `reader' waits. When the turn is a
+ * receiver's, the end of its receive goes on: see tn_push_after. */
 static void tn_push(ErlNifEnv *env, struct tn_nif *handle, const ErlNifPid *self,
                     const ErlNifPid *reader)
 {
     enum tame_fd_answer answer = TAME_FD_DONE;
+    int error = 0;
 
+    (void)__atomic_add_fetch(&handle->pushing, 1, __ATOMIC_SEQ_CST);
     /* Credit may come between the last look at it and the end of our turn. */
     while (answer == TAME_FD_DONE && tn_credit_has(&handle->credit) &&
            tame_fd_begin(env, &handle->fd, TAME_FD_READ, self, 0) == TAME_FD_GO) {
-        const int error = tn_push_some(env, handle);
-
+        error = tn_push_some(env, handle);
         if (!tn_credit_has(&handle->credit) || (error != 0 && error != NNG_EAGAIN))
             tame_fd_done(env, &handle->fd, TAME_FD_READ);
         else
             answer = error == NNG_EAGAIN ? tame_fd_wait(env, &handle->fd, TAME_FD_READ, reader, 0)
                                          : tame_fd_again(env, &handle->fd, TAME_FD_READ, reader, 0);
-        if (answer == TAME_FD_WAIT && !tn_credit_has(&handle->credit))
+        /* Withdrawn meanwhile: out of the line here, or in tn_push_withdrawn when that is later. */
+        if (answer == TAME_FD_WAIT && !tn_credit_has(&handle->credit)) {
             (void)tame_fd_cancel(env, &handle->fd, TAME_FD_READ, reader);
+            answer = TAME_FD_DONE;
+        }
         if (answer == TAME_FD_FAILED || (error != 0 && error != NNG_EAGAIN)) {
             tn_push_end(env, handle, answer == TAME_FD_FAILED ? "enomem" : tn_error_name(error));
-            return;
+            break;
         }
     }
+    (void)__atomic_sub_fetch(&handle->pushing, 1, __ATOMIC_SEQ_CST);
+}
+
+/* A receive has ended, or a wait: goes on for credit that came meanwhile, as the reader. */
+static void tn_push_after(ErlNifEnv *env, struct tn_nif *handle)
+{
+    ErlNifPid reader;
+
+    if (!tn_credit_has(&handle->credit))
+        return;
+    reader.pid = __atomic_load_n(&handle->reader, __ATOMIC_ACQUIRE);
+    tn_push(env, handle, &reader, &reader);
+}
+
+/* Credit was withdrawn: the reader waits no more, unless new credit has come since. */
+static void tn_push_withdrawn(ErlNifEnv *env, struct tn_nif *handle, const ErlNifPid *reader)
+{
+    if (tn_credit_has(&handle->credit))
+        return;
+    (void)tame_fd_cancel(env, &handle->fd, TAME_FD_READ, reader);
+    tn_push_after(env, handle);
 }
 
 /* (Handle) -> ok: by a reader that was told. */
@@ -101,6 +125,7 @@ static ERL_NIF_TERM tn_nif_push(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
         return enif_make_badarg(env);
     (void)enif_self(env, &self);
     tn_push(env, handle, &self, &self);
+    tn_push_withdrawn(env, handle, &self);
     return tn_atom(env, "ok");
 }
 
@@ -125,6 +150,7 @@ static ERL_NIF_TERM tn_nif_credit(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
         return tn_error(env, "enotsup");
     if (tame_fd_use(&handle->fd) < 0)
         return tn_error(env, "closed");
+    __atomic_store_n(&handle->reader, reader.pid, __ATOMIC_RELEASE);
     if (!tn_credit_give(&handle->credit, kind, more, &passive)) {
         tame_fd_unuse(env, &handle->fd);
         return tn_error(env, "einval");
@@ -133,28 +159,25 @@ static ERL_NIF_TERM tn_nif_credit(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
         tn_tell_owner(env, handle, "nng_passive", NULL);
     (void)enif_self(env, &self);
     tn_push(env, handle, &self, &reader);
+    if (passive)
+        tn_push_withdrawn(env, handle, &reader);
     tame_fd_unuse(env, &handle->fd);
     return tn_atom(env, "ok");
 }
 
-/* (Handle, Reader, Ref) -> ok | wait | {error, Reason}: no message comes after ok. */
+/* (Handle, Reader) -> ok | again: no message comes after ok. Again: a push is at work, which ends
+ * soon. A receive that waits is left alone. */
 static ERL_NIF_TERM tn_nif_passive(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct tn_nif *handle = tn_get(env, argv[0]);
-    enum tame_fd_answer answer;
-    ErlNifPid self, reader;
+    ErlNifPid reader;
 
     (void)argc;
-    if (handle == NULL || !enif_get_local_pid(env, argv[1], &reader) || !enif_is_ref(env, argv[2]))
+    if (handle == NULL || !enif_get_local_pid(env, argv[1], &reader))
         return enif_make_badarg(env);
-    if (!tn_credit_end(&handle->credit))
-        return tn_atom(env, "ok");
-    (void)tame_fd_cancel(env, &handle->fd, TAME_FD_READ, &reader);
-    answer = tame_fd_begin(env, &handle->fd, TAME_FD_READ, enif_self(env, &self), argv[2]);
-    if (answer != TAME_FD_GO)
-        return tn_answer(env, answer);
-    tame_fd_done(env, &handle->fd, TAME_FD_READ);
-    return tn_atom(env, "ok");
+    (void)tn_credit_end(&handle->credit);
+    tn_push_withdrawn(env, handle, &reader);
+    return tn_atom(env, __atomic_load_n(&handle->pushing, __ATOMIC_SEQ_CST) == 0 ? "ok" : "again");
 }
 
 /* (Handle) -> true | false | once | Messages | {error, closed} */
@@ -176,14 +199,22 @@ static ERL_NIF_TERM tn_nif_active(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
                                                                    : enif_make_int(env, left);
 }
 
-/* A reader has died with the socket in its hands: nobody would receive. */
+/* Who waited has died. A receiver frees the turn, and the reader is told to look; without its reader
+ * nobody would receive. Not here: this is no process, whose time receiving would take. */
 static void tn_nif_lost(ErlNifEnv *env, struct tame_fd *fd, enum tame_fd_direction direction)
 {
     struct tn_nif *handle = (struct tn_nif *)fd;
+    ErlNifPid reader;
 
     (void)direction;
-    if (tn_credit_has(&handle->credit))
+    if (!tn_credit_has(&handle->credit))
+        return;
+    reader.pid = __atomic_load_n(&handle->reader, __ATOMIC_ACQUIRE);
+    if (!enif_is_process_alive(env, &reader))
         tn_push_end(env, handle, "reader_down");
+    else if (tame_fd_begin(env, &handle->fd, TAME_FD_READ, &reader, 0) == TAME_FD_GO &&
+             tame_fd_again(env, &handle->fd, TAME_FD_READ, &reader, 0) == TAME_FD_FAILED)
+        tn_push_end(env, handle, "enomem");
 }
 
 #endif

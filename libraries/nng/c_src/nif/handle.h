@@ -85,6 +85,8 @@ struct tn_nif {
     struct tn_nif_end *end;  /* the close hook gives it away */
     nng_msg *early;          /* of who holds fd: came when nobody wanted it any more */
     struct tn_credit credit; /* messages to the owner */
+    int pushing;             /* atomic: calls that receive for credit at this moment */
+    ERL_NIF_TERM reader;     /* atomic: a pid; who waits for the owner, once credit was given */
 };
 
 static inline void tn_nif_close(struct tame_fd *fd, int number)

@@ -4,6 +4,8 @@
 
 #include "message.h"
 
+static void tn_push_after(ErlNifEnv *env, struct tn_nif *handle);
+
 /* A message that came early, or the next of nng's. Of who holds the descriptor. */
 static inline int tn_next(struct tn_nif *handle, nng_msg **message)
 {
@@ -30,14 +32,19 @@ static ERL_NIF_TERM tn_nif_recv(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
         return enif_make_badarg(env);
     if (!(handle->socket.protocol->traits & TN_RECEIVES))
         return tn_error(env, "enotsup");
-    if (tn_credit_has(&handle->credit))
+    /* Also credit that came while we waited: our turn goes on to it. */
+    if (tn_credit_has(&handle->credit)) {
+        (void)tame_fd_cancel(env, &handle->fd, TAME_FD_READ, enif_self(env, &self));
+        tn_push_after(env, handle);
         return tn_error(env, tame_fd_owner(&handle->fd, &self) ? "einval" : "closed");
+    }
     answer = tame_fd_begin(env, &handle->fd, TAME_FD_READ, enif_self(env, &self), argv[1]);
     if (answer != TAME_FD_GO)
         return tn_answer(env, answer);
     error = tn_next(handle, &message);
     if (error != NNG_EAGAIN) {
         tame_fd_done(env, &handle->fd, TAME_FD_READ);
+        tn_push_after(env, handle);
         return error == 0 ? tn_ok(env, tn_message_bytes(env, message)) : tn_failed(env, error);
     }
     answer = tame_fd_wait(env, &handle->fd, TAME_FD_READ, &self, argv[1]);

@@ -2,6 +2,7 @@
 #ifndef TAME_NNG_NIF_OPENING_H
 #define TAME_NNG_NIF_OPENING_H
 
+#include "active.h"
 #include "handle.h"
 
 /* NULL without memory. */
@@ -152,15 +153,16 @@ static ERL_NIF_TERM tn_nif_owner(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
 static ERL_NIF_TERM tn_nif_cancel(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct tn_nif *handle = tn_get(env, argv[0]);
+    enum tame_fd_answer answer;
     ErlNifPid self;
 
     (void)argc;
     if (handle == NULL)
         return enif_make_badarg(env);
-    return tn_atom(env, tame_fd_cancel(env, tn_direction(env, handle, argv[1]), TAME_FD_READ,
-                                       enif_self(env, &self)) == TAME_FD_DONE
-                            ? "done"
-                            : "sent");
+    answer = tame_fd_cancel(env, tn_direction(env, handle, argv[1]), TAME_FD_READ,
+                            enif_self(env, &self));
+    tn_push_after(env, handle);
+    return tn_atom(env, answer == TAME_FD_DONE ? "done" : "sent");
 }
 
 /* (Handle, Code, Bytes) -> Reply, as control.h has it. On a dirty scheduler. */
