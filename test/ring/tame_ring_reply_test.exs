@@ -64,8 +64,7 @@ defmodule Tame.RingReplyTest do
       assert {_, 3, _} = :tame_ring_nif.scan(:erlang.term_to_binary([%{a: %{b: 1}}, %{c: 1}]))
       key = :erlang.term_to_binary("0123456789")
 
-      {_, 1, bytes} =
-        :tame_ring_nif.scan(:erlang.term_to_binary(%{["0123456789"] => "0123456789"}))
+      {_, 1, bytes} = :tame_ring_nif.scan(:erlang.term_to_binary(%{["0123456789"] => "0123456789"}))
 
       assert bytes == byte_size(key) - 1 + 5 + 1
     end
@@ -106,8 +105,7 @@ defmodule Tame.RingReplyTest do
 
       terms = [
         RingTerms.map(40, :binary),
-        {self(), make_ref(), hd(Port.list()), &:lists.map/2, 1.5, <<1::3>>,
-         1 |> Bitwise.bsl(100)},
+        {self(), make_ref(), hd(Port.list()), &:lists.map/2, 1.5, <<1::3>>, 1 |> Bitwise.bsl(100)},
         [fn x -> x end, :atom, -1, 300, ~c"string", [1 | 2]]
       ]
 
