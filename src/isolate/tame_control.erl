@@ -72,8 +72,8 @@
     | {pong, non_neg_integer()}
     | {ended, map()}.
 
-%% The longest frame that may come; what was read of an incomplete one; and how many bytes there must
-%% be before it is worth a look: its length and what that says, or only the length.
+%% The longest frame that may come; what was read of an incomplete one; and how many bytes there
+%% must be before it is worth a look: its length and what that says, or only the length.
 -opaque reader() :: {Most :: pos_integer(), Have :: binary(), Needed :: pos_integer()}.
 
 -spec new() -> reader().

@@ -128,8 +128,10 @@ first_wrong(Fields) ->
         false -> none
     end.
 
-is_error(#{<<"reason">> := Reason, <<"text">> := Text}) -> is_binary(Reason) andalso is_binary(Text);
-is_error(_) -> false.
+is_error(#{<<"reason">> := Reason, <<"text">> := Text}) ->
+    is_binary(Reason) andalso is_binary(Text);
+is_error(_) ->
+    false.
 
 is_function_row(#{<<"name">> := Name, <<"arity">> := Arity}) ->
     is_binary(Name) andalso is_integer(Arity) andalso Arity >= 0 andalso Arity =< 255;
