@@ -54,11 +54,35 @@ int os_shared_create(uint64_t bytes)
     return file;
 }
 
-/* Asks what it is before it opens, because opening a device may do something. */
+/* What a file is, by what the system has of it: the server of a file system in user space is not
+ * asked, which could let its answer wait for ever. */
+static int is_regular_at(int file, struct statx *status)
+{
+    const unsigned asked = STATX_TYPE | STATX_MODE;
+
+    return statx(file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, asked, status) == 0 &&
+           S_ISREG(status->stx_mode);
+}
+
+/* Whether a file lies where memfd_create makes its own, in a file system that no path leads to. */
+static int is_memfd(int file)
+{
+    struct statx status, own;
+    const int memfd = memfd_create("tame_own", MFD_CLOEXEC);
+    const int is = memfd >= 0 && is_regular_at(memfd, &own) && is_regular_at(file, &status) &&
+                   status.stx_dev_major == own.stx_dev_major &&
+                   status.stx_dev_minor == own.stx_dev_minor;
+
+    if (memfd >= 0)
+        close(memfd);
+    return is;
+}
+
+/* Asks what it is before it opens, because to open a device may do something, and to open a file
+ * may wait for who serves it. */
 int os_shared_open(int64_t os_pid, int64_t fd)
 {
     char path[64];
-    struct stat status;
     int place, opened = -1;
 
     snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)os_pid, (long long)fd);
@@ -66,7 +90,7 @@ int os_shared_open(int64_t os_pid, int64_t fd)
     if (place < 0)
         return -1;
     snprintf(path, sizeof path, "/proc/self/fd/%d", place);
-    if (fstat(place, &status) == 0 && S_ISREG(status.st_mode))
+    if (is_memfd(place))
         opened = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     close(place);
     return opened;

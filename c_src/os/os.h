@@ -21,8 +21,8 @@ const char *os_refusal(void);
  * its descriptor, the caller's, or -1 with errno. */
 int os_shared_create(uint64_t bytes);
 
-/* Opens once more the regular file that another process has open as fd. Returns a descriptor, the
- * caller's, or -1 with errno. */
+/* Opens once more the file in memory, as os_shared_create makes it, that another process has open as
+ * fd; no other file is opened. Returns a descriptor, the caller's, or -1. */
 int os_shared_open(int64_t os_pid, int64_t fd);
 
 /* Whether no access to a mapping of the file can fail: it is in memory, and its size is fixed. */

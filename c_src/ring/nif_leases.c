@@ -1,6 +1,8 @@
 /* nif_leases.c - the table of leases, and the queue of collected ones. */
 #include "nif_leases.h"
 
+#include <tame/clock.h>
+
 /* ---- collected proxies, on their way to the host ---- */
 
 /* Room for one more in the circle. The gone_lock is held. */
@@ -74,20 +76,29 @@ size_t flush_gone(struct ring *ring)
 
 /* ---- the table ---- */
 
-/* Where a lease is in the table, or would be. The lock is held. */
-static size_t lease_place(const struct ring *ring, uint64_t id)
+/* Where to look for an id first. The host chooses which leases stay, so the seed is not for it to
+ * know: it would let all of them begin at one place. */
+static size_t lease_hash(const struct ring *ring, uint64_t id)
 {
-    size_t low = 0, high = ring->leases_len;
+    uint64_t hash = id ^ ring->leases_seed;
 
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
+    hash = (hash ^ hash >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    hash = (hash ^ hash >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (size_t)(hash ^ hash >> 31);
+}
 
-        if (ring->leases[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+/* The place of a lease in the table, or the empty one where it would be: there is one. NULL: there
+ * is no table. The lock is held. */
+static struct lease *lease_place(const struct ring *ring, uint64_t id)
+{
+    const size_t mask = ring->leases_max - 1;
+    size_t place = lease_hash(ring, id) & mask;
+
+    if (ring->leases_max == 0)
+        return NULL;
+    while (ring->leases[place].id != 0 && ring->leases[place].id != id)
+        place = (place + 1) & mask;
+    return &ring->leases[place];
 }
 
 /* Drops one hold on the proxy of a lease that the host has used, if it is one. Its id is the host's
@@ -95,10 +106,9 @@ static size_t lease_place(const struct ring *ring, uint64_t id)
  * held any more. */
 static struct proxy *lease_used_locked(struct ring *ring, uint64_t id)
 {
-    const size_t place = lease_place(ring, id);
-    struct lease *lease = &ring->leases[place];
+    struct lease *const lease = lease_place(ring, id);
 
-    if (place == ring->leases_len || lease->id != id || lease->proxy == NULL)
+    if (lease == NULL || lease->proxy == NULL) /* an empty place has none */
         return NULL;
 
     struct proxy *proxy = lease->proxy;
@@ -107,6 +117,7 @@ static struct proxy *lease_used_locked(struct ring *ring, uint64_t id)
         proxy->used = 1;
         ring->resources++;
     }
+    ring->leases_holds--;
     if (--lease->holds == 0) {
         lease->proxy = NULL;
         ring->leases_unused--;
@@ -178,62 +189,69 @@ int leases_take_over(struct ring *ring, int last)
     return any;
 }
 
-/* Forgets leases without a hold, to make room. The lock is held. */
-static void leases_compact(struct ring *ring)
+/* Makes the table anew, without the leases that have no hold; at most half of it is full then.
+ * Returns 0 when memory is short. The lock is held. */
+static int leases_rebuild(struct ring *ring)
 {
-    size_t len = 0;
+    struct lease *const old = ring->leases;
+    const size_t old_max = ring->leases_max;
+    size_t max = 256;
+    struct lease *leases;
 
-    for (size_t i = 0; i < ring->leases_len; i++)
-        if (ring->leases[i].proxy != NULL)
-            ring->leases[len++] = ring->leases[i];
-    ring->leases_len = len;
+    while (max < 2 * (ring->leases_unused + 1))
+        max *= 2;
+    leases = calloc(max, sizeof *leases); /* the ring's */
+    if (leases == NULL)
+        return 0;
+    if (ring->leases_seed == 0)
+        ring->leases_seed = tame_now_ns() ^ (uint64_t)(uintptr_t)ring << 20;
+    ring->leases = leases;
+    ring->leases_max = max;
+    ring->leases_len = ring->leases_unused;
+    for (size_t i = 0; i < old_max; i++)
+        if (old[i].proxy != NULL)
+            *lease_place(ring, old[i].id) = old[i];
+    free(old);
+    return 1;
 }
 
-/* Room for one more. Returns 0 when memory is short. The lock is held. */
+/* Room for one more: a quarter of the table is empty, so that places are found soon. */
 static int leases_reserve(struct ring *ring)
 {
-    if (ring->leases_len < ring->leases_max)
-        return 1;
-    leases_compact(ring);
-    if (ring->leases_len * 2 > ring->leases_max || ring->leases_max == 0) {
-        const size_t max = ring->leases_max > 0 ? ring->leases_max * 2 : 256;
-        struct lease *more = realloc(ring->leases, max * sizeof *more);
-
-        if (more != NULL) {
-            ring->leases = more;
-            ring->leases_max = max;
-        }
-    }
-    return ring->leases_len < ring->leases_max;
+    return ring->leases_len < ring->leases_max / 4 * 3 || leases_rebuild(ring);
 }
 
-int lease_keep(struct ring *ring, uint64_t id, struct proxy *proxy)
+enum lease_kept lease_keep(struct ring *ring, uint64_t id, struct proxy *proxy)
 {
-    int ok;
+    enum lease_kept kept = LEASE_KEPT;
 
     enif_mutex_lock(ring->lock);
-    ok = !is_closed(ring) && leases_reserve(ring);
-    if (ok) {
-        const size_t place = lease_place(ring, id);
-        struct lease *lease = &ring->leases[place];
+    if (is_closed(ring))
+        kept = LEASE_CLOSED;
+    else if (ring->leases_holds >= LEASES_UNUSED_MAX)
+        kept = LEASE_TOO_MANY;
+    else if (!leases_reserve(ring))
+        kept = LEASE_NO_MEMORY;
+    if (kept == LEASE_KEPT) {
+        struct lease *const lease = lease_place(ring, id);
 
-        if (place == ring->leases_len || lease->id != id) {
-            memmove(lease + 1, lease, (ring->leases_len - place) * sizeof *lease);
-            *lease = (struct lease){id, NULL, 0};
+        if (lease->id == 0) {
+            lease->id = id;
             ring->leases_len++;
         }
+        ring->leases_holds++;
         if (lease->holds++ == 0) {
             lease->proxy = proxy;
             ring->leases_unused++;
         }
     }
     enif_mutex_unlock(ring->lock);
-    return ok;
+    return kept;
 }
 
 void leases_drop(struct ring *ring)
 {
-    for (size_t i = 0; i < ring->leases_len; i++) {
+    for (size_t i = 0; i < ring->leases_max; i++) {
         uint32_t holds;
         struct proxy *proxy;
 

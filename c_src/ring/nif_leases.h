@@ -30,9 +30,13 @@ void leases_hand_over(struct ring *ring, struct lease_list *list);
  * more. */
 int leases_take_over(struct ring *ring, int last);
 
-/* Takes over a hold of the caller's on a proxy. Returns 0 when memory is short or the ring closed.
- */
-int lease_keep(struct ring *ring, uint64_t id, struct proxy *proxy);
+/* Holds that the host has not used, all in all: one that asks for more uses none. */
+#define LEASES_UNUSED_MAX 2097152
+
+enum lease_kept { LEASE_KEPT, LEASE_CLOSED, LEASE_NO_MEMORY, LEASE_TOO_MANY };
+
+/* Takes over a hold of the caller's on a proxy, if it is LEASE_KEPT. */
+enum lease_kept lease_keep(struct ring *ring, uint64_t id, struct proxy *proxy);
 
 /* Drops all holds. The ring is closed, so none is added. */
 void leases_drop(struct ring *ring);

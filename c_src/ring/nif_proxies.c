@@ -2,9 +2,15 @@
 #include "nif_functions.h"
 #include "nif_leases.h"
 
+/* The host that asked has its leases to the end of the ring, which is near. */
+static ERL_NIF_TERM make_too_many(ErlNifEnv *env)
+{
+    return enif_make_atom(env, "too_many");
+}
+
 ERL_NIF_TERM nif_leases(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    /* (Ring, Count) -> [{Id, Ref}] */
+    /* (Ring, Count) -> [{Id, Ref}] | too_many */
     struct ring *ring;
     unsigned count;
     ERL_NIF_TERM list = enif_make_list(env, 0);
@@ -16,6 +22,7 @@ ERL_NIF_TERM nif_leases(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         return is_lost(env, argv[0]) ? list : enif_make_badarg(env);
     while (count-- > 0) {
         struct proxy *proxy = enif_alloc_resource(library_of(env)->proxy_type, sizeof *proxy);
+        enum lease_kept kept;
         ERL_NIF_TERM ref;
         uint64_t id;
 
@@ -27,9 +34,12 @@ ERL_NIF_TERM nif_leases(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         enif_mutex_unlock(ring->lock);
         *proxy = (struct proxy){ring, id, 0};
         ref = enif_make_resource(env, proxy);
-        if (!lease_keep(ring, id, proxy)) {
+        kept = lease_keep(ring, id, proxy);
+        if (kept != LEASE_KEPT) {
             enif_release_resource(proxy);
-            return is_closed(ring) ? list : raise_enomem(env);
+            return kept == LEASE_CLOSED     ? list
+                   : kept == LEASE_TOO_MANY ? make_too_many(env)
+                                            : raise_enomem(env);
         }
         list =
             enif_make_list_cell(env, enif_make_tuple2(env, enif_make_uint64(env, id), ref), list);
@@ -76,7 +86,7 @@ ERL_NIF_TERM nif_used(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 
 static ERL_NIF_TERM hold_slice(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    /* (Ring, [Ref], Held) -> [Id] */
+    /* (Ring, [Ref], Held) -> [Id] | too_many */
     struct ring *ring;
     ERL_NIF_TERM head, tail = argv[1], held = argv[2];
     void *object;
@@ -85,6 +95,7 @@ static ERL_NIF_TERM hold_slice(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     if (!get_ring(env, argv[0], &ring))
         return is_lost(env, argv[0]) ? held : enif_make_badarg(env);
     for (; left > 0 && enif_get_list_cell(env, tail, &head, &tail); left--) {
+        enum lease_kept kept;
         struct proxy *proxy;
 
         /* One that was collected is a reference like any other now. */
@@ -94,10 +105,13 @@ static ERL_NIF_TERM hold_slice(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
         if (proxy->ring != ring)
             continue;
         enif_keep_resource(proxy);
-        if (lease_keep(ring, proxy->id, proxy))
+        kept = lease_keep(ring, proxy->id, proxy);
+        if (kept == LEASE_KEPT)
             held = enif_make_list_cell(env, enif_make_uint64(env, proxy->id), held);
         else
             enif_release_resource(proxy);
+        if (kept == LEASE_TOO_MANY)
+            return make_too_many(env);
     }
     if (!enif_is_empty_list(env, tail) && left == 0) {
         const ERL_NIF_TERM next[] = {argv[0], tail, held};
@@ -110,7 +124,7 @@ static ERL_NIF_TERM hold_slice(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
 
 ERL_NIF_TERM nif_hold(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    /* (Ring, [Ref]) -> [Id] */
+    /* (Ring, [Ref]) -> [Id] | too_many */
     const ERL_NIF_TERM start[] = {argv[0], argv[1], enif_make_list(env, 0)};
 
     (void)argc;

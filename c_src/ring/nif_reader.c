@@ -3,6 +3,7 @@
 #include "nif_leases.h"
 #include "nif_slots.h"
 
+/* All slots are looked at this often, because a host may ring without a mark, or not at all. */
 #define READER_CHECK_MS 1000
 
 /* After this number of wake-ups in a row without work the reader sleeps for a millisecond. */
@@ -10,6 +11,11 @@
 
 /* How long after a ring is closed its callers may take the replies that are there. */
 #define READER_LAST_CALLS_MS 5000
+
+static int is_stopped(struct ring *ring)
+{
+    return (int)__atomic_load_n(&ring->stop, __ATOMIC_SEQ_CST);
+}
 
 /* Tells the caller of a slot, which is EXCLUSIVE, to take its reply. */
 static void tell(struct ring *ring, uint32_t index, uint64_t id)
@@ -58,7 +64,8 @@ static int deliver(struct ring *ring, uint32_t index)
     return 1;
 }
 
-/* Delivers what is marked, by the host or by a NIF. */
+/* Delivers what is marked, by the host or by a NIF. When it is stopped, what is left is the next
+ * reader's, which begins with all slots. */
 static int deliver_marked(struct ring *ring)
 {
     int delivered = 0;
@@ -71,7 +78,7 @@ static int deliver_marked(struct ring *ring)
             bits |= __atomic_exchange_n(done, 0, __ATOMIC_SEQ_CST);
         if (__atomic_load_n(&ring->ready[i], __ATOMIC_RELAXED) != 0)
             bits |= __atomic_exchange_n(&ring->ready[i], 0, __ATOMIC_SEQ_CST);
-        for (; bits != 0; bits &= bits - 1) {
+        for (; bits != 0 && !is_stopped(ring); bits &= bits - 1) {
             const uint32_t index = i * 64 + (uint32_t)__builtin_ctzll(bits);
 
             if (index < ring->vm.geometry.slots)
@@ -83,7 +90,7 @@ static int deliver_marked(struct ring *ring)
 
 static void deliver_all(struct ring *ring)
 {
-    for (uint32_t i = 0; i < ring->vm.geometry.slots; i++)
+    for (uint32_t i = 0; i < ring->vm.geometry.slots && !is_stopped(ring); i++)
         (void)deliver(ring, i);
 }
 
@@ -163,11 +170,6 @@ static int callers_in_slots(struct ring *ring)
     return 0;
 }
 
-static int is_stopped(struct ring *ring)
-{
-    return (int)__atomic_load_n(&ring->stop, __ATOMIC_SEQ_CST);
-}
-
 /* Returns 0 when nobody rang. */
 static int sleep_until_rung(struct ring *ring, uint32_t bell)
 {
@@ -176,10 +178,6 @@ static int sleep_until_rung(struct ring *ring, uint32_t bell)
     __atomic_store_n(&ring->vm.header->vm_sleeps, 1, __ATOMIC_SEQ_CST);
     if (!anything_marked(ring) && !is_closed(ring) && !is_stopped(ring))
         rung = bell_wait(&ring->vm.header->vm_bell, bell, READER_CHECK_MS);
-    if (!rung) {
-        deliver_all(ring);
-        (void)flush_gone(ring);
-    }
     __atomic_store_n(&ring->vm.header->vm_sleeps, 0, __ATOMIC_SEQ_CST);
     return rung;
 }
@@ -205,11 +203,19 @@ void *reader(void *arg)
 {
     struct ring *ring = arg;
     int false_alarms = 0;
+    uint64_t check_ns = 0; /* who rang while there was no reader was not heard */
 
-    deliver_all(ring); /* who rang while there was no reader was not heard */
     while (!is_closed(ring) && !is_stopped(ring)) {
         const uint32_t bell = bell_read(&ring->vm.header->vm_bell);
-        int busy = deliver_marked(ring);
+        const uint64_t now_ns = tame_now_ns();
+        int busy;
+
+        if (now_ns >= check_ns) { /* however the waits before ended */
+            deliver_all(ring);
+            (void)flush_gone(ring);
+            check_ns = now_ns + READER_CHECK_MS * UINT64_C(1000000);
+        }
+        busy = deliver_marked(ring);
 
         busy |= purge_regions(ring);
         busy |= leases_take_over(ring, 0);

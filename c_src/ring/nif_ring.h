@@ -74,7 +74,7 @@ struct lease_list {
 };
 
 struct lease {
-    uint64_t id;
+    uint64_t id;         /* 0: an empty place of the table */
     struct proxy *proxy; /* a resource of ours that we keep, once for each hold; NULL: no hold */
     uint32_t holds;
 };
@@ -137,8 +137,9 @@ struct ring {
     uint32_t purges_len, purges_max;
     ErlNifEnv *reason_env; /* why it was closed */
     ERL_NIF_TERM reason;
-    struct lease *leases; /* by rising id */
-    size_t leases_len, leases_max, leases_unused;
+    struct lease *leases; /* a hash table, of leases_max places; leases_len are not empty */
+    size_t leases_len, leases_max, leases_unused, leases_holds;
+    uint64_t leases_seed;
     uint64_t next_lease;
     uint64_t resources; /* proxies that the host has used and that are alive */
     struct lease_list *used;

@@ -15,7 +15,7 @@
 bind(Module, Group, Options) ->
     steps([
         fun(_Known) -> own_code(Module) end,
-        fun(_Known) -> library(Module, Options) end,
+        fun(Known) -> library(Module, Options, Known) end,
         fun(Known) -> loader(Module, Known) end,
         fun(Known) -> rebound(Module, Module, map_get(bind, Options), Known) end,
         fun(_Known) -> without_old_code(Module) end,
@@ -33,7 +33,7 @@ load_binary(#entry{module = Module, group = Group, options = Options}, File, Bea
     Key = erlang:unique_integer([positive]),
     Loaded = steps([
         fun(_Known) -> {ok, #{own_beam => Beam, beam_file => File}} end,
-        fun(_Known) -> library(Module, Options) end,
+        fun(Known) -> library(Module, Options, Known) end,
         fun(Known) -> rebound(Module, Key, map_get(bind, Options), Known) end,
         fun(Known) -> replaced(Key, Module, Group, Known) end
     ], #{}),
@@ -96,9 +96,9 @@ own_code(Module) ->
             end
     end.
 
-library(_Module, #{library := File}) ->
-    one_library(tame_probe:files([File]));
-library(Module, _Options) ->
+library(Module, #{library := File}, Known) ->
+    one_library(tame_probe:files([File]), Module, Known);
+library(Module, _Options, Known) ->
     case tame_probe:find(Module) of
         {ok, []} ->
             refused(
@@ -108,27 +108,43 @@ library(Module, _Options) ->
                 [Module, Module]
             );
         Found ->
-            one_library(Found)
+            one_library(Found, Module, Known)
     end.
 
-one_library({error, Text}) ->
+one_library({error, Text}, _Module, _Known) ->
     {error, {no_host, Text}};
-one_library({ok, [#{<<"error">> := Error, <<"file">> := Path} | _]}) ->
+one_library({ok, [#{<<"error">> := Error, <<"file">> := Path} | _]}, _Module, _Known) ->
     #{<<"reason">> := Reason, <<"text">> := Text} = Error,
     refused(reason(Reason), "~ts: ~ts", [Path, Text]);
-one_library({ok, [#{<<"missing">> := [_ | _] = Missing, <<"file">> := Path} | _]}) ->
+one_library({ok, [#{<<"missing">> := [_ | _] = Missing, <<"file">> := Path} | _]}, _, _) ->
     refused(missing_functions, "~ts needs what tame_host does not provide: ~ts", [
         Path, lists:join(", ", Missing)
     ]);
-one_library({ok, [#{<<"functions">> := Functions, <<"file">> := Path} | _]}) ->
-    try
-        {ok, #{so => Path, functions => [
-            {binary_to_atom(Name), Arity}
-         || #{<<"name">> := Name, <<"arity">> := Arity} <- Functions
-        ]}}
-    catch
-        error:_ -> refused(bad_library, "~ts has a function whose name is no atom", [Path])
+one_library({ok, [#{<<"functions">> := Rows, <<"file">> := Path} | _]}, Module, Known) ->
+    case beam_lib:chunks(map_get(own_beam, Known), [atoms]) of
+        {ok, {_, [{atoms, Atoms}]}} ->
+            ByName = maps:from_list([{atom_to_binary(Atom), Atom} || {_, Atom} <- Atoms]),
+            functions(Path, Rows, Module, ByName);
+        {error, beam_lib, Why} ->
+            unreadable(Module, Why)
     end.
+
+%% A name of the library's becomes an atom only where the module has it: the VM binds no other, and
+%% atoms that a library made up would stay for ever.
+functions(Path, Rows, Module, Atoms) ->
+    Names = [{Name, Arity} || #{<<"name">> := Name, <<"arity">> := Arity} <- Rows],
+    case [Row || {Name, _} = Row <- Names, not is_map_key(Name, Atoms)] of
+        [] ->
+            Functions = [{map_get(Name, Atoms), Arity} || {Name, Arity} <- Names],
+            {ok, #{so => Path, functions => Functions}};
+        [{Name, Arity} | _] ->
+            refused(bad_library, "~ts has a function ~ts/~b, and ~p has none of that name", [
+                Path, tame_control:printable(Name, 255), Arity, Module
+            ])
+    end.
+
+unreadable(Module, Why) ->
+    refused(cannot_bind, "the beam file of ~p cannot be read: ~0tP", [Module, Why, 20]).
 
 %% As the host's own words (tame_control:words/0).
 reason(Reason) ->
@@ -185,7 +201,7 @@ rebound(Module, Key, How, #{functions := Functions, own_beam := Beam}) ->
                 [Module, Op]
             );
         {error, {not_a_beam, Why}} ->
-            refused(cannot_bind, "the beam file of ~p cannot be read: ~0tP", [Module, Why, 20])
+            unreadable(Module, Why)
     end.
 
 without_old_code(Module) ->

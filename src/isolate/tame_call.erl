@@ -166,6 +166,11 @@ asked(#library{group = Group, key = Key}, Timeout) ->
 
 -spec raise(tame_ring:reply(), tame_ring:ring(), tame_library:library(), atom(), [term()]) ->
     no_return().
+%% The host says that in its own way, where the reply does not fit into the ring's area.
+raise({raise, {tame, {reply_too_large, Bytes}}}, _Ring, Library, Name, Args) when
+    is_integer(Bytes)
+->
+    raise({reply_too_large, Bytes}, Library, Name, Args);
 %% As if the function itself had raised it: the module may look at the head of the stack trace.
 raise({raise, Reason}, _Ring, Library, Name, Args) ->
     raise_as(Reason, Library, {Name, Args});

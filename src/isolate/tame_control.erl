@@ -72,39 +72,32 @@
     | {pong, non_neg_integer()}
     | {ended, map()}.
 
-%% The longest frame that may come; the size of what was read of an incomplete frame; its parts, the
-%% latest first.
--opaque reader() :: {pos_integer(), non_neg_integer(), [binary()]}.
+%% The longest frame that may come; what was read of an incomplete one; and how many bytes there
+%% must be before it is worth a look: its length and what that says, or only the length.
+-opaque reader() :: {Most :: pos_integer(), Have :: binary(), Needed :: pos_integer()}.
 
 -spec new() -> reader().
 new() ->
-    {?EARLY_BYTES_MAX, 0, []}.
+    {?EARLY_BYTES_MAX, <<>>, 4}.
 
 %% From now on frames may be as long as messages are.
 -spec loaded(reader()) -> reader().
-loaded({_, Have, Parts}) ->
-    {?FRAME_BYTES_MAX, Have, Parts}.
+loaded({_, Have, Needed}) ->
+    {?FRAME_BYTES_MAX, Have, Needed}.
 
 %% More bytes from the port: the frames that they complete, in order. What is bad ends the stream;
 %% the frames before it count.
+%%
+%% Bytes are appended to one binary that nobody else has, which the emulator lets grow in its place
+%% as long as it is not matched: a frame that comes byte by byte is neither copied nor looked at for
+%% each of them.
 -spec feed(binary(), reader()) -> {ok, [frame()], reader()} | {bad, [frame()], string()}.
-feed(Data, {Most, Have, Parts}) ->
-    case needed(Parts, Data) of
-        Size when Size > Most ->
-            {bad, [], too_long(Size, Most)};
-        Size when Have + byte_size(Data) < 4 + Size ->
-            {ok, [], {Most, Have + byte_size(Data), [Data | Parts]}};
-        _ ->
-            frames(iolist_to_binary(lists:reverse(Parts, [Data])), Most, [])
-    end.
-
-%% How long the frame is that is being read. A long one comes in many parts, which are joined once.
-needed([], Data) -> size_of(Data);
-needed(Parts, _Data) -> size_of(lists:last(Parts)).
-
-%% 0 where not even its length is there in one part: then it is worth looking at each time.
-size_of(<<Size:32, _/binary>>) -> Size;
-size_of(_) -> 0.
+feed(Data, {Most, Have, Needed}) when byte_size(Have) + byte_size(Data) < Needed ->
+    {ok, [], {Most, <<Have/binary, Data/binary>>, Needed}};
+feed(Data, {Most, <<>>, _Needed}) ->
+    frames(Data, Most, []);
+feed(Data, {Most, Have, _Needed}) ->
+    frames(<<Have/binary, Data/binary>>, Most, []).
 
 frames(<<Size:32, _/binary>>, Most, Frames) when Size > Most ->
     {bad, lists:reverse(Frames), too_long(Size, Most)};
@@ -113,11 +106,12 @@ frames(<<Size:32, Bytes:Size/binary, Rest/binary>>, Most, Frames) ->
         {ok, Frame} -> frames(Rest, Most, [Frame | Frames]);
         {bad, Sentence} -> {bad, lists:reverse(Frames), Sentence}
     end;
-frames(<<>>, Most, Frames) ->
-    {ok, lists:reverse(Frames), {Most, 0, []}};
 frames(Rest, Most, Frames) ->
     %% A copy: the rest must not hold what was read before it.
-    {ok, lists:reverse(Frames), {Most, byte_size(Rest), [binary:copy(Rest)]}}.
+    {ok, lists:reverse(Frames), {Most, binary:copy(Rest), needed(Rest)}}.
+
+needed(<<Size:32, _/binary>>) -> 4 + Size;
+needed(_) -> 4.
 
 too_long(Size, Most) ->
     text("a frame of ~b bytes, and ~b are the most", [Size, Most]).
@@ -152,9 +146,9 @@ decoded(Bytes) ->
 -spec check(term()) -> {ok, frame()} | {bad, string()}.
 check({hello, 3, OsPid, Info}) when ?IS_SMALL(OsPid, 1 bsl 31), OsPid > 1, is_map(Info) ->
     {ok, {hello, OsPid}};
-check({hello, Protocol, _, _}) when is_integer(Protocol), Protocol =/= 3 ->
-    Format = "hello with protocol ~b, and this is 3: tame and tame_host are of different versions",
-    {bad, text(Format, [Protocol])};
+check({hello, Protocol, _, _}) when Protocol =/= 3 ->
+    Format = "hello with protocol ~s, and this is 3: tame and tame_host are of different versions",
+    {bad, text(Format, [protocol(Protocol)])};
 check({ring, Fd}) when ?IS_SMALL(Fd, 1 bsl 20) ->
     {ok, {ring, Fd}};
 check({ring_refused, Text}) when ?IS_TEXT(Text) ->
@@ -204,6 +198,10 @@ check({ended, Signal, Address, Function, Arity, Backtrace, Stderr, Limit}) when
         }}};
 check(Other) ->
     {bad, shape("frame", Other)}.
+
+%% What a host calls its protocol may be any term, and a number of any length.
+protocol(Protocol) when ?IS_SMALL(Protocol, 16#FFFFFFFF) -> integer_to_list(Protocol);
+protocol(_) -> "that is no number from 0 to 4294967295".
 
 is_row({Name, Arity, Flags}) ->
     is_binary(Name) andalso byte_size(Name) =< ?NAME_BYTES_MAX andalso

@@ -13,6 +13,7 @@
 
 -define(LEASES, 256).
 -define(MONITORS_MAX, 100000).
+-define(TOO_MANY_LEASES, "a query for leases, with two million that it has not used").
 %% Lines of a host's log, in each second.
 -define(LOGS_MAX, 10).
 
@@ -36,10 +37,16 @@ new(#{group := Group, options := #{max_atoms := Most}}) ->
 -spec answer(tame_control:query(), none | tame_ring:ring(), state()) ->
     {term(), [term()], state()} | {bad, iolist()}.
 answer(leases, Ring, Requests) when Ring =/= none ->
-    {ok, [leases(Ring)], Requests};
+    case leases(Ring) of
+        too_many -> {bad, ?TOO_MANY_LEASES};
+        Leases -> {ok, [Leases], Requests}
+    end;
 %% The host names them by reference: those are alive since the frame was read.
 answer({hold, _Call, Refs}, Ring, Requests) when Ring =/= none ->
-    {tame_ring:hold(Ring, Refs), [], Requests};
+    case tame_ring:hold(Ring, Refs) of
+        too_many -> {bad, ?TOO_MANY_LEASES};
+        Ids -> {Ids, [], Requests}
+    end;
 answer(Early, none, _Requests) when Early =:= leases; element(1, Early) =:= hold ->
     {bad, "a query that may not come before its ring"};
 answer({monitor, Id, _Pid}, _Ring, #requests{monitors = Monitors}) when
@@ -90,9 +97,12 @@ answer({unique_integer, Modifiers}, _Requests) ->
     erlang:unique_integer(Modifiers).
 
 %% References for the host to name native resources by.
--spec leases(tame_ring:ring()) -> {leases, [{pos_integer(), reference()}]}.
+-spec leases(tame_ring:ring()) -> {leases, [{pos_integer(), reference()}]} | too_many.
 leases(Ring) ->
-    {leases, tame_ring:leases(Ring, ?LEASES)}.
+    case tame_ring:leases(Ring, ?LEASES) of
+        too_many -> too_many;
+        Leases -> {leases, Leases}
+    end.
 
 is_alive(Pid) when is_pid(Pid) -> node(Pid) =:= node() andalso is_process_alive(Pid);
 is_alive(Port) -> node(Port) =:= node() andalso erlang:port_info(Port, id) =/= undefined.

@@ -44,7 +44,8 @@ ring(OsPid, Fd, #{options := Options}) ->
     RingOptions = maps:with([max_waiting, spin_us, max_reply_bytes], Options),
     case tame_ring:open(OsPid, Fd, RingOptions#{max_bytes => 2 * AreaBytes + ?SLOTS_BYTES}) of
         {ok, Ring} ->
-            {ok, Ring, tame_host_requests:leases(Ring)};
+            {leases, _} = Leases = tame_host_requests:leases(Ring),
+            {ok, Ring, Leases};
         {error, Why} ->
             {refused, no_ring, io_lib:format("its memory: ~p", [Why])}
     end.

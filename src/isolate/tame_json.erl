@@ -1,5 +1,7 @@
 %% Reads JSON (RFC 8259): what our own programs print, and reports that they wrote. OTP has a module
 %% for it from 27 on only. Objects are maps with binary keys; null is the atom null.
+%%
+%% A library that is probed may have written the text, so nesting and numbers are bounded.
 -module(tame_json).
 
 -export([decode/1]).
@@ -9,11 +11,16 @@
 -type value() ::
     null | boolean() | number() | binary() | [value()] | #{binary() => value()}.
 
+%% Arrays and objects in each other.
+-define(DEPTH_MAX, 100).
+%% The time that it takes to read an integer rises with the square of its digits.
+-define(NUMBER_BYTES_MAX, 1024).
+
 %% {error, Byte}: what stands there, counted from 0, is no JSON.
 -spec decode(binary()) -> {ok, value()} | {error, non_neg_integer()}.
 decode(Text) ->
     try
-        {Value, Rest} = value(space(Text)),
+        {Value, Rest} = value(space(Text), ?DEPTH_MAX),
         <<>> = space(Rest),
         {ok, Value}
     catch
@@ -24,44 +31,45 @@ decode(Text) ->
 space(<<C, Rest/binary>>) when C =:= $\s; C =:= $\t; C =:= $\n; C =:= $\r -> space(Rest);
 space(Rest) -> Rest.
 
-value(<<"null", Rest/binary>>) -> {null, Rest};
-value(<<"true", Rest/binary>>) -> {true, Rest};
-value(<<"false", Rest/binary>>) -> {false, Rest};
-value(<<$", Rest/binary>>) -> string(Rest, []);
-value(<<$[, Rest/binary>>) -> array(space(Rest), []);
-value(<<${, Rest/binary>>) -> object(space(Rest), #{});
-value(Rest) -> number(Rest).
+value(<<"null", Rest/binary>>, _Depth) -> {null, Rest};
+value(<<"true", Rest/binary>>, _Depth) -> {true, Rest};
+value(<<"false", Rest/binary>>, _Depth) -> {false, Rest};
+value(<<$", Rest/binary>>, _Depth) -> string(Rest, []);
+value(<<C, _/binary>> = Bad, 0) when C =:= $[; C =:= ${ -> throw({bad, Bad});
+value(<<$[, Rest/binary>>, Depth) -> array(space(Rest), [], Depth - 1);
+value(<<${, Rest/binary>>, Depth) -> object(space(Rest), #{}, Depth - 1);
+value(Rest, _Depth) -> number(Rest).
 
-array(<<$], Rest/binary>>, []) ->
+array(<<$], Rest/binary>>, [], _Depth) ->
     {[], Rest};
-array(Text, Values) ->
-    {Value, Rest} = value(Text),
+array(Text, Values, Depth) ->
+    {Value, Rest} = value(Text, Depth),
     case space(Rest) of
-        <<$,, More/binary>> -> array_more(space(More), [Value | Values]);
+        <<$,, More/binary>> -> array_more(space(More), [Value | Values], Depth);
         <<$], After/binary>> -> {lists:reverse(Values, [Value]), After};
         Bad -> throw({bad, Bad})
     end.
 
 %% After a comma there must be a value.
-array_more(<<$], _/binary>> = Bad, _Values) -> throw({bad, Bad});
-array_more(Text, Values) -> array(Text, Values).
+array_more(<<$], _/binary>> = Bad, _Values, _Depth) -> throw({bad, Bad});
+array_more(Text, Values, Depth) -> array(Text, Values, Depth).
 
-object(<<$}, Rest/binary>>, Pairs) when map_size(Pairs) =:= 0 ->
+object(<<$}, Rest/binary>>, Pairs, _Depth) when map_size(Pairs) =:= 0 ->
     {Pairs, Rest};
-object(<<$", Text/binary>>, Pairs) ->
+object(<<$", Text/binary>>, Pairs, Depth) ->
     {Key, Rest} = string(Text, []),
     case space(Rest) of
         <<$:, More/binary>> ->
-            {Value, After} = value(space(More)),
+            {Value, After} = value(space(More), Depth),
             case space(After) of
-                <<$,, Next/binary>> -> object(space(Next), Pairs#{Key => Value});
+                <<$,, Next/binary>> -> object(space(Next), Pairs#{Key => Value}, Depth);
                 <<$}, End/binary>> -> {Pairs#{Key => Value}, End};
                 Bad -> throw({bad, Bad})
             end;
         Bad ->
             throw({bad, Bad})
     end;
-object(Bad, _Pairs) ->
+object(Bad, _Pairs, _Depth) ->
     throw({bad, Bad}).
 
 string(<<$", Rest/binary>>, Parts) ->
@@ -98,29 +106,35 @@ escaped(Text) ->
     end.
 
 hex(<<Digits:4/binary, Rest/binary>> = Bad) ->
-    try
-        {binary_to_integer(Digits, 16), Rest}
-    catch
-        error:badarg -> throw({bad, Bad})
+    %% binary_to_integer/2 would take a sign.
+    case re:run(Digits, <<"^[0-9a-fA-F]{4}$">>, [dollar_endonly, {capture, none}]) of
+        match -> {binary_to_integer(Digits, 16), Rest};
+        nomatch -> throw({bad, Bad})
     end;
 hex(Bad) ->
     throw({bad, Bad}).
 
 number(Text) ->
     Pattern = <<"^-?(?:0|[1-9][0-9]*)(\\.[0-9]+)?([eE][-+]?[0-9]+)?">>,
-    case re:run(Text, Pattern, [{capture, all, binary}]) of
+    Start = binary:part(Text, 0, min(byte_size(Text), ?NUMBER_BYTES_MAX + 1)),
+    case re:run(Start, Pattern, [{capture, all, binary}]) of
+        {match, [All | _]} when byte_size(All) > ?NUMBER_BYTES_MAX ->
+            throw({bad, Text});
         {match, [All]} ->
             {binary_to_integer(All), after_it(All, Text)};
-        {match, [All, _Fraction]} ->
-            {binary_to_float(All), after_it(All, Text)};
-        {match, [All, Fraction, Exponent]} ->
-            {float_of(All, Fraction, Exponent), after_it(All, Text)};
+        {match, [All, Fraction | Exponent]} ->
+            try
+                {float_of(All, Fraction, Exponent), after_it(All, Text)}
+            catch
+                %% 1e999
+                error:badarg -> throw({bad, Text})
+            end;
         nomatch ->
             throw({bad, Text})
     end.
 
 %% binary_to_float/1 wants a fraction before an exponent.
-float_of(All, <<>>, Exponent) ->
+float_of(All, <<>>, [Exponent]) ->
     Mantissa = binary:part(All, 0, byte_size(All) - byte_size(Exponent)),
     binary_to_float(<<Mantissa/binary, ".0", Exponent/binary>>);
 float_of(All, _Fraction, _Exponent) ->

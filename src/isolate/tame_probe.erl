@@ -1,9 +1,11 @@
 %% Describes NIF libraries without loading them into this VM: tame_host loads each in a process of
-%% its own, which it throws away, and prints the library's ErlNifEntry.
+%% its own, which it throws away, and prints the library's ErlNifEntry. The library's constructors
+%% may print there too: what comes is hostile, and each field is checked.
 -module(tame_probe).
 
 -export([files/1]).
 -export([find/1]).
+-export([read/2]).
 
 -export_type([entry/0]).
 
@@ -41,7 +43,7 @@ start(Files) ->
             binary, exit_status, in, {args, ["--probe" | Files]}
         ])
     of
-        Port -> collect(Port, [], 0)
+        Port -> collect(Port, length(Files), [], 0)
     catch
         error:enoent ->
             {error, text("there is no ~ts: ~ts", [Program, tame_native:how_to_build()])};
@@ -52,18 +54,17 @@ start(Files) ->
 %% tame_host ends a library whose constructors do not return within 10 s; if it prints nothing for
 %% longer, it is stuck.
 -define(PROBE_MS, 30000).
-%% It prints a line of some kilobytes for each library; a library may print there too.
--define(PROBE_BYTES_MAX, 1 bsl 26).
+%% It prints a line of some kilobytes for each library.
+-define(PROBE_BYTES_MAX, 1 bsl 23).
 
-collect(Port, _Parts, Bytes) when Bytes > ?PROBE_BYTES_MAX ->
+collect(Port, _Count, _Parts, Bytes) when Bytes > ?PROBE_BYTES_MAX ->
     given_up(Port, "printed more than a description of the libraries");
-collect(Port, Parts, Bytes) ->
+collect(Port, Count, Parts, Bytes) ->
     receive
         {Port, {data, Part}} ->
-            collect(Port, [Part | Parts], Bytes + byte_size(Part));
+            collect(Port, Count, [Part | Parts], Bytes + byte_size(Part));
         {Port, {exit_status, 0}} ->
-            Text = iolist_to_binary(lists:reverse(Parts)),
-            entries(binary:split(Text, <<"\n">>, [global, trim_all]), []);
+            read(iolist_to_binary(lists:reverse(Parts)), Count);
         {Port, {exit_status, Status}} ->
             {error, text("tame_host --probe ended with status ~b", [Status])}
     after ?PROBE_MS ->
@@ -74,13 +75,70 @@ given_up(Port, Why) ->
     true = exit(Port, kill),
     {error, "tame_host --probe " ++ Why ++ " and was given up"}.
 
+%% What was printed for Count libraries.
+-spec read(binary(), non_neg_integer()) -> {ok, [entry()]} | {error, string()}.
+read(Text, _Count) when byte_size(Text) > ?PROBE_BYTES_MAX ->
+    {error, "tame_host --probe printed more than a description of the libraries"};
+read(Text, Count) ->
+    case entries(binary:split(Text, <<"\n">>, [global, trim_all]), []) of
+        {ok, Entries} when length(Entries) =/= Count ->
+            {error,
+                text("tame_host --probe printed ~b lines for ~b libraries: does one print?", [
+                    length(Entries), Count
+                ])};
+        Read ->
+            Read
+    end.
+
 entries([], Entries) ->
     {ok, lists:reverse(Entries)};
 entries([Line | Lines], Entries) ->
     case tame_json:decode(Line) of
-        {ok, #{} = Entry} -> entries(Lines, [Entry | Entries]);
-        _ -> {error, "tame_host --probe printed a line that is no JSON: does the library print?"}
+        {ok, #{} = Entry} ->
+            case wrong_field(Entry) of
+                none ->
+                    entries(Lines, [Entry | Entries]);
+                Field ->
+                    {error,
+                        text("tame_host --probe printed a wrong ~s: does the library print?", [
+                            Field
+                        ])}
+            end;
+        _ ->
+            {error, "tame_host --probe printed a line that is no JSON: does the library print?"}
     end.
+
+%% The first field that is not there, or not of its type; of those that are used.
+wrong_field(#{<<"error">> := Error} = Entry) ->
+    first_wrong([
+        {file, is_binary(maps:get(<<"file">>, Entry, none))},
+        {error, is_error(Error)}
+    ]);
+wrong_field(Entry) ->
+    first_wrong([
+        {file, is_binary(maps:get(<<"file">>, Entry, none))},
+        {module, is_binary(maps:get(<<"module">>, Entry, none))},
+        {missing, all_are(fun is_binary/1, maps:get(<<"missing">>, Entry, none))},
+        {functions, all_are(fun is_function_row/1, maps:get(<<"functions">>, Entry, none))}
+    ]).
+
+first_wrong(Fields) ->
+    case lists:keyfind(false, 2, Fields) of
+        {Field, false} -> Field;
+        false -> none
+    end.
+
+is_error(#{<<"reason">> := Reason, <<"text">> := Text}) ->
+    is_binary(Reason) andalso is_binary(Text);
+is_error(_) ->
+    false.
+
+is_function_row(#{<<"name">> := Name, <<"arity">> := Arity}) ->
+    is_binary(Name) andalso is_integer(Arity) andalso Arity >= 0 andalso Arity =< 255;
+is_function_row(_) ->
+    false.
+
+all_are(Is, Values) -> is_list(Values) andalso lists:all(Is, Values).
 
 %% The libraries that bind a module, among the files below its application's priv/ and beside its
 %% beam file.

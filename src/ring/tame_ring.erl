@@ -208,8 +208,9 @@ pulse(Ring) ->
 
 %% Count proxies, at most 1024, to be lent to the host: send it the list. The VM holds each of them
 %% until the host says, behind a reply that carries its reference, that it has used it. When such a
-%% proxy is collected, the host is told by the ring.
--spec leases(ring(), 0..1024) -> [{Id :: pos_integer(), reference()}].
+%% proxy is collected, the host is told by the ring. too_many: the host has not used 2,097,152 of
+%% them, so end it.
+-spec leases(ring(), 0..1024) -> [{Id :: pos_integer(), reference()}] | too_many.
 leases(Ring, Count) ->
     tame_ring_nif:leases(Ring, Count).
 
@@ -221,8 +222,8 @@ used(Ring, Ids) ->
 
 %% The leases behind these references that are still alive, by id; the VM holds each once more,
 %% until the host lists it behind a reply or used/2 is called. For what a host is about to send
-%% again.
--spec hold(ring(), [reference()]) -> [pos_integer()].
+%% again. too_many: as for leases/2.
+-spec hold(ring(), [reference()]) -> [pos_integer()] | too_many.
 hold(Ring, Refs) ->
     tame_ring_nif:hold(Ring, Refs).
 

@@ -115,7 +115,7 @@ home(_Rings, _Ref) ->
 pulse(_Ring) ->
     erlang:nif_error(nif_not_loaded).
 
--spec leases(ring(), non_neg_integer()) -> [{pos_integer(), reference()}].
+-spec leases(ring(), non_neg_integer()) -> [{pos_integer(), reference()}] | too_many.
 leases(_Ring, _Count) ->
     erlang:nif_error(nif_not_loaded).
 
@@ -123,7 +123,7 @@ leases(_Ring, _Count) ->
 used(_Ring, _Ids) ->
     erlang:nif_error(nif_not_loaded).
 
--spec hold(ring(), [reference()]) -> [pos_integer()].
+-spec hold(ring(), [reference()]) -> [pos_integer()] | too_many.
 hold(_Ring, _Refs) ->
     erlang:nif_error(nif_not_loaded).
 

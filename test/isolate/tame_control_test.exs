@@ -36,6 +36,49 @@ defmodule Tame.ControlTest do
     assert length(frames) == length(terms)
   end
 
+  # Linear work takes 8 times as long, and work in the square 64 times.
+  test "a frame that comes byte by byte costs in proportion to its length" do
+    up = :tame_control.loaded(:tame_control.new())
+
+    [short, long] =
+      for size <- [131_072, 1_048_576] do
+        frame = ControlFrames.framed({:send, self(), :binary.copy("x", size), []})
+
+        Enum.min(
+          for _ <- 1..3 do
+            {us, {[{:send, _, _, []}], _}} = :timer.tc(fn -> byte_by_byte(frame, up) end)
+            us
+          end
+        )
+      end
+
+    assert long < 24 * short
+  end
+
+  defp byte_by_byte(frame, reader) do
+    for <<byte <- frame>>, reduce: {[], reader} do
+      {[], reader} ->
+        {:ok, frames, more} = :tame_control.feed(<<byte>>, reader)
+        {frames, more}
+    end
+  end
+
+  test "a hello with another protocol says which, where that is short" do
+    for {protocol, words} <- [
+          {4, "hello with protocol 4, "},
+          {-1, "hello with protocol that is no number from 0 to 4294967295, "},
+          {4_294_967_296, "hello with protocol that is no number"},
+          {:binary.decode_unsigned(:binary.copy(<<255>>, 100_000)), "that is no number"},
+          {:three, "that is no number"},
+          {[], "that is no number"}
+        ] do
+      assert {:bad, [], sentence} = read(ControlFrames.framed({:hello, protocol, 7, %{}}))
+      assert to_string(sentence) =~ words
+      assert to_string(sentence) =~ "and this is 3: tame and tame_host are of different versions"
+      assert length(sentence) < 200
+    end
+  end
+
   test "wrong shapes, sizes and counts are refused in a sentence of one line" do
     wrong = ControlFrames.wrong(3)
 
@@ -79,7 +122,11 @@ defmodule Tame.ControlTest do
     # 60 MiB of empty lists would be 1 GiB of heap.
     empty = [
       <<131, 104, 4, 119, 4, "send">>,
-      binary_part(:erlang.term_to_binary(self()), 1, byte_size(:erlang.term_to_binary(self())) - 1)
+      binary_part(
+        :erlang.term_to_binary(self()),
+        1,
+        byte_size(:erlang.term_to_binary(self())) - 1
+      )
     ]
 
     count = 60 * 1_048_576

@@ -34,7 +34,9 @@ defmodule Tame.IsolationTest do
   describe "a crash" do
     @describetag needs: :jiffy
 
-    test "is an exception that names library, function and signal, and life goes on", %{peer: peer} do
+    test "is an exception that names library, function and signal, and life goes on", %{
+      peer: peer
+    } do
       {rounds, info} = scenario(peer, :crashes, [5, %{backoff_ms: {0, 0}, intensity: :infinity}])
 
       for {{raised, top}, answer, _ms} <- rounds do
@@ -97,6 +99,7 @@ defmodule Tame.IsolationTest do
   @tag needs: :jiffy
   test "a module without debug_info is isolated too", %{peer: peer} do
     assert {{:error, {:no_debug_info, text}}, :ok, "[1,2]", "[1,2]"} = scenario(peer, :stripped, [])
+
     assert to_string(text) =~ "bind => recompile"
   end
 
@@ -120,8 +123,18 @@ defmodule Tame.IsolationTest do
   end
 
   @tag needs: :jiffy
+  test "a reply that is too large is one error, in the host and in the VM", %{peer: peer} do
+    for options <- [%{area_bytes: 65_536}, %{max_reply_bytes: 100_000}] do
+      assert {:tame, {:reply_too_large, info}} = scenario(peer, :large_reply, [options])
+      assert %{library: :jiffy, function: {_, arity}, bytes: bytes} = info
+      assert is_integer(arity) and bytes > 65_536
+    end
+  end
+
+  @tag needs: :jiffy
   test "what cannot be isolated says why and works as before", %{peer: peer} do
     text = Path.join(System.tmp_dir!(), "tame_no_library_#{System.unique_integer([:positive])}.so")
+
     File.write!(text, "no library")
     on_exit(fn -> File.rm(text) end)
 

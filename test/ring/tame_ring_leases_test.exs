@@ -52,6 +52,50 @@ defmodule Tame.RingLeasesTest do
       assert %{leases_unused: 1} = :tame_ring.info(host.ring)
     end
 
+    # Linear work takes 8 times as long, and work in the square 64 times.
+    test "that are held again in any order cost in proportion to their number" do
+      [few, many] =
+        for count <- [16_384, 131_072] do
+          host = RingHost.start_ring()
+
+          leases =
+            for _ <- 1..div(count, 1024), lease <- :tame_ring.leases(host.ring, 1024), do: lease
+
+          :ok = :tame_ring.used(host.ring, Enum.map(leases, &elem(&1, 0)))
+          [_] = :tame_ring.leases(host.ring, 1)
+          refs = leases |> Enum.sort(:desc) |> Enum.map(&elem(&1, 1))
+          {us, ids} = :timer.tc(fn -> :tame_ring.hold(host.ring, refs) end)
+          assert Enum.sort(ids) == Enum.to_list(1..count)
+          assert :tame_ring.info(host.ring).leases_unused == count + 1
+          us
+        end
+
+      assert many < 32 * few
+    end
+
+    test "of a host that uses none of them come to an end" do
+      host = RingHost.start_ring()
+
+      RingHost.in_a_process(fn ->
+        [{_, ref} | _] = :tame_ring.leases(host.ring, 1024)
+        for _ <- 2..2048, do: [_ | _] = :tame_ring.leases(host.ring, 1024)
+        assert :tame_ring.leases(host.ring, 1) == :too_many
+        assert :tame_ring.hold(host.ring, [ref]) == :too_many
+        requests = :tame_host_requests.new(%{group: :group, options: %{max_atoms: 1}})
+        # Which ends the host.
+        for query <- [:leases, {:hold, 1, [ref]}] do
+          assert {:bad, why} = :tame_host_requests.answer(query, host.ring, requests)
+          assert to_string(why) =~ "two million that it has not used"
+        end
+
+        :ok = :tame_ring.used(host.ring, [7])
+        assert [_] = :tame_ring.leases(host.ring, 1)
+        assert :tame_ring.leases(host.ring, 1) == :too_many
+      end)
+
+      :tame_ring.close(host.ring, :done)
+    end
+
     test "that the host invents do no harm" do
       host = RingHost.start_ring()
       assert {:value, _} = RingHost.call(host, :lease, [<<12345::64>>, make_ref()])

@@ -63,7 +63,9 @@ defmodule Tame.RingReplyTest do
 
       assert {_, 3, _} = :tame_ring_nif.scan(:erlang.term_to_binary([%{a: %{b: 1}}, %{c: 1}]))
       key = :erlang.term_to_binary("0123456789")
+
       {_, 1, bytes} = :tame_ring_nif.scan(:erlang.term_to_binary(%{["0123456789"] => "0123456789"}))
+
       assert bytes == byte_size(key) - 1 + 5 + 1
     end
   end
@@ -107,9 +109,13 @@ defmodule Tame.RingReplyTest do
         [fn x -> x end, :atom, -1, 300, ~c"string", [1 | 2]]
       ]
 
-      for term <- terms, bytes = :erlang.term_to_binary(term), size <- 0..(byte_size(bytes) - 1) do
+      for term <- terms,
+          bytes = :erlang.term_to_binary(term),
+          size <- 0..(byte_size(bytes) - 1) do
         cut = binary_part(bytes, 0, size)
-        assert {size, RingHost.call(host, :raw, [cut])} == {size, {:error, {:bad_reply, :payload}}}
+
+        assert {size, RingHost.call(host, :raw, [cut])} ==
+                 {size, {:error, {:bad_reply, :payload}}}
       end
 
       assert RingHost.call(host, :echo, [:next]) == {:value, :next}
@@ -274,5 +280,12 @@ defmodule Tame.RingReplyTest do
     assert :tame_ring.home(rings, make_ref()) == :none
     assert :tame_ring.home(rings, one) == :none
     Enum.each(tasks, &Task.await/1)
+  end
+
+  test "a reply that is there is found within a second or so, however often its host rings" do
+    host = RingHost.start_ring(["workers=2"], %{spin_us: 0})
+    {us, reply} = :timer.tc(fn -> RingHost.call(host, :untold, [:there]) end)
+    assert reply == {:value, :there}
+    assert us < 3_000_000
   end
 end

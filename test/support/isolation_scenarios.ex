@@ -155,6 +155,19 @@ defmodule Tame.IsolationScenarios do
     length(:tame.info().tame_spin.hosts)
   end
 
+  @doc "What a reply that is twice its arguments' size raises."
+  def large_reply(options) do
+    :ok = start(:jiffy, options)
+
+    try do
+      :jiffy.encode(List.duplicate(1, 60_000))
+    catch
+      :error, reason -> reason
+    after
+      :tame.restore(:jiffy)
+    end
+  end
+
   @doc "Refusals of isolate/2, each a reason and a sentence; and that the module works as before."
   def refusals(cases) do
     {:ok, _} = Application.ensure_all_started(:tame)

@@ -24,7 +24,8 @@ defmodule Tame.Test.RingHost do
     many_leases: 14,
     raw: 15,
     leases: 16,
-    slow_leases: 17
+    slow_leases: 17,
+    untold: 18
   }
 
   @doc "Brings the program up to date with its sources."

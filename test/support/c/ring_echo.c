@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "etf_tags.h"
-#include "ring_host.h"
+#include "ring_host_private.h"
 
 static void wait_ms(uint64_t ms)
 {
@@ -71,6 +71,18 @@ static enum ring_code echo_first(const uint8_t *args, size_t size, struct reply_
     (void)ring_reply_put(reply, &version, 1);
     (void)ring_reply_put(reply, args, size);
     return RING_VALUE;
+}
+
+/* Rings for five seconds, so that no wait of the reader's ends by its time. */
+static void *ring_on(void *context)
+{
+    struct ring_host *ring = context;
+
+    for (int i = 0; i < 250; i++) {
+        bell_ring(&ring->header->vm_bell);
+        wait_ms(20);
+    }
+    return NULL;
 }
 
 static enum ring_code call(void *context, uint32_t function, uint64_t id, const uint8_t *args,
@@ -168,6 +180,15 @@ static enum ring_code call(void *context, uint32_t function, uint64_t id, const 
     case 17: /* as 16, after 20 ms */
         wait_ms(20);
         return call(context, 16, id, args, size, reply);
+    case 18: { /* (Term) -> Term, of which the VM is not told, though it is rung */
+        pthread_t ringing;
+
+        wait_ms(200); /* the caller waits to be told by then */
+        __atomic_fetch_and(&reply->slot->state, ~(uint32_t)RING_WAIT, __ATOMIC_SEQ_CST);
+        if (pthread_create(&ringing, NULL, ring_on, echo->ring) == 0)
+            (void)pthread_detach(ringing);
+        return echo_first(args, size, reply);
+    }
     default:
         return RING_BADARG;
     }
