@@ -209,6 +209,7 @@ static inline void tame_impl_call_begin(struct tame_impl_run *run, const struct 
         call->root[i] = run->instance->nil;
     call->impl_state = state;
     call->impl_state_size = row->job->state_size;
+    call->impl_terms = row->job->terms;
     call->impl_total = 0;
     call->impl_inputs_len = 0;
     call->impl_outputs_len = 0;

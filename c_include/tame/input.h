@@ -99,14 +99,18 @@ struct tame_iodata {
 enum tame_impl_chunk { TAME_IMPL_CHUNKS, TAME_IMPL_CHUNK_LEFT, TAME_IMPL_CHUNK_TAKEN };
 
 /* Begins with argument `arg`, a binary or a list of binaries: the option `iodata` of -tame makes
- * such a list of whatever iodata the caller gave. It takes the roots `root` and `root` + 1, so the
- * job says `terms`. `input` must lie in the state. Returns 0 when the argument is neither; there is
+ * such a list of any iodata that the caller gave. It takes the roots `root` and `root` + 1, so the
+ * job says `terms`, else the call raises {tame, iodata_without_terms}. `input` must lie in the state. Returns 0 when the argument is neither; there is
  * no chunk yet. From init. */
 static inline int tame_input_iodata(struct tame_call *call, int arg, int root,
                                     struct tame_iodata *input)
 {
     size_t offset;
 
+    if (!call->impl_terms) {
+        (void)tame_impl_fault(call, "iodata_without_terms");
+        return 0;
+    }
     if (!tame_impl_in_state(call, input, sizeof *input, "input_outside_state", &offset) ||
         !tame_impl_is_argument(call, arg) || root < 0 || root + 1 >= TAME_MAX_ROOTS ||
         call->impl_inputs_len == TAME_MAX_INPUTS)

@@ -52,6 +52,7 @@ struct tame_call {
     /* Private to tame.h. */
     void *impl_state;
     size_t impl_state_size;
+    int impl_terms;      /* the job says `terms`: roots go on from step to step */
     uint64_t impl_total; /* 0: not known */
     int impl_inputs_len;
     struct {

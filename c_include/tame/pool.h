@@ -251,7 +251,8 @@ static inline int tame_impl_permitted(struct tame_impl_pool *pool,
         *permit = permits;
     enif_mutex_lock(pool->lock);
     pool->seeking--;
-    return *permit != NULL && pool->young.len + pool->old.len > 0;
+    /* The lock was away: the pool may close by now. */
+    return *permit != NULL && !pool->closing && pool->young.len + pool->old.len > 0;
 }
 
 static inline void *tame_impl_worker(void *arg)

@@ -2,10 +2,10 @@
 %% process ends with it. Messages of a port that was closed are ignored.
 %%
 %% The OS process is killed by closing the port: its guard, a process that runs no code of the
-%% library, sees that and ends it with SIGKILL. A port that has output left and is linked to a process
-%% that dies ends when all is written, which a host that does not read puts off for ever, and then it
-%% cannot be closed by force any more. So the port is linked to a process that does nothing else, its
-%% closer, which closes it by force when the owner dies.
+%% library, sees that and ends it with SIGKILL. A port that has output left and is linked to a
+%% process that dies ends when all is written, which a host that does not read puts off for ever,
+%% and then it cannot be closed by force any more. So the port is linked to a process that does
+%% nothing else, its closer, which closes it by force when the owner dies.
 -module(tame_host_port).
 
 -export([none/0]).

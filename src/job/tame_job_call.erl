@@ -37,9 +37,9 @@
 -spec value(later(), call(), [term()]) -> {value, term()} | refusal().
 value(Later, {Module, _, _} = Call, Args) ->
     case go(Later, {Call, deadline_of(Later)}, Args) of
-        {part, {_, Run}} ->
+        {part, {_, Run}, Used} ->
             %% Nobody reads the parts.
-            _ = Module:'$tame'(Run, stop, Args),
+            _ = Module:'$tame'(Run, stop, Used),
             {'$tame', error, {tame, is_a_stream}};
         Answer ->
             Answer
@@ -49,7 +49,7 @@ value(Later, {Module, _, _} = Call, Args) ->
 -spec next(state()) -> {part, term(), state()} | done | refusal().
 next({Later, Call, Args}) ->
     case go(Later, {Call, deadline_of(Later)}, Args) of
-        {part, {Part, Run}} -> {part, Part, {{'$tame', run, Run}, Call, Args}};
+        {part, {Part, Run}, Used} -> {part, Part, {{'$tame', run, Run}, Call, Used}};
         {value, _} -> done;
         Refused -> Refused
     end.
@@ -62,7 +62,8 @@ halt({{'$tame', run, Run}, {Module, _, _}, Args}) ->
 halt(_) ->
     ok.
 
-%% Until there is a value, a part or a refusal.
+%% Until there is a value, a part or a refusal; with a part the arguments of the run, which may be
+%% aligned copies of the caller's.
 go({'$tame', run, Run}, How, Args) ->
     hand_over(Run, How, Args);
 go({'$tame', start, {Nif, _}}, How, Args) ->
@@ -75,8 +76,8 @@ go({'$tame', align, {Nif, Number}}, How, Args) ->
 go({'$tame', online, Run}, {{Module, _, _}, _} = How, Args) ->
     ok = Module:'$tame'(erlang:system_info(schedulers_online), online, tame_permits:shared()),
     hand_over(Run, How, Args);
-go({'$tame', part, Part}, _How, _Args) ->
-    {part, Part};
+go({'$tame', part, Part}, _How, Args) ->
+    {part, Part, Args};
 go({'$tame', _, _} = Refused, _How, _Args) ->
     Refused;
 go(Value, _How, _Args) ->

@@ -126,4 +126,7 @@ handle_info({'$tame', slow_unit, {Module, Nif, Arity}, Us}, State) ->
     ),
     {noreply, State};
 handle_info({'DOWN', _, process, Caller, _}, #{subscribers := Subscribers} = State) ->
-    {noreply, State#{subscribers := maps:remove(Caller, Subscribers)}}.
+    {noreply, State#{subscribers := maps:remove(Caller, Subscribers)}};
+%% Any process may send to a registered name.
+handle_info(_Nothing, State) ->
+    {noreply, State}.

@@ -21,6 +21,13 @@ defmodule Tame.JobRatesTest do
     assert Tame.Await.until(fn -> not is_map_key(subscribers(), caller) end)
   end
 
+  test "a message that is none of its own changes nothing" do
+    before = Process.whereis(:tame_job_rates)
+    for message <- [:stray, {:"$tame", :other, 1}, {make_ref(), :late}], do: send(before, message)
+    assert is_map(:tame_job_rates.rates())
+    assert Process.whereis(:tame_job_rates) == before
+  end
+
   test "the last rate of a row counts" do
     row = {__MODULE__, :nif, 1}
     for rate <- [1.0, 2.5], do: send(:tame_job_rates, {:"$tame", :rate, row, rate})

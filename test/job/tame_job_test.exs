@@ -146,7 +146,8 @@ defmodule Tame.JobTest do
                   :badarg,
                   {:tame, :input_outside_state},
                   {:tame, :no_such_argument},
-                  {:tame, :no_such_argument}
+                  {:tame, :no_such_argument},
+                  {:tame, :iodata_without_terms}
                 ]}
     end
   end

@@ -293,7 +293,7 @@ defmodule Tame.JobScenarios do
 
   @doc "What a call raises whose init failed without saying why, or with an exception."
   def refused(placement) do
-    for word <- ["failed", "raised", "outside", "no argument", "negative"],
+    for word <- ["failed", "raised", "outside", "no argument", "negative", "iodata"],
         do: catch_error(fn -> apply(JobProbe, placement, [1, word]) end)
   end
 

@@ -71,6 +71,12 @@ static enum tame_status probe_init(struct tame_call *call, void *state)
     if (is_word(call->env, call->argv[1], "no argument") &&
         !tame_input_binary(call, -1, &probe->input))
         return tame_badarg(call, 2, "is what init says after it was refused");
+    if (is_word(call->env, call->argv[1], "iodata")) {
+        struct tame_iodata iodata;
+
+        if (!tame_input_iodata(call, 1, 0, &iodata))
+            return tame_badarg(call, 2, "is what init says after it was refused");
+    }
     if (is_word(call->env, call->argv[1], "negative"))
         return tame_badarg(call, -1, "must be there");
     if (!enif_get_uint64(call->env, call->argv[0], &us))
