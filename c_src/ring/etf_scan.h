@@ -47,7 +47,7 @@ struct etf_scan {
     uint64_t key_bytes;               /* of all keys, encoded */
     struct etf_reference *references; /* the first ones; owned, etf_scan_close frees it */
     uint32_t references_len, references_max;
-    int has_more;           /* references than have place there */
+    int has_more;            /* references than have place there */
     int has_short, has_long; /* a reference of fewer than three words, of more */
     int has_tree;            /* a map of more than 32 pairs */
     uint64_t *open; /* one word for each term that lacks elements; owned, etf_scan_close frees it */
