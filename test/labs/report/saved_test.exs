@@ -133,7 +133,7 @@ defmodule Tame.Report.SavedTest do
              ~s(tool: expected "tame.report", got "tame.latency")},
             {~s({"format":1}), ~s(tool: expected "tame.report", which is missing)},
             {~s({"tool":"tame.report","format":9}), "format: expected 1, got 9"},
-            {~s({"tool":"tame.report","format":1e999}), "expected numbers below 10^308"}
+            {~s({"tool":"tame.report","format":1e999}), "which it is not from byte 31 on"}
           ] do
         File.write!(path, text)
         assert {:error, message} = Saved.read(path, Fixture.labs())

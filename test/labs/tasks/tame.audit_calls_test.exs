@@ -30,7 +30,8 @@ defmodule Mix.Tasks.Tame.AuditCallsTest do
 
   # tame.h looks at its caller each 5 ms there; what is written by hand does not.
   test "exor_dirty is dirty, a stubborn NIF ignores a killed caller besides", %{folder: folder} do
-    {target, 0} = target(folder, "tame_exor:exor_dirty/2", ~w(--input binary --up-to 16777216))
+    argv = ~w(--input binary --up-to 16777216 --budget 100us)
+    {target, 0} = target(folder, "tame_exor:exor_dirty/2", argv)
     assert ["dirty, holds its thread for " <> _] = target["verdicts"]
     assert List.last(target["points"])["slice_kind"] == "dirty"
 
