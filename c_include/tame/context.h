@@ -36,7 +36,7 @@ static inline struct tame_impl_context *tame_impl_context_of(void *object)
 
 static inline void tame_impl_context_end(struct tame_impl_context *context)
 {
-    __atomic_fetch_sub(&context->instance->contexts, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&context->instance->lineage->contexts, 1, __ATOMIC_RELAXED);
     tame_impl_instance_release(context->instance);
 }
 
@@ -81,7 +81,7 @@ static inline void *tame_resource_new(ErlNifEnv *env, const struct tame_resource
         return NULL;
     memset(context, 0, size);
     context->instance = tame_impl_instance_keep((struct tame_impl_instance *)enif_priv_data(env));
-    __atomic_fetch_add(&context->instance->contexts, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&context->instance->lineage->contexts, 1, __ATOMIC_RELAXED);
     object = (char *)tame_impl_context_object(context);
     distance = (size_t)(object - (char *)context);
     memcpy(object - sizeof distance, &distance, sizeof distance);

@@ -43,19 +43,25 @@ struct tame_impl_gate {
         pooled; /* runs of the row that wait for a worker to begin; guarded by the pool's lock */
 };
 
+/* Shared by an instance and those that replace it, each of which holds it. */
+struct tame_impl_lineage {
+    int references;
+    uint32_t contexts; /* atomic: resources of the author's that live, by all of them */
+};
+
 /* One loaded instance of the library; priv_data. Counted: the library holds it, and so does each
  * run or context that is a resource. Nothing of it is in a static, because an instance that is
  * loaded anew shares those with the old one. */
 struct tame_impl_instance {
     int references;
-    int layout; /* TAME_IMPL_LAYOUT of the build that made it */
+    int layout; /* TAME_IMPL_LAYOUT of the build that made it; from 5 on lineage follows it */
+    struct tame_impl_lineage *lineage;
     void *data; /* the author's, from its load hook */
     void (*unload)(ErlNifEnv *env, void *data);
     ErlNifResourceType *run_type;
     const struct tame_resource *const *listed; /* the author's types of resource */
     ErlNifResourceType **types;                /* each of them as it was opened */
     int types_len;
-    uint32_t contexts; /* atomic: resources of the author's that live */
     const struct tame_impl_row *rows;
     int rows_len;
     ERL_NIF_TERM nil, tag, module_name, type_name, *names; /* valid in any environment */
@@ -73,7 +79,7 @@ struct tame_impl_instance {
 
 /* Changes with struct tame_impl_instance, tame_impl_run and tame_impl_context: what two builds of a
  * library may see of each other. */
-#define TAME_IMPL_LAYOUT 4
+#define TAME_IMPL_LAYOUT 5
 
 enum tame_impl_phase {
     TAME_IMPL_BEGIN, /* init is not called, or said TAME_WAIT */
@@ -140,10 +146,17 @@ tame_impl_instance_keep(struct tame_impl_instance *instance)
     return instance;
 }
 
+static inline void tame_impl_lineage_release(struct tame_impl_lineage *lineage)
+{
+    if (lineage != NULL && __atomic_sub_fetch(&lineage->references, 1, __ATOMIC_ACQ_REL) == 0)
+        enif_free(lineage);
+}
+
 static inline void tame_impl_instance_release(struct tame_impl_instance *instance)
 {
     if (__atomic_sub_fetch(&instance->references, 1, __ATOMIC_ACQ_REL) > 0)
         return;
+    tame_impl_lineage_release(instance->lineage);
     if (instance->lock != NULL)
         enif_mutex_destroy(instance->lock);
     enif_free(instance->gates); /* NULL is nothing to free */

@@ -118,12 +118,13 @@ static inline void tame_impl_delay_halt(ErlNifEnv *env)
 #endif
 
 /* Opens the author's types of resource. With TAME_UPGRADE_KEEPS a type has a name that the next
- * instance knows, and takes over; else a name of this instance's own. `living`: resources that the
- * instance before this one has. Returns 0 when it cannot be, and says why on standard error. */
+ * instance knows, and takes over; else a name of this instance's own. Returns 0 when it cannot be,
+ * and says why on standard error. */
 static inline int tame_impl_open_types(ErlNifEnv *env, struct tame_impl_instance *instance,
-                                       const struct tame_library *library, uint32_t living)
+                                       const struct tame_library *library)
 {
     const int keeps = library->upgrade == TAME_UPGRADE_KEEPS;
+    const uint32_t living = __atomic_load_n(&instance->lineage->contexts, __ATOMIC_RELAXED);
 
     while (library->resources != NULL && library->resources[instance->types_len] != NULL)
         instance->types_len++;
@@ -179,7 +180,7 @@ static inline int tame_impl_close(struct tame_impl_instance *instance)
 
 /* The rows, the memory, the threads' pool, the types; 0 without one of them. */
 static inline int tame_impl_open(ErlNifEnv *env, struct tame_impl_instance *instance,
-                                 const struct tame_library *library, uint32_t living)
+                                 const struct tame_library *library)
 {
     const size_t rows = (size_t)instance->rows_len + 1; /* never nothing */
     ErlNifResourceTypeInit init;
@@ -223,12 +224,29 @@ static inline int tame_impl_open(ErlNifEnv *env, struct tame_impl_instance *inst
     instance->tag = enif_make_atom(env, "$tame");
     instance->module_name = enif_make_atom(env, instance->module);
     instance->type_name = enif_make_atom(env, name);
-    return instance->run_type != NULL && tame_impl_open_types(env, instance, library, living);
+    return instance->run_type != NULL && tame_impl_open_types(env, instance, library);
+}
+
+/* That of the instance which is replaced, or a new one; NULL without memory. */
+static inline struct tame_impl_lineage *
+tame_impl_lineage_of(const struct tame_impl_instance *replaced)
+{
+    struct tame_impl_lineage *lineage =
+        replaced == NULL || replaced->layout < 5 ? NULL : replaced->lineage;
+
+    if (lineage == NULL) {
+        lineage = (struct tame_impl_lineage *)enif_alloc(sizeof *lineage); /* the instance's */
+        if (lineage != NULL)
+            memset(lineage, 0, sizeof *lineage);
+    }
+    if (lineage != NULL)
+        __atomic_fetch_add(&lineage->references, 1, __ATOMIC_RELAXED);
+    return lineage;
 }
 
 static inline int tame_impl_load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info,
                                  const char *module, const struct tame_library *library,
-                                 const struct tame_impl_row *rows, int rows_len, uint32_t living)
+                                 const struct tame_impl_row *rows, int rows_len, const void *old)
 {
     /* Owned by priv_data until unload, by each run and by each resource. */
     struct tame_impl_instance *instance = (struct tame_impl_instance *)enif_alloc(sizeof *instance);
@@ -241,7 +259,8 @@ static inline int tame_impl_load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM 
     instance->module = module;
     instance->rows = rows;
     instance->rows_len = rows_len;
-    if (!tame_impl_open(env, instance, library, living))
+    instance->lineage = tame_impl_lineage_of((const struct tame_impl_instance *)old);
+    if (instance->lineage == NULL || !tame_impl_open(env, instance, library))
         return tame_impl_close(instance);
     *priv_data = instance; /* where the hook finds it */
     if (library->load != NULL && library->load(env, &instance->data, load_info) != 0) {
@@ -251,16 +270,6 @@ static inline int tame_impl_load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM 
     instance->unload = library->unload;
     tame_impl_delay_halt(env);
     return 0;
-}
-
-/* How many resources of the author's live in the instance that is replaced. */
-static inline uint32_t tame_impl_living(const void *old_priv_data)
-{
-    const struct tame_impl_instance *old = (const struct tame_impl_instance *)old_priv_data;
-
-    return old == NULL || old->layout != TAME_IMPL_LAYOUT
-               ? 0
-               : __atomic_load_n(&old->contexts, __ATOMIC_RELAXED);
 }
 
 static inline void tame_impl_unload(ErlNifEnv *env, void *priv_data)
@@ -286,14 +295,13 @@ static inline void tame_impl_unload(ErlNifEnv *env, void *priv_data)
     static int tame_impl_on_load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)   \
     {                                                                                        \
         return tame_impl_load(env, priv_data, load_info, #MODULE, &tame_impl_library,        \
-                              tame_impl_rows, tame_impl_rows_len, 0);                        \
+                              tame_impl_rows, tame_impl_rows_len, NULL);                     \
     }                                                                                        \
     static int tame_impl_on_upgrade(ErlNifEnv *env, void **priv_data, void **old_priv_data,  \
                                     ERL_NIF_TERM load_info)                                  \
     {                                                                                        \
         return tame_impl_load(env, priv_data, load_info, #MODULE, &tame_impl_library,        \
-                              tame_impl_rows, tame_impl_rows_len,                            \
-                              tame_impl_living(*old_priv_data));                             \
+                              tame_impl_rows, tame_impl_rows_len, *old_priv_data);           \
     }                                                                                        \
     ERL_NIF_INIT(MODULE, tame_impl_functions, tame_impl_on_load, NULL, tame_impl_on_upgrade, \
                  tame_impl_unload)

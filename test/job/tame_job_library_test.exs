@@ -179,6 +179,12 @@ defmodule Tame.JobLibraryTest do
     test "outlives an upgrade where its author says so", %{peer: peer} do
       assert {{:module, JobLibrary}, 5, :ok} = call(peer, JobLibraryScenarios, :upgrade, [])
     end
+
+    @tag build: :keeps
+    test "refuses the second upgrade as well", %{peer: peer, library: keepless} do
+      assert {{:error, :on_load_failure}, 6} =
+               call(peer, JobLibraryScenarios, :upgrade_twice, [to_charlist(keepless)])
+    end
   end
 
   test "a deadline of the function, or of its caller if it is earlier", %{peer: peer} do

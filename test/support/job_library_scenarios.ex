@@ -209,6 +209,21 @@ defmodule Tame.JobLibraryScenarios do
     {loaded, shown, :ok}
   end
 
+  @doc """
+  A context that its library keeps lives through an upgrade to a build of the same; then through one to a build that
+  keeps none.
+  """
+  def upgrade_twice(keepless) do
+    counter = JobLibrary.new_counter()
+    0 = JobLibrary.bump_auto(counter, 5)
+    {:module, _} = :code.load_file(JobLibrary)
+    true = :code.soft_purge(JobLibrary)
+    true = :os.putenv(~c"TAME_JOB_LIBRARY", keepless)
+    refused = :code.load_file(JobLibrary)
+    5 = JobLibrary.bump_pool(counter, 1)
+    {refused, JobLibrary.read_counter(counter)}
+  end
+
   @doc "A call of that many us, which has 20 ms."
   def in_20_ms(us) do
     JobLibrary.count_in_time(us, 0, :ok)
