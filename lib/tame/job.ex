@@ -65,11 +65,13 @@ defmodule Tame.Job do
     end
   end
 
+  @short_bytes :tame_job.short_bytes()
+
   # As tame_job has it: a short binary is what tame:iovec/1 makes of it.
   defp iovec(var) do
     quote do
       case unquote(var) do
-        short when is_binary(short) and byte_size(short) <= 1024 -> short
+        short when is_binary(short) and byte_size(short) <= unquote(@short_bytes) -> short
         other -> :tame.iovec(other)
       end
     end

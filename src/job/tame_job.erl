@@ -28,11 +28,9 @@
 
 %% Internal: for Tame.Job.
 -export([entry/1]).
+-export([short_bytes/0]).
 
 -export_type([entry/0]).
-
-%% In bytes; Tame.Job has the same.
--define(SHORT, 1024).
 
 -type entry() :: {atom(), arity(), options()}.
 -type options() :: #{
@@ -177,10 +175,13 @@ iodata(L, Vars, Options) ->
     ],
     {[Var || {Var, _} <- Pairs], lists:append([Match || {_, Match} <- Pairs])}.
 
-%% A short binary is what tame:iovec/1 makes of it, without two calls.
+%% A binary of no more is what tame:iovec/1 makes of it, without two calls.
+-spec short_bytes() -> pos_integer().
+short_bytes() -> 1024.
+
 iovec(L, Var) ->
     Size = {call, L, {atom, L, byte_size}, [Var]},
-    Short = {op, L, '=<', Size, {integer, L, ?SHORT}},
+    Short = {op, L, '=<', Size, {integer, L, short_bytes()}},
     {'case', L, Var, [
         {clause, L, [{var, L, '_'}], [[{call, L, {atom, L, is_binary}, [Var]}, Short]], [Var]},
         {clause, L, [{var, L, '_'}], [], [remote(L, iovec, [Var])]}

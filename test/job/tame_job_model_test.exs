@@ -44,6 +44,17 @@ defmodule Tame.JobModelTest do
     )
   end
 
+  # Else each part would have the VM copy them, on a scheduler.
+  for placement <- JobProbe.placements() do
+    test "a stream goes on with the copy of bytes that began in the middle of a byte: #{placement}",
+         %{peer: peer} do
+      args = [unquote(placement), 300_000, 20]
+      {first, last, parts, sum} = :peer.call(peer, JobModel, :unaligned_stream, args, 60_000)
+      assert {first, last} == {:copy, :copy}
+      assert parts == for(number <- 1..20, do: {7, number, sum})
+    end
+  end
+
   for {what, events} <- [
         {"callers die, cancel and meet deadlines", []},
         {"the library is replaced and unloaded", [:upgrade, :purge, :delete]}

@@ -41,6 +41,33 @@ defmodule Tame.JobModel do
 
   defp index(list, element), do: Enum.find_index(list, &(&1 == element))
 
+  @doc """
+  A stream of that many parts over so many bytes, which begin in the middle of one: whether it goes on with the caller's
+  bytes or with a copy after its first part and after its last, the parts, and the sum of the bytes.
+  """
+  def unaligned_stream(placement, size, parts) do
+    bytes = :crypto.strong_rand_bytes(size)
+    <<_::3, unaligned::bitstring>> = <<1::3, bytes::binary>>
+    :ok = new_ticket(7)
+    # As call/6 makes it, and tame:stream/2 of it.
+    args = [16 + index(@placements, placement), 7, :none, parts, unaligned]
+    start = {:"$tame", :start, :"parts_#{placement}_nif"}
+    state = {start, {__MODULE__, :"parts_#{placement}", args}, args}
+
+    {read, of} =
+      Enum.map_reduce(1..parts, state, fn _, state ->
+        {:part, part, state} = :tame_job_call.next(state)
+        {{part, whose(state, unaligned)}, state}
+      end)
+
+    :done = :tame_job_call.next(of)
+    {told, seen} = Enum.unzip(read)
+    {hd(seen), List.last(seen), told, sum(bytes)}
+  end
+
+  defp whose({_, _, args}, unaligned),
+    do: if(:erts_debug.same(List.last(args), unaligned), do: :callers, else: :copy)
+
   @doc "The sum that a call of these bytes comes to."
   def sum(bytes), do: bytes |> :binary.bin_to_list() |> Enum.sum()
 
