@@ -46,7 +46,13 @@ module(_Number) ->
 call(#library{base = Base} = Library, Index, Name, Args) ->
     called(Library, Base + Index, Name, Args).
 
-called(#library{rings = Rings, deadline_ms = DeadlineMs} = Library, Index, Name, Args) ->
+called(#library{deadline_ms = OwnMs} = Library, Index, Name, Args) ->
+    case min(OwnMs, tame_job_call:left_ms()) of
+        0 -> raise(deadline, Library, Name, Args);
+        DeadlineMs -> called(Library, DeadlineMs, Index, Name, Args)
+    end.
+
+called(#library{rings = Rings} = Library, DeadlineMs, Index, Name, Args) ->
     ok = noted(Library, Args),
     case ring(Library, Args) of
         {ok, Place} ->

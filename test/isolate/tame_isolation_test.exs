@@ -66,6 +66,13 @@ defmodule Tame.IsolationTest do
       assert ms >= 50 and ms < 4000
     end
 
+    test "of tame:with/2 counts as well", %{peer: peer} do
+      assert {{:error, {:tame, :deadline}, _}, ms} =
+               scenario(peer, :spin_with, [:spin_inline, 5000, 50])
+
+      assert ms >= 50 and ms < 4000
+    end
+
     test "costs a host its life when the call goes on past the grace period", %{peer: peer} do
       {{raised, _}, {replaced, ms}, next} =
         scenario(peer, :overdue, [%{deadline_ms: 1000, grace_ms: 200}])

@@ -96,6 +96,21 @@ defmodule Tame.ProcessesTest do
     assert scenario(peer, :one_of_two_refused) == {1, true}
   end
 
+  test "a deadline of tame:with/2 holds for a NIF that is no job, the earlier of it and the library's own",
+       %{
+         peer: peer
+       } do
+    for {own_ms, with_ms} <- [{:infinity, 50}, {60_000, 50}, {50, 60_000}] do
+      assert {{:error, {:tame, :deadline}}, ms} =
+               scenario(peer, :paused_with, [3000, with_ms, %{deadline_ms: own_ms}])
+
+      assert ms >= 50 and ms < 2500
+    end
+
+    assert {{:error, {:tame, :deadline}}, _} = scenario(peer, :paused_with, [0, 0, %{}])
+    assert {{:ok, _}, _} = scenario(peer, :paused_with, [0, 10_000, %{}])
+  end
+
   describe "no host comes up:" do
     test "without a deadline it says so after wait_ms", %{peer: peer} do
       assert {:error, {:tame, {:no_host, _}}} = scenario(peer, :no_host, [%{wait_ms: 100}])

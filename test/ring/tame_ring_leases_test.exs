@@ -52,10 +52,10 @@ defmodule Tame.RingLeasesTest do
       assert %{leases_unused: 1} = :tame_ring.info(host.ring)
     end
 
-    # Linear work takes 32 times as long, some times that where it leaves the cache, and work in the
-    # square 1024 times.
+    # Linear work takes 32 times as long, two to three times that where it leaves the cache, and work in
+    # the square 1024 times. The shortest of five, in turns.
     test "that are held again in any order cost in proportion to their number" do
-      [few, many] =
+      rings =
         for count <- [8_192, 262_144] do
           host = RingHost.start_ring()
 
@@ -65,12 +65,16 @@ defmodule Tame.RingLeasesTest do
           :ok = :tame_ring.used(host.ring, Enum.map(leases, &elem(&1, 0)))
           [_] = :tame_ring.leases(host.ring, 1)
           refs = leases |> Enum.sort(:desc) |> Enum.map(&elem(&1, 1))
-          {us, ids} = :timer.tc(fn -> :tame_ring.hold(host.ring, refs) end)
-          assert Enum.sort(ids) == Enum.to_list(1..count)
+          assert Enum.sort(:tame_ring.hold(host.ring, refs)) == Enum.to_list(1..count)
           assert :tame_ring.info(host.ring).leases_unused == count + 1
-          us
+          {host.ring, refs}
         end
 
+      times =
+        for _ <- 1..5,
+            do: for({ring, refs} <- rings, do: elem(:timer.tc(:tame_ring, :hold, [ring, refs]), 0))
+
+      [few, many] = Enum.zip_with(times, &Enum.min/1)
       assert many < 256 * few
     end
 

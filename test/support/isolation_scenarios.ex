@@ -72,6 +72,17 @@ defmodule Tame.IsolationScenarios do
     timed(fn -> outcome(fn -> apply(:tame_spin, function, [ms * 1000]) end) end)
   end
 
+  @doc "As spin/3, where the deadline is the caller's."
+  def spin_with(function, ms, deadline_ms) do
+    start(:tame_spin, %{})
+
+    timed(fn ->
+      outcome(fn ->
+        Tame.deadline(deadline_ms, fn -> apply(:tame_spin, function, [ms * 1000]) end)
+      end)
+    end)
+  end
+
   @doc """
   A call longer than its deadline, which goes on without end: what the caller gets and when, and how long
   until the host that had it is replaced, in ms. What the next call comes to.

@@ -299,6 +299,19 @@ defmodule Tame.ProcessScenarios do
   # As calls find them.
   def rings(module), do: :ets.lookup(:tame_library, module) |> hd() |> elem(2) |> Tuple.to_list()
 
+  @doc "A call of that many ms, with a deadline of the caller's: what it comes to, and its ms."
+  def paused_with(ms, deadline_ms, options) do
+    module = start(:places, options)
+
+    {us, outcome} =
+      :timer.tc(fn ->
+        outcome(fn -> Tame.deadline(deadline_ms, fn -> module.pause_ms(ms) end) end)
+      end)
+
+    :ok = :tame.restore(module)
+    {outcome, us / 1000}
+  end
+
   @doc "No host comes up: what a call raises without a deadline, and with one that is shorter than wait_ms."
   def no_host(options) do
     program = program_of_its_own()
