@@ -13,7 +13,7 @@ for part <- 1..modules do
     # max_atoms, may make some.
     @atoms 110_000
     @memory 256 * 1_048_576
-    @info_ms 2000
+    @info_ms 5_000
     @logged 2000
 
     setup_all do

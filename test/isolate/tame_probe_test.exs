@@ -12,6 +12,10 @@ defmodule Tame.ProbeTest do
   test "a description that is right" do
     assert {:ok, [%{"file" => "a.so", "module" => "m"}]} = :tame_probe.read(@right <> "\n", 1)
 
+    # The table of OTP 27's crypto_callback.so.
+    unnamed = with_field("functions", ~s([{"name":null,"arity":0,"flags":0}]))
+    assert {:ok, [%{"module" => "m"}]} = :tame_probe.read(unnamed, 1)
+
     assert {:ok, [%{"error" => _}]} =
              :tame_probe.read(~s({"file":"a","error":{"reason":"r","text":"t"}}), 1)
   end
