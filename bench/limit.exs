@@ -8,7 +8,8 @@
 #
 #   echo       16 B to 256 KiB, back to back: limit, isolated, dirty CPU NIF, port
 #   workers    64 KiB by one caller, with 1, 2 and 4 workers
-#   callers    1, 16 and 64 callers of a function that takes 1 µs: calls per second, p50, p99
+#   callers    1, 16 and 64 callers of a function that takes 1 µs: calls per second, p50, p99; in a VM with the schedulers that
+#              it has by itself, and in one with a scheduler less, so that the worker has a core to itself
 #   rates      20 bytes at 100, 1,000 and 10,000 calls a second, not back to back: isolated, dirty, and the CPU of both
 #   libraries  jiffy and fxml, isolated against in the VM
 #   mailbox    a caller with 200,000 messages in its mailbox; the calls wait in receive
@@ -45,6 +46,15 @@ Code.require_file("bench.ex", __DIR__)
       receive do
         {:DOWN, ^monitor, :process, ^pid, {:p50, ns}} -> ns
       end
+    end
+
+    # As callers/3, with that many schedulers less.
+    def callers(count, calls, ns, less) do
+      online = :erlang.system_info(:schedulers_online)
+      :erlang.system_flag(:schedulers_online, max(1, online - less))
+      seen = callers(count, calls, ns)
+      :erlang.system_flag(:schedulers_online, online)
+      seen
     end
 
     # {calls per second, times in ns}
@@ -221,14 +231,20 @@ defmodule Bench.Limit do
     with_peers([vm: :none, host: %{}], [:bench_limit], fn peers ->
       for callers <- [1, 16, 64] do
         calls = div(64_000, callers)
-        samples = turns([:vm, :host], 7, &there(peers[&1], :callers, [callers, calls, 1000]))
+        from = [{:vm, 0}, {:host, 0}, {:host, 1}]
 
-        for who <- [:vm, :host] do
-          {rates, p50, p99} = unzip3(samples[who])
+        samples =
+          turns(from, 7, fn {who, less} ->
+            there(peers[who], :callers, [callers, calls, 1000, less])
+          end)
+
+        for {who, less} <- from do
+          {rates, p50, p99} = unzip3(samples[{who, less}])
 
           [
             "#{callers}",
             "#{who}",
+            "#{:erlang.system_info(:schedulers_online) - less}",
             Bench.decimals(Bench.median(rates), 0),
             Bench.decimals(Bench.median(p50) / 1000, 1),
             Bench.decimals(Bench.median(p99) / 1000, 1),
@@ -237,7 +253,12 @@ defmodule Bench.Limit do
         end
       end
       |> Enum.concat()
-      |> then(&Bench.table(["callers", "in", "calls/s", "p50 µs", "p99 µs", "of rounds"], &1))
+      |> then(
+        &Bench.table(
+          ["callers", "in", "schedulers", "calls/s", "p50 µs", "p99 µs", "of rounds"],
+          &1
+        )
+      )
     end)
   end
 

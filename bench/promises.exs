@@ -10,7 +10,8 @@
 #   overflow   300 calls of 2 ms by auto beside two of 8 s: one call every 10 ms, and all at once
 #   ignored    how long a call of one short step takes with a list of 3,000,000 elements as argument, and with none
 #   large      slices of a call whose input is 200 MB and unaligned, and of one whose result is a list of 1,000,000
-#   deadline   how late a deadline of 10 ms strikes beside 200 busy processes; beside it a process that wakes by `receive after`
+#   deadline   how late a deadline of 10 ms strikes beside 200 busy processes; beside it a process that wakes by `receive after`,
+#              without and with a thread that computes, as one does for each call that leaves the schedulers
 #   stopped    how long a job of 500 ms takes, inline, when the VM is stopped for 3 s meanwhile
 #   pages      an output of 64 MiB on fresh pages (cold) and on pages at hand (warm), against the same in one NIF; what it
 #              costs in memory; and how fast this machine gives fresh pages to a program that does nothing else
@@ -141,9 +142,11 @@ Code.require_file("bench.ex", __DIR__)
     def large(:list, rounds),
       do: sorted(rounds, fn -> longest(fn -> :bench_jobs.list(1_000_000) end) end)
 
-    def deadline({function, args}, rounds) do
+    # `beside`: how many jobs of the pool there are besides, without a deadline.
+    def deadline({function, args}, beside, rounds) do
       call = fn -> apply(__MODULE__, function, args) end
-      busy = for _ <- 1..200, do: spawn(fn -> busy(1) end)
+      jobs = for _ <- 1..beside//1, do: spawn(fn -> :tame_spin.spin_pool(3_600_000_000) end)
+      busy = jobs ++ for _ <- 1..200, do: spawn(fn -> busy(1) end)
 
       late =
         alone(fn ->
@@ -362,12 +365,14 @@ defmodule Bench.Promises.Run do
     functions = ~w(spin spin_yielding spin_dirty spin_yielding_dirty spin_pool spin_thread)a
 
     calls =
-      [{"receive after", {:awaited, []}}] ++
-        for name <- functions, do: {to_string(name), {:with_deadline, [name]}}
+      [
+        {"receive after", {:awaited, []}, 0},
+        {"receive after, beside a job in the pool", {:awaited, []}, 1}
+      ] ++ for name <- functions, do: {to_string(name), {:with_deadline, [name]}, 0}
 
     rows =
-      for {what, call} <- calls do
-        late = asked(:deadline, [call, 200])
+      for {what, call, beside} <- calls do
+        late = asked(:deadline, [call, beside, 200])
         [what | figures(late, [0.5, 0.99, 1.0], 1, 1000)]
       end
 

@@ -129,8 +129,8 @@ defmodule Mix.Tasks.Tame.ConformTest do
   test "the scenarios hold", %{json: json, out: out} do
     {library, _} = found(json)
 
-    assert for(row <- library["scenarios"], do: {row["scenario"], row["status"]}) ==
-             for(name <- ~w(callers owners host_killed), do: {name, "ok"})
+    assert for(row <- library["scenarios"], do: row["scenario"]) == ~w(callers owners host_killed)
+    assert for(row <- library["scenarios"], row["status"] != "ok", do: row) == []
 
     assert out =~
              ~r/owners that die: holds, 300 holders and 2400 callers killed; resources \d+ before, 0 after/
