@@ -5,7 +5,7 @@ defmodule Tame.Package.MixReleaseTest do
   import Tame.Test.CLibrary, only: [tmp_dir!: 0]
   import Tame.Test.Package
 
-  @moduletag timeout: 300_000
+  @moduletag timeout: 900_000
 
   @tag needs: :jiffy
   @tag skip: skip(roots?(), "chroot and mount are not allowed here")

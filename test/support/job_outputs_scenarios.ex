@@ -4,6 +4,7 @@ defmodule Tame.JobOutputsScenarios do
   alias Tame.{Await, JobOutputs, JobSlicesScenarios}
 
   @mib 1024 * 1024
+  @tries 50
 
   @doc "Which of these sizes does not come out as it should; `made` is how much more is made than that, or nothing."
   def wrong(placement, sizes, more \\ nil) do
@@ -47,16 +48,34 @@ defmodule Tame.JobOutputsScenarios do
     _ = JobOutputs.grow(placement, 10_000)
     before = mib()
     {_, _, cleaned} = JobOutputs.counts()
-    met = Enum.find(1..50, &ended_while_gathered(placement, ending, &1))
+    met = tried(placement, ending, {200, 8_000}, 1)
 
-    {met != nil, Await.until(fn -> elem(JobOutputs.counts(), 2) == cleaned + (met || 50) end),
+    {met != nil, Await.until(fn -> elem(JobOutputs.counts(), 2) == cleaned + (met || @tries) end),
      if(Await.until(fn -> mib() < before + 16 end), do: 0, else: mib() - before)}
   end
 
-  defp ended_while_gathered(placement, ending, try) do
+  # The number of the try that met one. Its steps end `early_us` before its deadline: earlier from one that was struck in
+  # its steps on, and later from one that had a result, because how long both take depends on the machine; where the steps
+  # alone take too long, the deadline is later.
+  defp tried(_, _, _, try) when try > @tries, do: nil
+
+  defp tried(placement, ending, {deadline_ms, early_us} = times, try) do
     {stepped, resulted, _} = JobOutputs.counts()
-    end_one(ending, placement, stepped, try)
-    match?({s, ^resulted, _} when s == stepped + 1, JobOutputs.counts())
+    end_one(ending, placement, stepped, times)
+
+    case JobOutputs.counts() do
+      {^stepped, _, _} when early_us > 500 * deadline_ms ->
+        tried(placement, ending, {2 * deadline_ms, early_us}, try + 1)
+
+      {^stepped, _, _} ->
+        tried(placement, ending, {deadline_ms, 2 * early_us}, try + 1)
+
+      {_, ^resulted, _} ->
+        try
+
+      _ ->
+        tried(placement, ending, {deadline_ms, max(div(2 * early_us, 3), 500)}, try + 1)
+    end
   end
 
   defp end_one(:kill, placement, stepped, _) do
@@ -72,10 +91,9 @@ defmodule Tame.JobOutputsScenarios do
     :ok = :tame.cancel(ref)
   end
 
-  # The steps end 1 to 64 ms before: on a busy machine they take longer, and so does what follows.
-  defp end_one(:deadline, placement, _, try) do
-    early_us = 1000 * Integer.pow(2, rem(try - 1, 7))
-    Tame.deadline(200, fn -> JobOutputs.grow(placement, 64 * @mib, 0, 200_000 - early_us) end)
+  defp end_one(:deadline, placement, _, {deadline_ms, early_us}) do
+    steps_us = 1000 * deadline_ms - early_us
+    Tame.deadline(deadline_ms, fn -> JobOutputs.grow(placement, 64 * @mib, 0, steps_us) end)
   catch
     :error, {:tame, :deadline} -> :ok
   end
