@@ -42,7 +42,7 @@ defmodule Tame.GuideSessionsTest do
 
   for {name, tags} <- [async: [], operate: [needs: :jiffy]] do
     for {tag, value} <- tags, do: @tag([{tag, value}])
-    @tag timeout: 120_000
+
     test "docs/guide/#{name}.md" do
       page = File.read!("../docs/guide/#{unquote(name)}.md")
       session = ShellSession.read(page)

@@ -26,9 +26,11 @@ missing =
 
 for {:needs, module} <- missing, do: IO.puts("skip: #{module} is not installed")
 
-# A message that comes is waited for no longer than it takes; the machine may be busy.
+# A message that comes is waited for no longer than it takes; the machine may be busy. What hangs is told after a quarter
+# of an hour: no test has a time of its own.
 ExUnit.start(
   exclude: missing,
+  timeout: 900_000,
   assert_receive_timeout: 5000,
   formatters: [ExUnit.CLIFormatter, Tame.Test.FailuresAgain]
 )

@@ -7,7 +7,6 @@ defmodule Tame.DriverTest do
   alias Tame.{DriverProbe, DriverScenarios, Property}
 
   @moduletag isolation: :shared
-  @moduletag timeout: 120_000
 
   # More of them: TAME_TEST_SEQUENCES=1000.
   @lives String.to_integer(System.get_env("TAME_TEST_SEQUENCES", "50"))

@@ -9,7 +9,6 @@ defmodule Tame.FdTest do
   alias Tame.Test.PeerVm
 
   @moduletag isolation: :shared
-  @moduletag timeout: 600_000
 
   @sequences String.to_integer(System.get_env("TAME_TEST_SEQUENCES", "100"))
   @storms String.to_integer(System.get_env("TAME_TEST_STORMS", "100"))

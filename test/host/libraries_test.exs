@@ -7,8 +7,6 @@ defmodule Tame.Host.LibrariesTest do
 
   alias Tame.Test.Twin
 
-  @moduletag timeout: 180_000
-
   test "fast_yaml decodes" do
     twin = Twin.installed!(:p1_yaml, "fast_yaml", :fast_yaml, 0, __ENV__.file)
 

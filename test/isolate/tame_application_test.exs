@@ -5,8 +5,6 @@ defmodule Tame.ApplicationTest do
   alias Tame.ApplicationScenarios
   alias Tame.Test.PeerVm
 
-  @moduletag timeout: 180_000
-
   setup do
     %{peer: PeerVm.start_link()}
   end

@@ -169,7 +169,6 @@ defmodule Tame.ControlTest do
     assert atoms < 50
   end
 
-  @tag timeout: 300_000
   test "a million frames with mistakes: each stream goes on or is bad, and nothing is left" do
     seed = ExUnit.configuration()[:seed]
 

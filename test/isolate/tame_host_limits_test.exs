@@ -5,8 +5,6 @@ defmodule Tame.HostLimitsTest do
   alias Tame.LimitsScenarios
   alias Tame.Test.PeerVm
 
-  @moduletag timeout: 180_000
-
   setup context do
     if context[:pure], do: :ok, else: %{peer: PeerVm.start_link()}
   end

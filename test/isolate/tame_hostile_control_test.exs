@@ -22,7 +22,6 @@ for part <- 1..modules do
 
     for {name, number} <- Enum.with_index(HostileAttacks.names()),
         rem(number, modules) + 1 == part do
-      @tag timeout: 200_000
       test "a host that attacks: #{name}", %{program: program} do
         name = unquote(name)
         folder = CLibrary.tmp_dir!()

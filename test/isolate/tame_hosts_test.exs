@@ -5,8 +5,6 @@ defmodule Tame.HostsTest do
   alias Tame.HostsScenarios
   alias Tame.Test.PeerVm
 
-  @moduletag timeout: 180_000
-
   setup do
     %{peer: PeerVm.start_link()}
   end

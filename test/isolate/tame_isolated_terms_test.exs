@@ -6,7 +6,6 @@ defmodule Tame.IsolatedTermsTest do
   alias Tame.TermScenarios
 
   for bind <- [:recompile, :overlay] do
-    @tag timeout: 300_000
     test "every class comes back as it went, #{bind}" do
       options = %{bind: unquote(bind), spin_us: 0}
       {peer, names} = start(options)
@@ -16,7 +15,6 @@ defmodule Tame.IsolatedTermsTest do
     end
   end
 
-  @tag timeout: 300_000
   test "so do random ones" do
     {peer, _} = start(%{})
     seed = ExUnit.configuration()[:seed] * 1000

@@ -14,7 +14,6 @@ defmodule Tame.IsolationTest do
     for {library, modules} <- IsolationCalls.libraries() do
       if Enum.all?(modules, &(:code.which(&1) != :non_existing)) do
         for bind <- [:recompile, :overlay] do
-          @tag timeout: 120_000
           test "#{@calls} calls of #{library}, #{bind}", %{peer: peer} do
             seed = ExUnit.configuration()[:seed]
             arguments = [unquote(library), @calls, seed, %{bind: unquote(bind)}]

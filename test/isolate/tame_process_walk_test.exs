@@ -5,8 +5,6 @@ defmodule Tame.ProcessWalkTest do
   alias Tame.ProcessWalk
   alias Tame.Test.PeerVm
 
-  @moduletag timeout: 180_000
-
   setup do
     %{peer: PeerVm.start_link()}
   end

@@ -6,8 +6,6 @@ defmodule Tame.ProcessesTest do
   alias Tame.ProcessScenarios
   alias Tame.Test.PeerVm
 
-  @moduletag timeout: 180_000
-
   setup do
     %{peer: PeerVm.start_link()}
   end

@@ -5,8 +5,6 @@ defmodule Tame.ShareTest do
   alias Tame.ShareScenarios
   alias Tame.Test.{CLibrary, PeerVm, ShareLibraries}
 
-  @moduletag timeout: 120_000
-
   setup_all do
     %{built: ShareLibraries.build!(CLibrary.tmp_dir!())}
   end

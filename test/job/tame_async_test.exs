@@ -226,7 +226,6 @@ defmodule Tame.AsyncTest do
     end
   end
 
-  @tag timeout: 120_000
   test "no order of cancel, finish, deadline and death leaves a process or a message" do
     peer = Tame.Test.PeerVm.start_link()
     seed = :rand.uniform(1_000_000)

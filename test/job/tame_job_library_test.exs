@@ -6,7 +6,6 @@ defmodule Tame.JobLibraryTest do
   alias Tame.{JobLibrary, JobLibraryScenarios, JobProbe}
 
   @moduletag isolation: :shared
-  @moduletag timeout: 120_000
 
   @placements JobProbe.placements()
   @on_schedulers @placements -- [:thread, :pool]

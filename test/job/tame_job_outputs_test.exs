@@ -8,7 +8,6 @@ defmodule Tame.JobOutputsTest do
   alias Tame.{JobOutputsScenarios, JobProbe}
 
   @moduletag isolation: :shared
-  @moduletag timeout: 120_000
 
   @mib 1024 * 1024
 

@@ -6,7 +6,6 @@ defmodule Tame.JobPermitsTest do
   alias Tame.Test.PeerVm
 
   @moduletag isolation: :shared
-  @moduletag timeout: 120_000
 
   setup_all do
     folder = Path.join(System.tmp_dir!(), "tame_permits_#{System.pid()}")

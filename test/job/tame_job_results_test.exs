@@ -6,7 +6,6 @@ defmodule Tame.JobResultsTest do
   alias Tame.{JobProbe, JobResults}
 
   @moduletag isolation: :shared
-  @moduletag timeout: 180_000
 
   @placements JobProbe.placements()
 

@@ -6,7 +6,6 @@ defmodule Tame.JobSlicesTest do
   alias Tame.{JobProbe, JobSlicesScenarios}
 
   @moduletag isolation: :shared
-  @moduletag timeout: 120_000
 
   setup_all do
     folder = Path.join(System.tmp_dir!(), "tame_job_slices_test_#{System.pid()}")

@@ -4,7 +4,6 @@ defmodule Tame.JobTest do
   alias Tame.{JobProbe, JobScenarios}
 
   @moduletag isolation: :shared
-  @moduletag timeout: 180_000
 
   @placements JobProbe.placements()
 

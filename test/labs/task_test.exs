@@ -32,7 +32,6 @@ defmodule Tame.TaskTest do
 
   describe "as a process of its own" do
     @describetag :tmp_dir
-    @describetag timeout: 120_000
 
     # All is compiled already, by this very project.
     defp mix(argv), do: ["do", "app.config", "--no-compile", "--no-deps-check", "+"] ++ argv

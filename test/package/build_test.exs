@@ -5,8 +5,6 @@ defmodule Tame.Package.BuildTest do
   import Tame.Test.CLibrary, only: [tmp_dir!: 0]
   import Tame.Test.Package
 
-  @moduletag timeout: 900_000
-
   @erts "erts-#{:erlang.system_info(:version)}"
 
   defp build(package, env \\ []) do

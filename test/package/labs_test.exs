@@ -5,8 +5,6 @@ defmodule Tame.Package.LabsTest do
   import Tame.Test.CLibrary, only: [tmp_dir!: 0]
   import Tame.Test.Package
 
-  @moduletag timeout: 900_000
-
   @tag skip: no_git()
   test "the labs are a dependency by git, below the runtime in the same repository" do
     dir = tmp_dir!()

@@ -5,8 +5,6 @@ defmodule Tame.Package.MixReleaseTest do
   import Tame.Test.CLibrary, only: [tmp_dir!: 0]
   import Tame.Test.Package
 
-  @moduletag timeout: 900_000
-
   @tag needs: :jiffy
   @tag skip: skip(roots?(), "chroot and mount are not allowed here")
   test "a Mix release from the package isolates jiffy, and holds our natives and our modules, also alone in a root" do

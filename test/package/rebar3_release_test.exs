@@ -5,8 +5,6 @@ defmodule Tame.Package.Rebar3ReleaseTest do
   import Tame.Test.CLibrary, only: [tmp_dir!: 0]
   import Tame.Test.Package
 
-  @moduletag timeout: 900_000
-
   @tag needs: :jiffy
   @tag skip: no_git() || skip(System.find_executable("rebar3") != nil, "there is no rebar3")
   test "a rebar3 release with tame from git isolates jiffy, and holds our natives and our modules" do

@@ -6,7 +6,6 @@ defmodule Tame.RingLeasesTest do
   alias Tame.Test.RingHost
 
   @moduletag isolation: :shared
-  @moduletag timeout: 300_000
 
   describe "leases" do
     test "live until the host has used them and nobody holds the reference; then the host is told" do

@@ -6,7 +6,6 @@ defmodule Tame.RingOpenTest do
   alias Tame.Test.RingHost
 
   @moduletag isolation: :shared
-  @moduletag timeout: 180_000
 
   @sanitized System.get_env("TAME_NATIVE_DIR") != nil
 

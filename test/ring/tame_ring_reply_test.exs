@@ -6,7 +6,6 @@ defmodule Tame.RingReplyTest do
   alias Tame.Test.{OsProcess, PeerVm, RingHost, RingTerms}
 
   @moduletag isolation: :shared
-  @moduletag timeout: 300_000
 
   @sanitized System.get_env("TAME_NATIVE_DIR") != nil
 

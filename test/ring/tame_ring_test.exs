@@ -8,7 +8,6 @@ defmodule Tame.RingTest do
   import :proper_types, only: [any: 0]
 
   @moduletag isolation: :shared
-  @moduletag timeout: 180_000
 
   # Natives built with sanitizers run slower; and hostile time is what the machine gives.
   @sanitized System.get_env("TAME_NATIVE_DIR") != nil

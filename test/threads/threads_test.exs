@@ -6,8 +6,6 @@ defmodule Tame.ThreadsTest do
   alias Tame.{JobProbe, Threads, ThreadsTable}
   alias Tame.Test.PeerVm
 
-  @moduletag timeout: 300_000
-
   @rows Enum.with_index(ThreadsTable.rows())
 
   # What enif_thread_type says of the thread. A callback comes on a normal scheduler, whatever let go of the resource.

@@ -7,8 +7,6 @@ defmodule Tame.Host.Libraries.CryptoTest do
   alias Tame.Property
   alias Tame.Test.{Host, Twin}
 
-  @moduletag timeout: 180_000
-
   describe "crypto" do
     setup do
       path = Host.library!(:crypto, "crypto")

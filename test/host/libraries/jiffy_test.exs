@@ -7,8 +7,6 @@ defmodule Tame.Host.Libraries.JiffyTest do
 
   alias Tame.Test.Twin
 
-  @moduletag timeout: 180_000
-
   describe "jiffy" do
     @describetag needs: :jiffy
 

@@ -5,8 +5,6 @@ defmodule Tame.Host.Libraries.RealWorkTest do
   alias Tame.LibraryScenarios
   alias Tame.Test.{CLibrary, PeerVm}
 
-  @moduletag timeout: 180_000
-
   # What a scenario sees in the VM, after it has seen the same isolated.
   defp both(module, application, scenario, args, env \\ []) do
     [in_vm, isolated] =

@@ -27,7 +27,7 @@ const FLAGS = [
 const DESKTOP = { width: 1280, height: 900 };
 const PHONE = { width: 390, height: 844 };
 // A machine that is busy with other tests needs its time.
-const PATIENCE_MS = 120_000;
+const PATIENCE_MS = 600_000;
 
 const [report, folder, part] = process.argv.slice(2);
 if (!report || !folder) {

@@ -10,7 +10,6 @@ defmodule Tame.ReportPageTest do
 
   @moduletag :browser
   @moduletag :tmp_dir
-  @moduletag timeout: 600_000
 
   @script Path.expand("report.mjs", __DIR__)
   @driver Path.expand("../../../labs/assets/node_modules/playwright-core", __DIR__)

@@ -21,7 +21,6 @@ defmodule Tame.IsolationLabTest do
     end
   end
 
-  @tag timeout: 120_000
   test "measures calls by size, crashes and memory" do
     test = self()
 

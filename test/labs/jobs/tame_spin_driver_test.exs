@@ -30,7 +30,6 @@ defmodule Tame.SpinDriverTest do
   end
 
   # The VM has one asynchronous thread for all drivers, which is the default.
-  @tag timeout: 120_000
   test "a port waits for another's work in the VM's one asynchronous thread, and not where the driver has its own" do
     flags = [~c"+A", ~c"1", ~c"+S", ~c"2:2"]
     peer = Tame.Test.PeerVm.start_link(%{args: flags})

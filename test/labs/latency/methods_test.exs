@@ -78,7 +78,6 @@ defmodule Tame.Latency.MethodsTest do
       # For `make test-sanitized`, which runs those that live in the VM.
       @describetag isolation: module.describe().isolation
 
-      @tag timeout: 120_000
       test "brings back every kind of term equal" do
         with_method(unquote(module), fn state ->
           for term <- terms() ++ size_classes(unquote(id)) do
@@ -87,7 +86,6 @@ defmodule Tame.Latency.MethodsTest do
         end)
       end
 
-      @tag timeout: 120_000
       test "brings back arbitrary terms equal" do
         with_method(unquote(module), fn state ->
           Tame.Property.check(generator(unquote(id)), fn term ->

@@ -49,7 +49,6 @@ defmodule Tame.Latency.OrphansTest do
   Process.sleep(:infinity)
   """
 
-  @tag timeout: 120_000
   test "nothing is left of a run whose VM got SIGKILL in the middle of it" do
     epmd_port = free_tcp_port()
     vm = start_vm(@echo_all, %{"ERL_EPMD_PORT" => "#{epmd_port}"})
@@ -81,7 +80,6 @@ defmodule Tame.Latency.OrphansTest do
   end
   """
 
-  @tag timeout: 120_000
   test "close ends the epmd that open started" do
     vm = start_vm(@opens_and_closes, %{"ERL_EPMD_PORT" => "#{free_tcp_port()}"})
 
@@ -91,7 +89,6 @@ defmodule Tame.Latency.OrphansTest do
     end
   end
 
-  @tag timeout: 120_000
   test "without an epmd to start the reason says so" do
     # The VM's own program folder is on its PATH, and epmd may lie there: we leave sh only.
     code = ~S"""

@@ -17,7 +17,6 @@ defmodule Tame.Load.BesideTest do
   defp section(result \\ Fixture.result()), do: BesideSection.from_result(result)
 
   @tag skip: @missing
-  @tag timeout: 180_000
   test "each server answers all that it is asked, and its threads are told apart" do
     {:ok, plan} = Beside.prepare(seed: 3)
     result = Beside.run(plan)

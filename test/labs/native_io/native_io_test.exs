@@ -15,7 +15,6 @@ defmodule Tame.NativeIOTest do
 
   defp plain(rich), do: rich |> Words.plain() |> String.replace("\u00A0", " ")
 
-  @tag timeout: 120_000
   test "measures what is here, and says what is not" do
     {:ok, plan} = NativeIO.prepare(iterations: 50, rounds: 2, seed: 3)
     result = NativeIO.run(plan)

@@ -6,7 +6,6 @@ defmodule Tame.Reductions.BurstsTest do
 
   defp spec(lanes, id), do: Enum.find(lanes.panels, &(&1.title == id)).spec
 
-  @tag timeout: 120_000
   test "sees each burst, the neighbour's gaps and the threads; a variant that fails is named" do
     test = self()
     inline = %{id: "inline", mfa: {:tame_exor, :exor_inline}}
@@ -35,7 +34,6 @@ defmodule Tame.Reductions.BurstsTest do
     assert ["raising", {:note, "failed: " <> _}] = Enum.at(figure.table.rows, 1)
   end
 
-  @tag timeout: 120_000
   test "beside exor_inline there is the same in a host, whose CPU is seen" do
     inline = %{id: "exor_inline", mfa: {:tame_exor, :exor_inline}}
     assert [in_vm, isolated] = Bursts.measure([inline], 33_554_433, 1, fn _ -> :ok end)

@@ -5,8 +5,6 @@ defmodule Mix.Tasks.Tame.AuditCallsTest do
 
   alias Tame.AuditNatives
 
-  @moduletag timeout: 120_000
-
   # Their times are long enough by then.
   @to_1_mib ~w(--up-to 1048576)
 

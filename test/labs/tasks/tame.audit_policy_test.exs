@@ -5,8 +5,6 @@ defmodule Mix.Tasks.Tame.AuditPolicyTest do
 
   alias Mix.Tasks.Tame.Audit
 
-  @moduletag timeout: 120_000
-
   setup_all do
     %{folder: folder!(audit_bad_nif: [])}
   end

@@ -5,7 +5,6 @@ defmodule Mix.Tasks.Tame.CollapseTest do
   alias Mix.Tasks.Tame.Collapse
 
   @tag :tmp_dir
-  @tag timeout: 120_000
   test "measures with and without the flag that wakes schedulers, and writes JSON", %{
     tmp_dir: folder
   } do

@@ -8,8 +8,6 @@ defmodule Mix.Tasks.Tame.ConformTest do
   alias Mix.Tasks.Tame.Conform
   alias Tame.Test.CLibrary
 
-  @moduletag timeout: 300_000
-
   @erlang """
   -module(conform_nif).
   -on_load(load/0).

@@ -27,7 +27,6 @@ defmodule Mix.Tasks.Tame.ContentionTest do
     end
   end
 
-  @tag timeout: 120_000
   test "a run says of each placement how it ended, and what it came to", %{folder: folder} do
     path = Path.join(folder, "out.json")
 
@@ -55,7 +54,6 @@ defmodule Mix.Tasks.Tame.ContentionTest do
   end
 
   # A cell off the schedulers is measured once more without busy waiting.
-  @tag timeout: 120_000
   test "a run makes a report that can be read again" do
     {:ok, plan} = Tame.Contention.prepare(placements: ["pool"], durations: [1000], multipliers: [1])
 
@@ -72,7 +70,6 @@ defmodule Mix.Tasks.Tame.ContentionTest do
 
   # A busy machine makes everything later, so only what is late without it is asserted: jobs of 10 ms one after the
   # other on each scheduler. How much later that is than beside yielding, bench/README.md has.
-  @tag timeout: 180_000
   test "inline and cuts starve neighbours, and only the cuts are not charged for it" do
     charge = fn {module, function} ->
       spec =
@@ -92,7 +89,6 @@ defmodule Mix.Tasks.Tame.ContentionTest do
   end
 
   # How much later the lab itself shows, on a quiet machine.
-  @tag timeout: 180_000
   test "a driver that computes in control starves neighbours, and not one that does so outside" do
     late_us = fn function ->
       spec =
@@ -107,7 +103,6 @@ defmodule Mix.Tasks.Tame.ContentionTest do
     assert Enum.any?(1..3, fn _ -> late_us.(:spin_inline) > 3 * late_us.(:spin_dirty) end)
   end
 
-  @tag timeout: 60_000
   test "a flood that its VM cannot stop is ended by our clock, and what is known of it is there" do
     spec =
       Plan.times(1000, :quick)
@@ -154,7 +149,6 @@ defmodule Mix.Tasks.Tame.ContentionTest do
   Process.sleep(:infinity)
   """
 
-  @tag timeout: 60_000
   test "nothing is left of a starved peer whose lab got SIGKILL" do
     vm = start_vm(@starve, %{})
     {peer, vm_pid} = pids(vm)

@@ -8,7 +8,6 @@ defmodule Mix.Tasks.Tame.IsolationTest do
   alias Mix.Tasks.Tame.Isolation
 
   @tag :tmp_dir
-  @tag timeout: 120_000
   test "measures all three and writes JSON", %{tmp_dir: folder} do
     path = Path.join(folder, "out.json")
     few = ~w(--sizes 16,70000 --iterations 50 --crashes 1 --calls 1000)

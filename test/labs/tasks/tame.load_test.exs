@@ -13,7 +13,6 @@ defmodule Mix.Tasks.Tame.LoadTest do
   @short ~w(--server bare --placements inline,yielding --job 1ms --load 50 --hello-rate 100 --for 300ms)
 
   @tag :tmp_dir
-  @tag timeout: 120_000
   @tag skip: @no_h2load
   test "measures and writes JSON", %{tmp_dir: folder} do
     path = Path.join(folder, "out.json")
@@ -37,7 +36,6 @@ defmodule Mix.Tasks.Tame.LoadTest do
   end
 
   @tag :tmp_dir
-  @tag timeout: 120_000
   test "a server that dies is a row, and the exit status is that of a failure", %{tmp_dir: folder} do
     path = Path.join(folder, "out.json")
 
@@ -92,7 +90,6 @@ defmodule Mix.Tasks.Tame.LoadTest do
 
   # Ctrl-C goes to all of the terminal's process group.
   for {name, signal, expected} <- [{"SIGTERM", "TERM ", 143}, {"Ctrl-C", "INT -", 130}] do
-    @tag timeout: 120_000
     test "#{name} ends it, its server and its clients with #{expected}" do
       ended_by(unquote(signal), unquote(expected))
     end

@@ -27,7 +27,6 @@ defmodule Mix.Tasks.Tame.ReportTest do
     message
   end
 
-  @tag timeout: 240_000
   test "runs a lab, and writes the page and its figures beside it", %{page: page} do
     said = run(~w(--only latency --bytes 16 --iterations 20 --output #{page}))
     assert said =~ "Latency in µs of 20 echoes of a term of 16 bytes"

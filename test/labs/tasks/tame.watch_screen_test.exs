@@ -9,7 +9,6 @@ defmodule Mix.Tasks.Tame.WatchScreenTest do
   Code.require_file("../../../libraries/tty/test/support/pane.ex", __DIR__)
   alias Tame.TTY.Test.Pane
 
-  @moduletag timeout: 120_000
   @moduletag skip: if(not Pane.tmux?(), do: "there is no tmux here")
 
   setup do

@@ -9,8 +9,6 @@ defmodule Mix.Tasks.Tame.WatchTest do
   alias Tame.{Await, WatchNode}
   alias Tame.Latency.Distribution
 
-  @moduletag timeout: 120_000
-
   # A node needs an epmd, which comes and goes with the distribution of this VM.
   setup do
     {:ok, _} = Distribution.join()
