@@ -54,6 +54,10 @@ defmodule Tame.FdTest do
       assert run(peer, :rearm, [100]) == {:quiet, :quiet, :done}
     end
 
+    test "is woken once, and waits again", %{peer: peer} do
+      assert run(peer, :woken) == {[:ready, :ready, :ready], :wait, :done, :quiet}
+    end
+
     test "on a number that was a file's before, is told too", %{peer: peer} do
       assert run(peer, :sticky_numbers, [20]) == :quiet
     end
@@ -169,6 +173,7 @@ defmodule Tame.FdTest do
       {3, {:kill, reader}},
       {3, {:give, reader}},
       {6, {:write, integer(1, 3)}},
+      {2, {:wake, oneof([:process, :thread])}},
       {1, :far_close},
       {1, :kill_owner},
       {1, {:close, oneof([:process, :dirty, :thread])}}

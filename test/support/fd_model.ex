@@ -4,7 +4,7 @@ defmodule Tame.FdModel do
 
   Readers read a byte each from one end, in their order; what is written to the other end wakes as many. A command is
   `{:read, reader}`, `{:read_dirty, reader}`, `{:cancel, reader}`, `{:kill, reader}`, `{:give, reader}`, `{:write, bytes}`,
-  `:far_close`, `{:close, how}`, `:kill_owner`. After each of them each reader has told exactly what the model says, and
+  `{:wake, how}`, `:far_close`, `{:close, how}`, `:kill_owner`. After each of them each reader has told exactly what the model says, and
   in the end everything is closed, once.
   """
 
@@ -134,6 +134,16 @@ defmodule Tame.FdModel do
       :closed when state.ended -> state
       other -> {:wrong, {:write, other}}
     end
+  end
+
+  # Who waits tries in vain, and keeps its place.
+  defp step({:wake, how}, state) do
+    case how do
+      :process -> :ok = FdProbe.wake(state.near, :read)
+      :thread -> :done = FdProbe.thread(state.near, 3, self())
+    end
+
+    state
   end
 
   defp step(:far_close, state) do

@@ -200,6 +200,17 @@ static ERL_NIF_TERM cancel_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     return answer(env, tame_fd_cancel(env, fd, direction_of(env, argv[1]), enif_self(env, &self)));
 }
 
+static ERL_NIF_TERM wake_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct tame_fd *fd = get(env, argv[0]);
+
+    (void)argc;
+    if (fd == NULL)
+        return enif_make_badarg(env);
+    tame_fd_wake(env, fd, direction_of(env, argv[1]));
+    return enif_make_atom(env, "ok");
+}
+
 static ERL_NIF_TERM close_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct tame_fd *fd = get(env, argv[0]);
@@ -261,6 +272,10 @@ static void *run(void *arg)
     case 2:
         work->answer = tame_fd_cancel(NULL, work->fd, TAME_FD_READ, &work->pid);
         break;
+    case 3:
+        tame_fd_wake(NULL, work->fd, TAME_FD_READ);
+        work->answer = TAME_FD_DONE;
+        break;
     default:
         work->answer = tame_fd_begin(NULL, work->fd, TAME_FD_READ, &work->pid, 0);
         if (work->answer == TAME_FD_GO) {
@@ -274,7 +289,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* (Fd, 0 close | 1 begin and done | 2 cancel | 3 wait, Pid) -> its answer */
+/* (Fd, 0 close | 1 begin and done | 2 cancel | 3 wake | 4 wait, Pid) -> its answer */
 static ERL_NIF_TERM thread_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct work work = {.fd = get(env, argv[0])};
@@ -358,6 +373,7 @@ static ErlNifFunc functions[] = {
     {"begin", 2, begin_nif, 0},
     {"done", 2, done_nif, 0},
     {"cancel", 2, cancel_nif, 0},
+    {"wake", 2, wake_nif, 0},
     {"close", 2, close_nif, 0},
     {"close_dirty", 2, close_nif, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"give", 2, give_nif, 0},
