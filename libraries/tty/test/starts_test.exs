@@ -15,10 +15,20 @@ defmodule Tame.TTY.StartsTest do
     %{pane: pane, before: Pane.stty(pane), folder: folder}
   end
 
+  @mix_run "MIX_ENV=test mix run --no-compile --no-deps-check"
+
   test "by mix run", %{pane: pane, before: before} do
-    command = "MIX_ENV=test mix run --no-compile --no-deps-check -e ':tame_tty_subject.main()'"
-    Pane.run(pane, "cd #{File.cwd!()}; #{command}; code=$?")
+    Pane.run(pane, "cd #{File.cwd!()}; #{@mix_run} -e ':tame_tty_subject.main()'; code=$?")
     works_and_ends!(pane, before, ["F1"], 0)
+  end
+
+  test "the example", %{pane: pane, before: before} do
+    Pane.run(pane, "cd #{File.cwd!()}; #{@mix_run} examples/keys.exs; code=$?")
+    started!(pane, "80 by 24. Press keys")
+    Pane.keys(pane, ["a", "M-F5"])
+    Pane.await(pane, "{:key, 97, []}\n{:key, {:f, 5}, [:alt]}")
+    Pane.keys(pane, ["q"])
+    ended!(pane, before, 0)
   end
 
   test "in a release", %{pane: pane, before: before, folder: folder} do
@@ -37,12 +47,21 @@ defmodule Tame.TTY.StartsTest do
   end
 
   defp works_and_ends!(pane, before, how, status) do
-    screen = Pane.await(pane, ~r/^ready$/m, System.monotonic_time(:millisecond) + 60_000)
-    assert Pane.stty(pane) =~ "-icanon"
+    screen = started!(pane, ~r/^ready$/m)
     Pane.keys(pane, ["C-Up", "é"])
     Pane.await(pane, "{key,up,[ctrl]}\n{key,233,[]}")
     [_, pid] = Regex.run(~r/^pid (\d+)$/m, screen)
     if how == :kill, do: System.cmd("kill", ["-KILL", pid]), else: Pane.keys(pane, how)
+    ended!(pane, before, status)
+  end
+
+  defp started!(pane, expected) do
+    screen = Pane.await(pane, expected, System.monotonic_time(:millisecond) + 60_000)
+    assert Pane.stty(pane) =~ "-icanon"
+    screen
+  end
+
+  defp ended!(pane, before, status) do
     Pane.until("the settings are as before", fn -> Pane.stty(pane) == before end)
     Pane.until("the screen is the old one", fn -> not Pane.alternate?(pane) end)
 
