@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -350,6 +351,56 @@ static ERL_NIF_TERM unguard_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     return enif_make_atom(env, "true");
 }
 
+/* (Fd) -> 0 | Failure: the other end reads to the end. */
+static ERL_NIF_TERM half_close_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct tame_fd *fd = get(env, argv[0]);
+    int number, failure;
+
+    (void)argc;
+    if (fd == NULL)
+        return enif_make_badarg(env);
+    number = tame_fd_use(fd);
+    if (number < 0)
+        return enif_make_atom(env, "closed");
+    failure = shutdown(number, SHUT_WR) == 0 ? 0 : -errno;
+    tame_fd_unuse(env, fd);
+    return enif_make_int(env, failure);
+}
+
+/* What takes the descriptors that are left, all of ours below the lowered limit. */
+#define EXHAUSTED 1024
+static int taken[EXHAUSTED], taken_len;
+static struct rlimit limit_before;
+
+/* () -> how many; until `relieve` the process gets no descriptor. */
+static ERL_NIF_TERM exhaust_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct rlimit limit;
+
+    (void)argc;
+    (void)argv;
+    (void)getrlimit(RLIMIT_NOFILE, &limit_before);
+    limit = limit_before;
+    if (limit.rlim_cur > EXHAUSTED)
+        limit.rlim_cur = EXHAUSTED;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    while (taken_len < EXHAUSTED && (taken[taken_len] = fcntl(0, F_DUPFD_CLOEXEC, 0)) >= 0)
+        taken_len++;
+    return enif_make_int(env, taken_len);
+}
+
+static ERL_NIF_TERM relieve_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    (void)argv;
+    if (taken_len > 0)
+        (void)setrlimit(RLIMIT_NOFILE, &limit_before);
+    while (taken_len > 0)
+        (void)close(taken[--taken_len]);
+    return enif_make_atom(env, "ok");
+}
+
 static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)
 {
     (void)priv_data;
@@ -382,6 +433,9 @@ static ErlNifFunc functions[] = {
     {"counts", 0, counts_nif, 0},
     {"guard", 1, guard_nif, 0},
     {"unguard", 1, unguard_nif, 0},
+    {"half_close", 1, half_close_nif, 0},
+    {"exhaust", 0, exhaust_nif, 0},
+    {"relieve", 0, relieve_nif, 0},
 };
 
 ERL_NIF_INIT(Elixir.Tame.FdProbe, functions, load, NULL, upgrade, NULL)
