@@ -171,21 +171,24 @@ defmodule Tame.Tcp.ActiveTest do
       %{client: client, server: server}
     end
 
-    # Whose first wait has ended: it has the part, and waits again.
+    # It has the part, and waits again, or its time is over.
     defp receiver(client, ms) do
       {pid, _} = spawn_monitor(fn -> exit(:tame_tcp.recv(client, 10, ms)) end)
       assert until(fn -> :tame_tcp.getstat(client, [:recv_oct]) == {:ok, [recv_oct: 3]} end)
-      assert until(fn -> waiting?(pid) end)
+      assert until(fn -> waiting?(pid) or not Process.alive?(pid) end)
       pid
     end
 
-    test "and ends by its time leaves it to credit that came meanwhile", %{client: client} do
+    test "and ends by its time leaves it to credit that came meanwhile", context do
+      %{client: client, server: server} = context
       pid = receiver(client, 500)
       :ok = :tame_tcp.setopts(client, active: :once)
       assert_receive {:DOWN, _, _, ^pid, {:error, reason}}
       assert reason in [:timeout, :einval]
       assert_receive {:tcp, ^client, "abc"}
       assert :tame_tcp.getopts(client, [:active]) == {:ok, [active: false]}
+      # Its term until here: a socket that nobody knows any more may be closed.
+      assert :tame_tcp.close(server) == :ok
     end
 
     test "and has no end leaves it to credit at once", %{client: client, server: server} do
@@ -197,18 +200,21 @@ defmodule Tame.Tcp.ActiveTest do
       assert :tame_tcp.recv(client, 1) == {:ok, "d"}
     end
 
-    test "and is killed leaves it to credit", %{client: client} do
+    test "and is killed leaves it to credit", %{client: client, server: server} do
       pid = receiver(client, :infinity)
       Process.exit(pid, :kill)
       assert_receive {:DOWN, _, _, ^pid, :killed}
       :ok = :tame_tcp.setopts(client, active: :once)
       assert_receive {:tcp, ^client, "abc"}
+      assert :tame_tcp.close(server) == :ok
     end
 
-    test "and ended by its time leaves it to credit that comes then", %{client: client} do
+    test "and ended by its time leaves it to credit that comes then", context do
+      %{client: client, server: server} = context
       assert :tame_tcp.recv(client, 10, 100) == {:error, :timeout}
       :ok = :tame_tcp.setopts(client, active: :once)
       assert_receive {:tcp, ^client, "abc"}
+      assert :tame_tcp.close(server) == :ok
     end
   end
 

@@ -119,7 +119,7 @@ defmodule Tame.Tcp.EchoTest do
       %{client: client, server: server, bytes: bytes}
     end
 
-    test "a large part", %{server: server, bytes: bytes} do
+    test "a large part", %{client: client, server: server, bytes: bytes} do
       assert {slices, {:ok, part}} = slices(server, 10_000_000)
       assert slices >= 9
       assert part == binary_part(bytes, 0, 10_000_000)
@@ -127,6 +127,8 @@ defmodule Tame.Tcp.EchoTest do
       assert slices >= 2
       assert part == binary_part(bytes, 10_000_000, 3_000_000)
       assert :tame_tcp.recv(server, 0) == {:ok, binary_part(bytes, 13_000_000, 3_000_000)}
+      # Its term until here: a socket that nobody knows any more may be closed.
+      assert :tame_tcp.close(client) == :ok
     end
 
     test "what is to be more", %{client: client, server: server, bytes: bytes} do
@@ -138,6 +140,7 @@ defmodule Tame.Tcp.EchoTest do
       :ok = :tame_tcp.send(client, "!")
       assert {:ok, all} = :tame_tcp.recv(server, 16_000_004)
       assert all == bytes <> "end!"
+      assert :tame_tcp.close(client) == :ok
     end
 
     test "a part that is given up for another", context do
@@ -151,6 +154,7 @@ defmodule Tame.Tcp.EchoTest do
       :ok = :tame_tcp.setopts(server, active: :once)
       assert_receive {:tcp, ^server, rest}
       assert rest == binary_part(bytes, 8_001_000, 7_999_000) <> "x"
+      assert :tame_tcp.close(client) == :ok
     end
   end
 
