@@ -6,6 +6,7 @@ defmodule Tame.Packages.BenchTable do
   @seed Tame.Turns.seed()
 
   def turn_ms, do: @turn_ms
+  def rounds, do: @rounds
 
   # What it runs on, and how.
   def head do

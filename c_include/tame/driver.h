@@ -135,7 +135,7 @@
  *   TAME_DRV_MAX_WAITING   10000   waiting in a port: it takes no more
  *
  *   The time of callbacks under the port's lock is charged to the port, or to who called it: 4000
- *   reductions per ms, and a whole timeslice at most for each, because the VM takes no more.
+ *   reductions per ms, and for each at most what is left of the timeslice, because the VM takes no more.
  *   Threads are made when they are needed, and joined when the driver is unloaded. A port that has
  *   scheduled something has one descriptor (Linux; two elsewhere).
  *

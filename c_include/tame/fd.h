@@ -32,8 +32,8 @@
  *               tame_fd_new
  *                    |
  *                    v
- *     .---------------------------.  begin, again, done, cancel, use, unuse, give, close: any
- *     |           OPEN            |  thread; wait: schedulers alone, regular or dirty
+ *     .---------------------------.  begin, again, done, cancel, wake, use, unuse, give, close:
+ *     |           OPEN            |  any thread; wait: schedulers alone, regular or dirty
  *     | each direction:           |
  *     |  free --begin--> held     |  held: by one call, which ends it by done, wait or again
  *     |   ^               |  |    |
@@ -260,6 +260,22 @@ static inline enum tame_fd_answer tame_fd_cancel(ErlNifEnv *env, struct tame_fd 
     }
     enif_mutex_unlock(fd->impl_lock);
     return answer;
+}
+
+/* The first who waits is told `ready` now, if the VM has not told it yet, and tries: for what is there
+ * although the descriptor does not say so, because an earlier try read it. On any thread but with env. */
+static inline void tame_fd_wake(ErlNifEnv *env, struct tame_fd *fd,
+                                enum tame_fd_direction direction)
+{
+    struct tame_impl_fd_line *line = &fd->impl_lines[direction];
+
+    enif_mutex_lock(fd->impl_lock);
+    /* Where it cannot be disarmed the VM has told it. */
+    if (tame_impl_fd_is_open(fd) && line->armed && tame_impl_fd_disarm(env, fd, direction)) {
+        line->armed = 0;
+        tame_impl_fd_next(env, fd, line);
+    }
+    enif_mutex_unlock(fd->impl_lock);
 }
 
 /* Closes. TAME_FD_DONE: the number is closed. TAME_FD_WAIT: it will be, when the calls that use it have

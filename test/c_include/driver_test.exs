@@ -50,6 +50,19 @@ defmodule Tame.DriverTest do
     assert run(peer, :order, [1000])
   end
 
+  test "a step under the port's lock is cut, and others have the scheduler between", %{peer: peer} do
+    # A turn is a millisecond at most, on average.
+    assert run(peer, :slices, [200_000]) >= 200
+  end
+
+  # 4000 for a millisecond; what is less than 10 us waits for the next.
+  test "the time of a callback is charged to who called it", %{peer: peer} do
+    assert run(peer, :charged, [50, 100]) >= 50 * 360
+    assert run(peer, :charged, [500, 10]) >= 500 * 36
+    # The VM takes what is left of a timeslice; then others have their turn.
+    assert run(peer, :charged, [10, 900]) >= 5 * 3600
+  end
+
   test "ports that block leave the others their threads", %{peer: peer} do
     assert {[5, 6], [1, 1, 1, 1, 1, 1, 1, 1, 1]} = run(peer, :beside_held, [9])
   end

@@ -53,6 +53,10 @@ defmodule Tame.FdTest do
       assert run(peer, :rearm, [100]) == {:quiet, :quiet, :done}
     end
 
+    test "is woken once, and waits again", %{peer: peer} do
+      assert run(peer, :woken) == {[:ready, :ready, :ready], :wait, :done, :quiet}
+    end
+
     test "on a number that was a file's before, is told too", %{peer: peer} do
       assert run(peer, :sticky_numbers, [20]) == :quiet
     end
@@ -142,14 +146,28 @@ defmodule Tame.FdTest do
     end
   end
 
-  test "who waits and what comes is what the model says, after each command", %{peer: peer} do
+  test "who waits and what comes is what the model says, after each command", context do
+    %{peer: peer, library: library, newer: newer} = context
+
     Property.check(
       list(command()),
-      fn commands -> :peer.call(peer, FdModel, :run, [commands], 600_000) end,
+      fn commands -> :peer.call(peer, FdModel, :run, [commands, [newer, library]], 600_000) end,
       numtests: @sequences,
       max_size: 40,
       max_shrinks: 20
     )
+  end
+
+  # Each in an emulator of its own.
+  for {how, n} <- Enum.with_index([:halt, :stop, :halt, :stop, :halt, :stop]) do
+    test "the VM ends after any of the commands: #{how}, #{n}", context do
+      %{peer: peer, library: library, newer: newer} = context
+      {:ok, commands} = :proper_gen.pick(list(command()), 10 + 10 * unquote(n))
+      monitor = Process.monitor(peer)
+      arguments = [commands, [newer, library], unquote(how)]
+      catch_exit(:peer.call(peer, FdModel, :run_and_end, arguments, 100_000) && exit(:normal))
+      assert_receive {:DOWN, ^monitor, _, _, _}, 20_000, inspect(commands)
+    end
   end
 
   test "nobody waits for ever and nothing is left when processes die at random moments", %{
@@ -168,8 +186,15 @@ defmodule Tame.FdTest do
       {3, {:kill, reader}},
       {3, {:give, reader}},
       {6, {:write, integer(1, 3)}},
+      {2, {:wake, oneof([:process, :thread])}},
+      {1, :half_close},
       {1, :far_close},
+      {1, :reset},
       {1, :kill_owner},
+      {2, :upgrade},
+      {1, :purge},
+      {1, :exhaust},
+      {1, :relieve},
       {1, {:close, oneof([:process, :dirty, :thread])}}
     ])
   end

@@ -10,7 +10,7 @@ defmodule Tame.DriverProbe do
 
   # As `enum command` there.
   @commands ~w(work_cpu work_io work_port hold release job_cpu job_port again fail_here fail_outside
-               fail_raw pipe post chain timer waiting)a
+               fail_raw pipe post chain timer waiting spin)a
             |> Enum.with_index(1)
             |> Map.new()
 

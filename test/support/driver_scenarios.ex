@@ -45,6 +45,40 @@ defmodule Tame.DriverScenarios do
     answers == Enum.to_list(1..count)
   end
 
+  @doc "How often a port was on a scheduler while it did a step of that length there, in slices."
+  def slices(us) do
+    port = port()
+    1 = :erlang.trace(port, true, [:running_ports])
+    :ok = ask(port, :job_port, us)
+    ^us = answer(port)
+    1 = :erlang.trace(port, false, [:running_ports])
+    delivered = :erlang.trace_delivered(:all)
+    receive(do: ({:trace_delivered, :all, ^delivered} -> :ok))
+    Port.close(port)
+    turns(port, 0)
+  end
+
+  defp turns(port, count) do
+    receive do
+      {:trace, ^port, :in, _} -> turns(port, count + 1)
+      {:trace, ^port, :out, _} -> turns(port, count)
+    after
+      0 -> count
+    end
+  end
+
+  @doc "The reductions that callbacks of that length each cost their caller, in all."
+  def charged(count, us) do
+    port = port()
+    before = reductions()
+    for _ <- 1..count, do: :ok = ask(port, :spin, 0, us)
+    charged = reductions() - before
+    Port.close(port)
+    charged
+  end
+
+  defp reductions, do: elem(Process.info(self(), :reductions), 1)
+
   @doc "Whether a port is served while others hold all but one of the I/O threads; their answers when let go."
   def beside_held(count) do
     held = for _ <- 1..count, do: port() |> tap(&(:ok = ask(&1, :hold, 1)))

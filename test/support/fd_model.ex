@@ -4,22 +4,45 @@ defmodule Tame.FdModel do
 
   Readers read a byte each from one end, in their order; what is written to the other end wakes as many. A command is
   `{:read, reader}`, `{:read_dirty, reader}`, `{:cancel, reader}`, `{:kill, reader}`, `{:give, reader}`, `{:write, bytes}`,
-  `:far_close`, `{:close, how}`, `:kill_owner`. After each of them each reader has told exactly what the model says, and
-  in the end everything is closed, once.
+  `{:wake, how}`, `:half_close` (of the far end), `:far_close`, `:reset`, `{:close, how}`, `:kill_owner`, `:upgrade` (to the next of the
+  libraries), `:purge` (of the code before that), `:exhaust` and `:relieve` (the process gets no descriptor meanwhile). After
+  each of them each reader has told exactly what the model says, and in the end everything is closed, once.
   """
 
   alias Tame.{Await, FdProbe}
 
   @doc "`true`, or what was wrong."
-  def run(commands) do
+  def run(commands, libraries) do
     before = FdProbe.descriptors()
-    {closed, _, _} = FdProbe.counts()
+    state = begin(libraries)
+    number = FdProbe.number(state.near)
+
+    case steps(commands, state) do
+      {:wrong, what} -> what
+      state -> finish(state, before, number)
+    end
+  after
+    FdProbe.relieve()
+  end
+
+  @doc "Ends the emulator after the commands, by `:halt` or by `:stop`."
+  def run_and_end(commands, libraries, how) do
+    case steps(commands, begin(libraries)) do
+      {:wrong, what} -> what
+      _ -> if how == :halt, do: System.halt(0), else: :init.stop()
+    end
+  end
+
+  defp begin(libraries) do
+    # No code can be loaded where there is no descriptor.
+    used = [Await, Enum, Enumerable, Enumerable.Map, List, Map, Process]
+    for module <- used, do: {:module, _} = :code.ensure_loaded(module)
     test = self()
     owner = spawn(fn -> owner(test) end)
     send(owner, {test, :open})
     {near, far} = receive(do: ({^owner, fds} -> fds))
 
-    state = %{
+    %{
       near: near,
       far: far,
       owner: owner,
@@ -27,18 +50,23 @@ defmodule Tame.FdModel do
       waiting: [],
       bytes: 0,
       ended: false,
-      open: true
+      far_closed: false,
+      reset: false,
+      open: true,
+      libraries: libraries,
+      # Who waits in the code before the last upgrade.
+      old: [],
+      # Closed of ours by the libraries before, and what this one had closed at first.
+      closed: 0,
+      base: elem(FdProbe.counts(), 0)
     }
-
-    number = FdProbe.number(near)
-
-    case steps(commands, state) do
-      {:wrong, what} -> what
-      state -> finish(state, before, closed, number)
-    end
   end
 
-  defp finish(state, before, closed, number) do
+  defp closed(state), do: state.closed + elem(FdProbe.counts(), 0) - state.base
+
+  defp finish(state, before, number) do
+    :ok = FdProbe.relieve()
+
     with %{} = state <- step({:close, :process}, state),
          true <- Await.until(fn -> FdProbe.number(state.near) == -1 end),
          ^number <- FdProbe.guard(number),
@@ -47,7 +75,7 @@ defmodule Tame.FdModel do
          _ = Process.exit(state.owner, :kill),
          for({_, {pid, monitor}} <- state.readers, do: end_reader(pid, monitor)),
          _ = FdProbe.close_wait(state.far),
-         true <- Await.until(fn -> elem(FdProbe.counts(), 0) == closed + 2 end),
+         true <- Await.until(fn -> closed(state) == 2 end),
          _ = :erlang.garbage_collect(),
          true <- FdProbe.unguard(number),
          true <- Await.until(fn -> FdProbe.descriptors() == before end),
@@ -55,7 +83,7 @@ defmodule Tame.FdModel do
       true
     else
       {:wrong, what} -> what
-      other -> {:at_the_end, other, FdProbe.counts(), closed}
+      other -> {:at_the_end, other, closed(state)}
     end
   end
 
@@ -85,7 +113,7 @@ defmodule Tame.FdModel do
       send(pid, {read, state.near})
       # It stands in the line, or is served already.
       receive(do: ({^pid, :began} -> :ok))
-      settle(%{state | waiting: state.waiting ++ [reader]})
+      settle(%{state | waiting: state.waiting ++ [reader], old: state.old -- [reader]})
     end
   end
 
@@ -129,16 +157,78 @@ defmodule Tame.FdModel do
   defp step({:write, bytes}, state) do
     case FdProbe.write(state.far, :binary.copy("x", bytes), make_ref()) do
       ^bytes -> settle(%{state | bytes: state.bytes + bytes})
-      # EPIPE, ECONNRESET: the other end is closed.
-      error when error in [-32, -104] and not state.open -> state
-      :closed when state.ended -> state
+      # EPIPE, ECONNRESET: the other end is closed, or this one's half is.
+      error when error in [-32, -104] and (state.ended or not state.open) -> state
+      :closed when state.far_closed -> state
       other -> {:wrong, {:write, other}}
+    end
+  end
+
+  # Who waits tries in vain, and keeps its place.
+  defp step({:wake, how}, state) do
+    case how do
+      :process -> :ok = FdProbe.wake(state.near, :read)
+      :thread -> :done = FdProbe.thread(state.near, 3, self())
+    end
+
+    state
+  end
+
+  defp step(:half_close, %{far_closed: true} = state), do: state
+
+  defp step(:half_close, state) do
+    case FdProbe.half_close(state.far) do
+      0 -> settle(%{state | ended: true})
+      # ENOTCONN: the near end is closed.
+      -107 when not state.open -> state
+      other -> {:wrong, {:half_close, other}}
     end
   end
 
   defp step(:far_close, state) do
     _ = FdProbe.close_wait(state.far)
-    settle(%{state | ended: true})
+    settle(%{state | ended: true, far_closed: true})
+  end
+
+  # The system resets where bytes are unread at the end that closes.
+  defp step(:reset, %{open: true, far_closed: false} = state) do
+    1 = FdProbe.write(state.near, "x", make_ref())
+    :done = FdProbe.close_wait(state.far)
+    settle(%{state | ended: true, far_closed: true, reset: true})
+  end
+
+  defp step(:reset, state), do: state
+
+  defp step(:exhaust, state) do
+    _ = FdProbe.exhaust()
+    state
+  end
+
+  defp step(:relieve, state) do
+    :ok = FdProbe.relieve()
+    state
+  end
+
+  defp step(:upgrade, state) do
+    :ok = FdProbe.relieve()
+    expected = Enum.count([not state.open, state.far_closed], & &1)
+    true = Await.until(fn -> closed(state) == expected end)
+    if :code.soft_purge(FdProbe), do: upgraded(state), else: state
+  end
+
+  # Who would take others with it is spared: they would be told, or killed, as it happens.
+  defp step(:purge, state) do
+    killed = for reader <- state.old, reader in state.waiting, do: {reader, state.readers[reader]}
+
+    if Enum.any?(killed, fn {_, {pid, _}} -> pid == state.owner end) do
+      state
+    else
+      _ = :code.purge(FdProbe)
+
+      for {_, {_, monitor}} <- killed, do: receive(do: ({:DOWN, ^monitor, _, _, :killed} -> :ok))
+      gone = for {reader, _} <- killed, do: reader
+      %{state | readers: Map.drop(state.readers, gone), waiting: state.waiting -- gone, old: []}
+    end
   end
 
   defp step({:close, how}, state) do
@@ -163,6 +253,14 @@ defmodule Tame.FdModel do
     end
   end
 
+  defp upgraded(%{libraries: [next | more]} = state) do
+    closed = closed(state)
+    true = :os.putenv(~c"TAME_FD_LIBRARY", String.to_charlist(next))
+    {:module, _} = :code.load_file(FdProbe)
+    base = elem(FdProbe.counts(), 0)
+    %{state | libraries: more ++ [next], old: state.waiting, closed: closed, base: base}
+  end
+
   defp owner_died(state) do
     if Await.until(fn -> FdProbe.number(state.near) == -1 end),
       do: settle(%{state | open: false}),
@@ -182,6 +280,8 @@ defmodule Tame.FdModel do
     cond do
       not state.open -> next(expect(first, :closed, served))
       state.bytes > 0 -> next(expect(first, 1, %{served | bytes: state.bytes - 1}))
+      # ECONNRESET, once.
+      state.reset -> next(expect(first, -104, %{served | reset: false}))
       state.ended -> next(expect(first, :end, served))
       true -> state
     end

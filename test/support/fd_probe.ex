@@ -9,8 +9,8 @@ defmodule Tame.FdProbe do
   # Not read back from @nifs, which newer Elixir collects.
   functions =
     [open: 1, read: 2, read_dirty: 2, write: 3, wait: 3, wait_dirty: 3, begin: 2, done: 2] ++
-      [cancel: 2, close: 2, close_dirty: 2, give: 2, number: 1, thread: 3, counts: 0] ++
-      [guard: 1, unguard: 1]
+      [cancel: 2, wake: 2, close: 2, close_dirty: 2, give: 2, number: 1, thread: 3, counts: 0] ++
+      [guard: 1, unguard: 1, half_close: 1, exhaust: 0, relieve: 0]
 
   @nifs functions
   # Older Elixir warns of what nobody reads.

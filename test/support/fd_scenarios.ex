@@ -180,6 +180,29 @@ defmodule Tame.FdScenarios do
     receive(do: (message -> message), after: (0 -> :quiet))
   end
 
+  @doc "Who waits is woken, by a process and by a thread, once for each wait; nobody is when nobody waits."
+  def woken do
+    {near, far} = FdProbe.open(:sockets)
+    refs = for _ <- 1..3, do: make_ref()
+
+    woken =
+      for {ref, by} <- Enum.zip(refs, [:process, :thread, :process]) do
+        :wait = FdProbe.read(near, ref)
+        for _ <- 1..2, do: wake(by, near)
+        receive(do: ({:tame_fd, ^ref, what} -> what), after: (10_000 -> :nothing))
+      end
+
+    waits = FdProbe.read(near, make_ref())
+    cancelled = FdProbe.cancel(near, :read)
+    wake(:process, near)
+    for fd <- [near, far], do: :done = FdProbe.close_wait(fd)
+    wake(:process, near)
+    {woken, waits, cancelled, receive(do: (message -> message), after: (0 -> :quiet))}
+  end
+
+  defp wake(:process, fd), do: :ok = FdProbe.wake(fd, :read)
+  defp wake(:thread, fd), do: :done = FdProbe.thread(fd, 3, self())
+
   @doc "One process re-arms many times, then another: no message is lost, none comes twice."
   def rearm(times) do
     {fd, _} = FdProbe.open(:eventfd)
@@ -245,7 +268,7 @@ defmodule Tame.FdScenarios do
     busy = FdProbe.thread(near, 1, self())
     taken = FdProbe.thread(near, 2, waits)
     free = FdProbe.thread(near, 1, self())
-    wait = FdProbe.thread(near, 3, self())
+    wait = FdProbe.thread(near, 4, self())
     closed = FdProbe.thread(near, 0, self())
     # Until here: without a term the other end closes.
     _ = FdProbe.close_wait(far)

@@ -64,12 +64,25 @@ static inline void tn_context_let_go(struct tn_context *context)
     __atomic_store_n(&context->busy, 0, __ATOMIC_RELEASE);
 }
 
+/* For ever. */
+#define TN_NO_DEADLINE INT64_MAX
+
+static inline nng_duration tn_context_left(int64_t deadline, int64_t now)
+{
+    if (deadline == TN_NO_DEADLINE)
+        return NNG_DURATION_INFINITE;
+    if (deadline <= now)
+        return NNG_DURATION_ZERO;
+    return deadline - now < INT32_MAX ? (nng_duration)(deadline - now) : INT32_MAX;
+}
+
 /* Sends the message, or receives when it is NULL. Whose the context is; `told' may be called before
- * this returns. ms: -1 is for ever. */
-static inline void tn_context_start(struct tn_context *context, nng_msg *message, int ms)
+ * this returns. The deadline is a time of the VM's monotonic clock, ms. */
+static inline void tn_context_start(struct tn_context *context, nng_msg *message, int64_t deadline,
+                                    int64_t now)
 {
     context->sending = message != NULL;
-    nng_aio_set_timeout(context->aio, ms < 0 ? NNG_DURATION_INFINITE : ms);
+    nng_aio_set_timeout(context->aio, tn_context_left(deadline, now));
     nng_aio_set_msg(context->aio, message);
     if (message != NULL)
         nng_ctx_send(context->nng, context->aio);

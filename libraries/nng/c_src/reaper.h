@@ -10,16 +10,14 @@
 #ifndef TAME_NNG_REAPER_H
 #define TAME_NNG_REAPER_H
 
-#include <pthread.h>
-#include <signal.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <time.h>
+
+#include "thread.h"
 
 #define TN_REAPER_LATE_MS 1000
 #define TN_REAPER_SOONER_MS 20 /* while one is late */
 #define TN_REAPERS 256
-#define TN_REAPER_STACK ((size_t)256 * 1024)
 
 /* First member of what is given away; `run` frees it. */
 struct tn_reap {
@@ -43,21 +41,9 @@ static inline void *tn_reaper_run(void *arg);
 /* Under the lock. Returns 0, or an error. */
 static inline int tn_reaper_thread(void)
 {
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    pthread_t thread;
-    int error = pthread_attr_init(&attributes);
+    const int error = tn_thread(tn_reaper_run, NULL);
 
-    if (error != 0)
-        return error;
-    (void)pthread_attr_setstacksize(&attributes, TN_REAPER_STACK);
-    (void)sigfillset(&all); /* signals are the VM's */
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&thread, &attributes, tn_reaper_run, NULL);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)pthread_attr_destroy(&attributes);
     if (error == 0) {
-        (void)pthread_detach(thread);
         tn_reaper.threads++;
         tn_reaper.idle++;
     }

@@ -32,7 +32,7 @@ static ErlDrvData start(ErlDrvPort id, char *command)
     return (ErlDrvData)port;
 }
 
-/* Something is outside: a dial that waits ends when nng's socket is closed. */
+/* Something is outside: what waits in nng ends when its socket is closed. */
 static void flush(ErlDrvData data)
 {
     tn_port_end((struct tn_port *)data);

@@ -186,7 +186,7 @@ send(Socket, Message, Timeout) ->
     case Socket of
         {?CONTEXT, Parent, Context} ->
             with(Parent, Args, fun(Way, Of) ->
-                Way:context_send(Of, Context, Parts, ms(Timeout))
+                Way:context_send(Of, Context, Parts, tame_nng_way:deadline(Timeout))
             end);
         _ ->
             with(Socket, Args, fun(Way, Of) ->
@@ -206,7 +206,7 @@ recv(Socket, Timeout) ->
     case Socket of
         {?CONTEXT, Parent, Context} ->
             with(Parent, [Timeout], fun(Way, Of) ->
-                Way:context_recv(Of, Context, ms(Timeout))
+                Way:context_recv(Of, Context, tame_nng_way:deadline(Timeout))
             end);
         _ ->
             with(Socket, [Timeout], fun(Way, Of) ->
@@ -216,10 +216,6 @@ recv(Socket, Timeout) ->
 
 is_timeout(infinity) -> true;
 is_timeout(Ms) -> is_integer(Ms) andalso Ms >= 0 andalso Ms =< ?TIMEOUT_MAX.
-
-%% As nng takes it.
-ms(infinity) -> -1;
-ms(Ms) -> min(Ms, 16#7fffffff).
 
 %% ---- contexts -----------------------------------------------------------------------------------
 

@@ -143,10 +143,19 @@ await_survey(Port, Id, Deadline, Ms) ->
 -spec send(port(), [binary()], tame_nng_way:deadline()) -> tame_nng_way:result().
 send(Port, Message, Deadline) ->
     Id = id(),
-    case send_bytes(Port, <<Id:64, 0:64>>, Message, Deadline) of
-        <<4>> -> await(Port, Id, send, Deadline);
+    sent(Port, Id, 0, Message, Deadline).
+
+%% Of a context, or of the socket: 0. What was told to wait and has had some time is dropped when
+%% that is over, wherever it is; what has none is tried.
+sent(Port, Id, Context, Message, Deadline) ->
+    Cancel = case left(Deadline) of 0 -> try_send; _ -> drop_send end,
+    case send_bytes(Port, <<Id:64, Context:32, (deadline(Deadline))/binary>>, Message, Deadline) of
+        <<4>> -> await(Port, Id, Cancel, Deadline);
         Reply -> tame_nng_control:reply(Reply)
     end.
+
+deadline(infinity) -> <<(1 bsl 63 - 1):64>>;
+deadline(Deadline) -> <<Deadline:64>>.
 
 %% The reply; <<4>>: it comes.
 send_bytes(Port, Header, Message, Deadline) ->
@@ -171,7 +180,7 @@ by_reference_later(Port, Bytes, Deadline, Left) ->
     receive after min(Left, ?BUSY_MS) -> by_reference(Port, Bytes, Deadline) end.
 
 %% The port may end and nobody may answer, so the port is monitored while somebody waits.
-await(Port, Id, Direction, Deadline) ->
+await(Port, Id, Cancel, Deadline) ->
     Monitor = erlang:monitor(port, Port),
     receive
         {tame_nng, Port, Id, Result} ->
@@ -181,7 +190,7 @@ await(Port, Id, Direction, Deadline) ->
             told(Port, Id)
     after left(Deadline) ->
         _ = erlang:demonitor(Monitor, [flush]),
-        cancel(Port, Id, Direction)
+        cancel(Port, Id, Cancel)
     end.
 
 told(Port, Id) ->
@@ -190,11 +199,11 @@ told(Port, Id) ->
     end.
 
 %% What came meanwhile counts, and is not lost.
-cancel(Port, Id, Direction) ->
-    Code = case Direction of recv -> 0; send -> 1 end,
+cancel(Port, Id, Cancel) ->
+    Code = case Cancel of recv -> 0; try_send -> 1; drop_send -> 2 end,
     case command(Port, ?CANCEL, <<Id:64, Code>>) of
         <<0>> -> {error, timeout};
-        <<4>> -> await(Port, Id, Direction, infinity);
+        <<4>> -> await(Port, Id, Cancel, infinity);
         {error, closed} -> told(Port, Id)
     end.
 
@@ -254,21 +263,21 @@ owner(Port) ->
 context_open(Port) ->
     tame_nng_control:reply(command(Port, ?CONTEXT_OPEN, <<>>)).
 
--spec context_recv(port(), pos_integer(), integer()) -> {ok, binary()} | {error, atom()}.
-context_recv(Port, Context, Ms) ->
-    Id = id(),
-    context_result(command(Port, ?CONTEXT_RECV, <<Id:64, Context:32, Ms:32>>), Port, Id).
-
--spec context_send(port(), pos_integer(), [binary()], integer()) -> tame_nng_way:result().
-context_send(Port, Context, Message, Ms) ->
-    Id = id(),
-    Deadline = tame_nng_way:deadline(case Ms of -1 -> infinity; _ -> Ms end),
-    Sent = send_bytes(Port, <<Id:64, Context:32, Ms:32>>, Message, Deadline),
-    context_result(Sent, Port, Id).
-
 %% nng keeps the deadline, and ends each operation by one callback.
-context_result(<<4>>, Port, Id) -> await(Port, Id, none, infinity);
-context_result(Reply, _, _) -> tame_nng_control:reply(Reply).
+-spec context_recv(port(), pos_integer(), tame_nng_way:deadline()) ->
+    {ok, binary()} | {error, atom()}.
+context_recv(Port, Context, Deadline) ->
+    Id = id(),
+    case command(Port, ?CONTEXT_RECV, <<Id:64, Context:32, (deadline(Deadline))/binary>>) of
+        <<4>> -> await(Port, Id, recv, infinity);
+        Reply -> tame_nng_control:reply(Reply)
+    end.
+
+%% A message that nng has by the deadline ends as nng says, which keeps it as well.
+-spec context_send(port(), pos_integer(), [binary()], tame_nng_way:deadline()) ->
+    tame_nng_way:result().
+context_send(Port, Context, Message, Deadline) ->
+    sent(Port, id(), Context, Message, Deadline).
 
 -spec context_close(port(), pos_integer()) -> ok.
 context_close(Port, Context) ->

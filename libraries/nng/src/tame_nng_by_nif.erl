@@ -128,17 +128,18 @@ owner(Socket) ->
 context_open(Socket) ->
     tame_nng_nif:context_open(Socket).
 
--spec context_recv(tame_nng_nif:socket(), tame_nng_nif:context(), integer()) ->
+-spec context_recv(tame_nng_nif:socket(), tame_nng_nif:context(), tame_nng_way:deadline()) ->
     {ok, binary()} | {error, atom()}.
-context_recv(_, Context, Ms) ->
+context_recv(_, Context, Deadline) ->
     Ref = make_ref(),
-    context_result(tame_nng_nif:context_recv(Context, Ms, Ref), Ref).
+    context_result(tame_nng_nif:context_recv(Context, Deadline, Ref), Ref).
 
--spec context_send(tame_nng_nif:socket(), tame_nng_nif:context(), [binary()], integer()) ->
-    tame_nng_way:result().
-context_send(_, Context, Message, Ms) ->
+-spec context_send(
+    tame_nng_nif:socket(), tame_nng_nif:context(), [binary()], tame_nng_way:deadline()
+) -> tame_nng_way:result().
+context_send(_, Context, Message, Deadline) ->
     Ref = make_ref(),
-    context_result(tame_nng_nif:context_send(Context, Message, Ms, Ref), Ref).
+    context_result(tame_nng_nif:context_send(Context, Message, Deadline, Ref), Ref).
 
 %% nng keeps the deadline, and ends each operation by one callback.
 context_result(wait, Ref) -> receive {tame_nng, Ref, Result} -> Result end;

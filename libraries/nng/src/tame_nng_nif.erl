@@ -64,10 +64,11 @@ owner(_) -> erlang:nif_error(not_loaded).
 -spec context_open(socket()) -> {ok, context()} | failure().
 context_open(_) -> erlang:nif_error(not_loaded).
 
--spec context_recv(context(), integer(), reference()) -> wait | failure().
+-spec context_recv(context(), tame_nng_way:deadline(), reference()) -> wait | failure().
 context_recv(_, _, _) -> erlang:nif_error(not_loaded).
 
--spec context_send(context(), [binary()], integer(), reference()) -> wait | failure().
+-spec context_send(context(), [binary()], tame_nng_way:deadline(), reference()) ->
+    wait | failure().
 context_send(_, _, _, _) -> erlang:nif_error(not_loaded).
 
 -spec context_close(context()) -> ok.

@@ -23,9 +23,8 @@
 -callback give(socket(), pid()) -> result().
 -callback owner(socket()) -> {ok, pid()} | {error, closed}.
 -callback context_open(socket()) -> {ok, context()} | {error, atom()}.
-%% ms, -1 for ever.
--callback context_recv(socket(), context(), integer()) -> {ok, binary()} | {error, atom()}.
--callback context_send(socket(), context(), [binary()], integer()) -> result().
+-callback context_recv(socket(), context(), deadline()) -> {ok, binary()} | {error, atom()}.
+-callback context_send(socket(), context(), [binary()], deadline()) -> result().
 -callback context_close(socket(), context()) -> ok.
 
 -spec deadline(timeout()) -> deadline().

@@ -162,6 +162,8 @@ defmodule Tame.Nng.EndingTest do
 
       test "users that are killed in the midst of small and large messages", %{by: by} do
         {a, b} = pair(:pull0, :push0, by: by)
+        # A port has a descriptor more from the first time on that something of it is outside.
+        for socket <- [a, b], do: assert({:ok, _} = :tame_nng.getstat(socket))
         before = descriptors()
 
         for n <- 1..200 do
@@ -207,6 +209,47 @@ defmodule Tame.Nng.EndingTest do
         :gen_tcp.close(silent)
       end
 
+      test "a dial that waits holds up nothing else of its socket", %{by: by} do
+        socket = open(:pair0, by: by)
+        {silent, dial} = dial_in_vain(socket)
+        large = :binary.copy(<<0>>, 2_000_000)
+        alone = Task.async(fn -> :tame_nng.send(socket, large, 50) end)
+        assert Task.yield(alone, 5000) == {:ok, {:error, :timeout}}
+        peer = open(:pair0, by: by)
+        dial(peer, listen(socket, :inproc))
+        assert connected(socket, 1)
+
+        task =
+          Task.async(fn ->
+            :ok = :tame_nng.send(socket, large)
+            {:ok, ^large} = :tame_nng.recv(peer)
+            :ok = :tame_nng.send(peer, large)
+            {:ok, ^large} = :tame_nng.recv(socket)
+            :ok = :tame_nng.setopts(socket, recv_buffer: 3)
+            :tame_nng.getopts(socket, [:recv_buffer])
+          end)
+
+        assert Task.yield(task, 20_000) == {:ok, {:ok, [recv_buffer: 3]}}
+        assert Task.yield(dial, 0) == nil
+        for socket <- [socket, peer], do: assert(:tame_nng.close(socket) == :ok)
+        dialled_in_vain({silent, dial})
+      end
+
+      test "a deadline ends what a context sends, though a dial waits", %{by: by} do
+        socket = open(:req0, by: by)
+        {silent, dial} = dial_in_vain(socket)
+
+        for size <- [10, 70_000, 2_000_000], ms <- [0, 20] do
+          large = :binary.copy(<<0>>, size)
+          task = Task.async(fn -> :tame_nng.request(socket, large, ms) end)
+          assert Task.yield(task, 5000) == {:ok, {:error, :timeout}}
+        end
+
+        assert Task.yield(dial, 0) == nil
+        assert :tame_nng.close(socket) == :ok
+        dialled_in_vain({silent, dial})
+      end
+
       test "who waits for nothing uses no CPU", %{by: by} do
         sockets =
           for protocol <- [:rep0, :sub0, :pull0, :pair0, :pair1, :respondent0, :bus0] do
@@ -237,6 +280,31 @@ defmodule Tame.Nng.EndingTest do
         end
       end
     end
+  end
+
+  test "by driver: more dials that wait than have threads of their own all end with their sockets" do
+    before = descriptors()
+    sockets = for _ <- 1..70, do: open(:req0, by: :driver)
+    dials = Enum.map(sockets, &dial_in_vain/1)
+    for socket <- sockets, do: assert(:tame_nng.close(socket) == :ok)
+
+    Enum.each(dials, &dialled_in_vain/1)
+    assert until(fn -> descriptors() <= before end)
+  end
+
+  # A peer that takes a connection and says nothing, and a dial that waits for it.
+  defp dial_in_vain(socket) do
+    {:ok, silent} = :gen_tcp.listen(0, ip: :loopback, active: false)
+    {:ok, port} = :inet.port(silent)
+    dial = Task.async(fn -> :tame_nng.dial(socket, "tcp://127.0.0.1:#{port}", [:wait]) end)
+    {:ok, accepted} = :gen_tcp.accept(silent, 10_000)
+    {[silent, accepted], dial}
+  end
+
+  # Its socket is closed, and it ends.
+  defp dialled_in_vain({peer, dial}) do
+    assert {:error, _} = Task.await(dial, 20_000)
+    Enum.each(peer, &:gen_tcp.close/1)
   end
 
   # Waits for a message, and ends with it.

@@ -2,10 +2,11 @@
 # in C on the same core. `make bench` says how the VM is started.
 Code.require_file("../../bench_table.exs", __DIR__)
 Code.require_file("ways.ex", __DIR__)
+Code.require_file("calls.ex", __DIR__)
 
 defmodule Tame.Tcp.Bench do
   alias Tame.Packages.BenchTable
-  alias Tame.Tcp.Bench.Ways
+  alias Tame.Tcp.Bench.{Calls, Ways}
 
   @idle String.to_integer(System.get_env("BENCH_IDLE", "9000"))
   @plain [:gen_tcp, :socket, :tame_tcp]
@@ -25,10 +26,11 @@ defmodule Tame.Tcp.Bench do
       {"stream", fn -> for size <- [65_536, 1_048_576], do: stream(size) end},
       {"accept", &accepts/0},
       {"active", &active/0},
-      {"idle", &idle/0}
+      {"idle", &idle/0},
+      {"calls", fn -> Calls.run(BenchTable.rounds()) end}
     ]
 
-    only = System.get_env("BENCH_ONLY", "trip stream accept active idle")
+    only = System.get_env("BENCH_ONLY", "trip stream accept active idle calls")
     for {name, row} <- rows, only =~ name, do: row.()
   end
 

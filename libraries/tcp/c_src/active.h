@@ -77,33 +77,24 @@ static int tcp_credit_add(struct tcp_socket *socket, int more, int *passive)
 /* The next message, or why there is none. */
 static enum tcp_read tcp_push_one(ErlNifEnv *env, struct tcp_socket *socket, int *last, int *error)
 {
+    const int early = socket->early.size > 0;
+    struct tcp_chunk chunk;
     ERL_NIF_TERM data;
-    enum tcp_read result = TCP_READ_SOME;
 
-    if (socket->early_size > 0)
-        data = tcp_early_take(env, socket, socket->early_size);
-    else
-        result = tcp_read_some(env, socket, &data, error);
-    /* Credit that was withdrawn meanwhile: the data is for the next receive. */
-    if (result == TCP_READ_SOME && !tcp_credit_take(socket, last)) {
-        ErlNifBinary bytes;
+    if (!early) {
+        const enum tcp_read result = tcp_chunk_read(env, socket, &chunk, error);
 
-        if (socket->has_early)
-            enif_release_binary(&socket->early);
-        socket->has_early = 0;
-        if (enif_inspect_binary(env, data, &bytes) &&
-            enif_alloc_binary(bytes.size, &socket->early)) {
-            memcpy(socket->early.data, bytes.data, bytes.size);
-            socket->early_size = bytes.size;
-            socket->has_early = 1;
-            return TCP_READ_BLOCKS;
-        }
-        *error = ENOMEM;
-        return TCP_READ_FAILS;
+        if (result != TCP_READ_SOME)
+            return result;
     }
-    if (result == TCP_READ_SOME)
-        tcp_tell_owner(env, socket, tcp_words.tcp, &data);
-    return result;
+    /* Credit that was withdrawn meanwhile: the data is for the next receive. */
+    if (!tcp_credit_take(socket, last)) {
+        *error = ENOMEM;
+        return early || tcp_chunk_keep(socket, &chunk) ? TCP_READ_BLOCKS : TCP_READ_FAILS;
+    }
+    data = early ? tcp_early_take(env, &socket->early) : tcp_chunk_term(env, &chunk);
+    tcp_tell_owner(env, socket, tcp_words.tcp, &data);
+    return TCP_READ_SOME;
 }
 
 /* Messages while there is credit, up to a slice. */
@@ -236,6 +227,9 @@ static ERL_NIF_TERM tcp_credit(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     tcp_push(env, socket, &self, &reader);
     if (passive)
         tcp_push_withdrawn(env, socket, &reader);
+    /* A receive that waits with a part gives way at once: tcp_receive_wait. */
+    if (__atomic_load_n(&socket->part, __ATOMIC_SEQ_CST) && tcp_has_credit(socket))
+        tame_fd_wake(env, &socket->fd, TAME_FD_READ);
     tame_fd_unuse(env, &socket->fd);
     return tcp_words.ok;
 }

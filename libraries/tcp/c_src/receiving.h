@@ -13,30 +13,6 @@
 /* gen_tcp's own limit for a receive of an exact length. */
 #define TCP_EXACT_MAX (64 * 1024 * 1024)
 
-/* A receive of an exact length takes memory as it fills it. */
-#define TCP_EXACT_STEP (256 * 1024)
-
-/* What a call copies at most: 0.2 ms at 4 GB/s. */
-#define TCP_SLICE_BYTES ((size_t)1024 * 1024)
-
-enum tcp_read {
-    TCP_READ_SOME,
-    TCP_READ_BLOCKS,
-    TCP_READ_SLICE,
-    TCP_READ_PART,
-    TCP_READ_END,
-    TCP_READ_FAILS
-};
-
-/* Reports the time that copying takes: 0.2 us for each KiB, of a timeslice of 1 ms. */
-static inline void tcp_charge(ErlNifEnv *env, size_t bytes)
-{
-    const size_t percent = bytes / 51200;
-
-    if (percent > 0)
-        (void)enif_consume_timeslice(env, percent > 100 ? 100 : (int)percent);
-}
-
 static inline ssize_t tcp_recv(int number, void *to, size_t size)
 {
     ssize_t n;
@@ -62,102 +38,87 @@ static inline void tcp_received(struct tcp_socket *socket, size_t bytes)
     __atomic_fetch_add(&socket->received, (int64_t)bytes, __ATOMIC_RELAXED);
 }
 
-/* What is there, up to the buffer's size, as a term of env. Reads into a small buffer of the stack,
- * unless the last one filled it: then into a binary, of which what is not used is given back. */
-static enum tcp_read tcp_read_some(ErlNifEnv *env, struct tcp_socket *socket, ERL_NIF_TERM *term,
-                                   int *error)
-{
-    const size_t buffer = (size_t)__atomic_load_n(&socket->buffer, __ATOMIC_RELAXED);
-    const int number = tame_fd_number(&socket->fd);
+/* What one system call has read. */
+struct tcp_chunk {
+    size_t size;
+    int is_large; /* in a binary of the buffer's size, which is the chunk's until it is a term or kept */
+    ErlNifBinary large; /* then */
     unsigned char small[TCP_SMALL];
-    ErlNifBinary binary;
+};
+
+/* What is there, up to the buffer's size. Reads into a small buffer of the stack, unless the last one
+ * filled it. */
+static enum tcp_read tcp_chunk_read(ErlNifEnv *env, struct tcp_socket *socket,
+                                    struct tcp_chunk *chunk, int *error)
+{
+    const int number = tame_fd_number(&socket->fd);
+    size_t buffer = (size_t)__atomic_load_n(&socket->buffer, __ATOMIC_RELAXED);
     enum tcp_read result;
     ssize_t n;
 
-    if (socket->last_read < TCP_SMALL || buffer <= TCP_SMALL) {
-        n = tcp_recv(number, small, buffer < TCP_SMALL ? buffer : TCP_SMALL);
-        result = tcp_read_result(n, error);
-        if (result == TCP_READ_SOME)
-            memcpy(enif_make_new_binary(env, (size_t)n, term), small, (size_t)n);
-    } else {
-        if (!enif_alloc_binary(buffer, &binary)) {
-            *error = ENOMEM;
-            return TCP_READ_FAILS;
-        }
-        n = tcp_recv(number, binary.data, buffer);
-        result = tcp_read_result(n, error);
-        if (result == TCP_READ_SOME && (size_t)n >= TCP_SMALL) {
-            if ((size_t)n < buffer - buffer / 4)
-                (void)enif_realloc_binary(&binary, (size_t)n);
-            *term = enif_make_binary(env, &binary);
-            if ((size_t)n < buffer)
-                *term = enif_make_sub_binary(env, *term, 0, (size_t)n);
-        } else {
-            if (result == TCP_READ_SOME)
-                memcpy(enif_make_new_binary(env, (size_t)n, term), binary.data, (size_t)n);
-            enif_release_binary(&binary);
-        }
+    if (buffer > TCP_SLICE_BYTES)
+        buffer = TCP_SLICE_BYTES;
+    chunk->is_large = socket->last_read >= TCP_SMALL && buffer > TCP_SMALL;
+    if (chunk->is_large && !enif_alloc_binary(buffer, &chunk->large)) {
+        *error = ENOMEM;
+        return TCP_READ_FAILS;
     }
-    if (result == TCP_READ_SOME) {
-        socket->last_read = (int)n;
-        tcp_received(socket, (size_t)n);
-        tcp_charge(env, (size_t)n);
+    n = chunk->is_large ? tcp_recv(number, chunk->large.data, buffer)
+                        : tcp_recv(number, chunk->small, buffer < TCP_SMALL ? buffer : TCP_SMALL);
+    result = tcp_read_result(n, error);
+    if (result != TCP_READ_SOME) {
+        if (chunk->is_large)
+            enif_release_binary(&chunk->large);
+        return result;
     }
-    return result;
+    chunk->size = (size_t)n;
+    socket->last_read = (int)n;
+    tcp_received(socket, (size_t)n);
+    tcp_charge(env, (size_t)n);
+    return TCP_READ_SOME;
 }
 
-/* The first `size` bytes of what came early; they are there. */
-static ERL_NIF_TERM tcp_early_take(ErlNifEnv *env, struct tcp_socket *socket, size_t size)
+/* Of a binary what is not used is given back. */
+static ERL_NIF_TERM tcp_chunk_term(ErlNifEnv *env, struct tcp_chunk *chunk)
 {
+    const size_t size = chunk->size;
     ERL_NIF_TERM term;
 
-    if (size == socket->early_size && socket->early_at == 0) {
-        socket->has_early = 0;
-        socket->early_size = 0;
-        if (size < socket->early.size && !enif_realloc_binary(&socket->early, size)) {
-            memcpy(enif_make_new_binary(env, size, &term), socket->early.data, size);
-            enif_release_binary(&socket->early);
-            return term;
-        }
-        return enif_make_binary(env, &socket->early);
-    }
-    if (size == socket->early_size && size > TCP_SLICE_BYTES) { /* too much to copy here */
-        term = enif_make_sub_binary(env, enif_make_binary(env, &socket->early), socket->early_at,
-                                    size);
-        socket->has_early = 0;
-        socket->early_at = 0;
-        socket->early_size = 0;
+    if (!chunk->is_large || size < TCP_SMALL) {
+        memcpy(enif_make_new_binary(env, size, &term),
+               chunk->is_large ? chunk->large.data : chunk->small, size);
+        if (chunk->is_large)
+            enif_release_binary(&chunk->large);
         return term;
     }
-    memcpy(enif_make_new_binary(env, size, &term), socket->early.data + socket->early_at, size);
-    socket->early_at += size;
-    socket->early_size -= size;
-    if (socket->early_size == 0) {
-        enif_release_binary(&socket->early);
-        socket->has_early = 0;
-        socket->early_at = 0;
-    }
-    tcp_charge(env, size);
-    return term;
+    if (size < chunk->large.size - chunk->large.size / 4)
+        (void)enif_realloc_binary(&chunk->large, size);
+    if (size == chunk->large.size)
+        return enif_make_binary(env, &chunk->large);
+    return enif_make_sub_binary(env, enif_make_binary(env, &chunk->large), 0, size);
 }
 
-/* Room for more, up to `size` bytes in all. What is there moves to the front only here, where it is
- * less than what is asked for: not with each taking. */
-static int tcp_early_room(struct tcp_socket *socket, size_t size)
+/* For the next receive; nothing else is there. Returns 0 without memory. */
+static int tcp_chunk_keep(struct tcp_socket *socket, struct tcp_chunk *chunk)
 {
-    size_t room = socket->early_size * 2;
-
-    if (socket->has_early && socket->early_at > 0) {
-        memmove(socket->early.data, socket->early.data + socket->early_at, socket->early_size);
-        socket->early_at = 0;
+    if (!chunk->is_large) {
+        if (!enif_alloc_binary(chunk->size, &chunk->large))
+            return 0;
+        memcpy(chunk->large.data, chunk->small, chunk->size);
     }
-    if (room < TCP_EXACT_STEP)
-        room = TCP_EXACT_STEP;
-    if (room > size)
-        room = size;
-    if (!socket->has_early)
-        return socket->has_early = enif_alloc_binary(room, &socket->early);
-    return socket->early.size > socket->early_size || enif_realloc_binary(&socket->early, room);
+    tcp_early_keep(&socket->early, &chunk->large, chunk->size);
+    return 1;
+}
+
+static enum tcp_read tcp_read_some(ErlNifEnv *env, struct tcp_socket *socket, ERL_NIF_TERM *term,
+                                   int *error)
+{
+    struct tcp_chunk chunk;
+    const enum tcp_read result = tcp_chunk_read(env, socket, &chunk, error);
+
+    if (result == TCP_READ_SOME)
+        *term = tcp_chunk_term(env, &chunk);
+    return result;
 }
 
 /* `size` bytes, TCP_SMALL at most, when they are there: nothing is allocated before anything has come,
@@ -176,13 +137,14 @@ static enum tcp_read tcp_read_small(ErlNifEnv *env, struct tcp_socket *socket, s
         memcpy(enif_make_new_binary(env, size, term), small, size);
         return TCP_READ_SOME;
     }
-    if (!tcp_early_room(socket, size)) { /* what has come is lost: nobody may read on behind it */
+    if (tcp_early_room(env, &socket->early, size) !=
+        TCP_READ_SOME) { /* what has come is lost: nobody may read on behind it */
         (void)tame_fd_close(env, &socket->fd, NULL, 0);
         *error = ENOMEM;
         return TCP_READ_FAILS;
     }
-    memcpy(socket->early.data, small, (size_t)n);
-    socket->early_size = (size_t)n;
+    memcpy(socket->early.block.data, small, (size_t)n);
+    socket->early.size = (size_t)n;
     return TCP_READ_PART;
 }
 
@@ -191,38 +153,51 @@ static enum tcp_read tcp_read_small(ErlNifEnv *env, struct tcp_socket *socket, s
 static enum tcp_read tcp_read_exact(ErlNifEnv *env, struct tcp_socket *socket, size_t size,
                                     ERL_NIF_TERM *term, int *error)
 {
+    struct tcp_early *early = &socket->early;
     size_t bytes = 0;
+    enum tcp_read result;
 
-    if (socket->early_size == 0 && size <= TCP_SMALL) {
-        const enum tcp_read result = tcp_read_small(env, socket, size, term, error);
-
+    if (early->size == 0 && size <= TCP_SMALL) {
+        result = tcp_read_small(env, socket, size, term, error);
         if (result != TCP_READ_PART)
             return result;
     }
-    while (socket->early_size < size) {
-        enum tcp_read result;
+    *error = ENOMEM; /* when no room can be made */
+    while (early->size < size) {
         size_t room;
         ssize_t n;
 
-        if (!tcp_early_room(socket, size)) {
-            *error = ENOMEM;
-            return TCP_READ_FAILS;
-        }
-        room = socket->early.size < size ? socket->early.size : size;
-        n = tcp_recv(tame_fd_number(&socket->fd), socket->early.data + socket->early_size,
-                     room - socket->early_size);
+        result = tcp_early_room(env, early, size);
+        if (result != TCP_READ_SOME)
+            return result;
+        room = early->block.size - early->at < size ? early->block.size - early->at : size;
+        room -= early->size;
+        n = tcp_recv(tame_fd_number(&socket->fd), early->block.data + early->at + early->size,
+                     room < TCP_SLICE_BYTES - bytes ? room : TCP_SLICE_BYTES - bytes);
         result = tcp_read_result(n, error);
         if (result != TCP_READ_SOME)
             return result;
-        socket->early_size += (size_t)n;
+        early->size += (size_t)n;
         bytes += (size_t)n;
         tcp_received(socket, (size_t)n);
         tcp_charge(env, (size_t)n);
-        if (bytes >= TCP_SLICE_BYTES && socket->early_size < size)
+        if (bytes >= TCP_SLICE_BYTES && early->size < size)
             return TCP_READ_SLICE;
     }
-    *term = tcp_early_take(env, socket, size);
-    return TCP_READ_SOME;
+    return tcp_early_part(env, early, size, term);
+}
+
+/* A part that waits here is there for credit, which may come in this moment, or later: tcp_credit. */
+static ERL_NIF_TERM tcp_receive_wait(ErlNifEnv *env, struct tcp_socket *socket, ERL_NIF_TERM ref)
+{
+    const int part = socket->early.size > 0;
+    ERL_NIF_TERM answer;
+
+    __atomic_store_n(&socket->part, part, __ATOMIC_SEQ_CST);
+    answer = tcp_wait(env, socket, TAME_FD_READ, ref);
+    if (part && tcp_has_credit(socket))
+        tame_fd_wake(env, &socket->fd, TAME_FD_READ);
+    return answer;
 }
 
 /* (Socket, Length, Ref) -> {ok, Binary} | wait | {error, Reason}; Length 0: what is there. */
@@ -250,15 +225,15 @@ static ERL_NIF_TERM tcp_receive(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     answer = tcp_begin(env, socket, TAME_FD_READ, argv[2]);
     if (answer != TAME_FD_GO)
         return tcp_answer(env, answer);
-    if (size == 0 && socket->early_size > 0) {
-        term = tcp_early_take(env, socket, socket->early_size);
+    if (size == 0 && socket->early.size > 0) {
+        term = tcp_early_take(env, &socket->early);
         result = TCP_READ_SOME;
     } else {
         result = size == 0 ? tcp_read_some(env, socket, &term, &error)
                            : tcp_read_exact(env, socket, size, &term, &error);
     }
     if (result == TCP_READ_BLOCKS)
-        return tcp_wait(env, socket, TAME_FD_READ, argv[2]);
+        return tcp_receive_wait(env, socket, argv[2]);
     if (result == TCP_READ_SLICE)
         return tcp_again(env, socket, TAME_FD_READ, argv[2]);
     tame_fd_done(env, &socket->fd, TAME_FD_READ);

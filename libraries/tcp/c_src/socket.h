@@ -6,15 +6,14 @@
 #include <tame/fd.h>
 
 #include "answer.h"
+#include "early.h"
 
 struct tcp_socket {
     struct tame_fd fd;
     int buffer;    /* atomic: the most bytes that a receive of any length returns */
     int last_read; /* bytes; how large the next may be. Of who holds TAME_FD_READ, as what follows */
-    int has_early;
-    ErlNifBinary early;  /* the socket's: what has come of a receive of an exact length */
-    size_t early_at;     /* what was taken of it already, at its front */
-    size_t early_size;   /* so much of it is filled, behind that */
+    struct tcp_early early;
+    int part;            /* atomic: who waits for an exact length has some of it in `early` */
     int credit;          /* atomic: messages that may still be sent; TCP_PASSIVE, or TCP_ALWAYS */
     int once;            /* atomic: the credit is that of {active, once}: no `passive` at its end */
     int pushing;         /* atomic: calls that read for credit at this moment */
@@ -40,8 +39,7 @@ static inline void tcp_socket_destroy(struct tame_fd *fd)
 {
     struct tcp_socket *socket = (struct tcp_socket *)fd;
 
-    if (socket->has_early)
-        enif_release_binary(&socket->early);
+    tcp_early_end(&socket->early);
 }
 
 static void tcp_push_after(ErlNifEnv *env, struct tcp_socket *socket);

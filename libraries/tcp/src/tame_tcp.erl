@@ -222,7 +222,8 @@ peername(Socket) ->
 %% {active, once}, {active, N}, {active, true}: one message, N, or any number of messages
 %% {tcp, Socket, Data} to the owner; after N of them {tcp_passive, Socket}. At the peer's end
 %% {tcp_closed, Socket}, and the socket is closed. Credit goes before recv, which answers {error,
-%% einval} as long as there is some; one that waits already answers so when data comes.
+%% einval} as long as there is some; one that waits already answers so when data comes, or at once
+%% when it has a part of its length, which is a message then.
 -spec setopts(socket(), [option()]) -> ok | {error, reason()}.
 setopts(_, []) ->
     ok;

@@ -164,6 +164,60 @@ defmodule Tame.Tcp.ActiveTest do
     end
   end
 
+  describe "a receive of a length that has a part" do
+    setup do
+      {client, server} = pair()
+      :ok = :tame_tcp.send(server, "abc")
+      %{client: client, server: server}
+    end
+
+    # It has the part, and waits again, or its time is over.
+    defp receiver(client, ms) do
+      {pid, _} = spawn_monitor(fn -> exit(:tame_tcp.recv(client, 10, ms)) end)
+      assert until(fn -> :tame_tcp.getstat(client, [:recv_oct]) == {:ok, [recv_oct: 3]} end)
+      assert until(fn -> waiting?(pid) or not Process.alive?(pid) end)
+      pid
+    end
+
+    test "and ends by its time leaves it to credit that came meanwhile", context do
+      %{client: client, server: server} = context
+      pid = receiver(client, 500)
+      :ok = :tame_tcp.setopts(client, active: :once)
+      assert_receive {:DOWN, _, _, ^pid, {:error, reason}}
+      assert reason in [:timeout, :einval]
+      assert_receive {:tcp, ^client, "abc"}
+      assert :tame_tcp.getopts(client, [:active]) == {:ok, [active: false]}
+      # Its term until here: a socket that nobody knows any more may be closed.
+      assert :tame_tcp.close(server) == :ok
+    end
+
+    test "and has no end leaves it to credit at once", %{client: client, server: server} do
+      pid = receiver(client, :infinity)
+      :ok = :tame_tcp.setopts(client, active: :once)
+      assert_receive {:DOWN, _, _, ^pid, {:error, :einval}}
+      assert_receive {:tcp, ^client, "abc"}
+      :ok = :tame_tcp.send(server, "d")
+      assert :tame_tcp.recv(client, 1) == {:ok, "d"}
+    end
+
+    test "and is killed leaves it to credit", %{client: client, server: server} do
+      pid = receiver(client, :infinity)
+      Process.exit(pid, :kill)
+      assert_receive {:DOWN, _, _, ^pid, :killed}
+      :ok = :tame_tcp.setopts(client, active: :once)
+      assert_receive {:tcp, ^client, "abc"}
+      assert :tame_tcp.close(server) == :ok
+    end
+
+    test "and ended by its time leaves it to credit that comes then", context do
+      %{client: client, server: server} = context
+      assert :tame_tcp.recv(client, 10, 100) == {:error, :timeout}
+      :ok = :tame_tcp.setopts(client, active: :once)
+      assert_receive {:tcp, ^client, "abc"}
+      assert :tame_tcp.close(server) == :ok
+    end
+  end
+
   test "credit that a negative number takes away leaves the turn to recv" do
     {client, server} = pair()
     :ok = :tame_tcp.setopts(client, active: 3)

@@ -108,6 +108,96 @@ defmodule Tame.Tcp.EchoTest do
     assert rest == binary_part(bytes, 1000, 299_000) <> "end"
   end
 
+  describe "of much that came early no call copies more than a slice:" do
+    setup do
+      {client, server} = pair()
+      bytes = :crypto.strong_rand_bytes(16_000_000)
+      sender = Task.async(fn -> :tame_tcp.send(client, bytes) end)
+      assert :tame_tcp.recv(server, 16_000_001, 2000) == {:error, :timeout}
+      assert Task.await(sender) == :ok
+      assert :tame_tcp.getstat(server, [:recv_oct]) == {:ok, [recv_oct: 16_000_000]}
+      %{client: client, server: server, bytes: bytes}
+    end
+
+    test "a large part", %{client: client, server: server, bytes: bytes} do
+      assert {slices, {:ok, part}} = slices(server, 10_000_000)
+      assert slices >= 9
+      assert part == binary_part(bytes, 0, 10_000_000)
+      assert {slices, {:ok, part}} = slices(server, 3_000_000)
+      assert slices >= 2
+      assert part == binary_part(bytes, 10_000_000, 3_000_000)
+      assert :tame_tcp.recv(server, 0) == {:ok, binary_part(bytes, 13_000_000, 3_000_000)}
+      # Its term until here: a socket that nobody knows any more may be closed.
+      assert :tame_tcp.close(client) == :ok
+    end
+
+    test "what is to be more", %{client: client, server: server, bytes: bytes} do
+      :ok = :tame_tcp.send(client, "end")
+      early = &(:tame_tcp.getstat(&1, [:recv_oct]) < {:ok, [recv_oct: 16_000_003]})
+      assert {slices, :wait} = slices(server, 30_000_000, early)
+      assert slices >= 15
+      assert :tame_tcp_nif.cancel(server, :read) == :done
+      :ok = :tame_tcp.send(client, "!")
+      assert {:ok, all} = :tame_tcp.recv(server, 16_000_004)
+      assert all == bytes <> "end!"
+      assert :tame_tcp.close(client) == :ok
+    end
+
+    test "a part that is given up for another", context do
+      %{client: client, server: server, bytes: bytes} = context
+      for size <- [8_000_000, 9_000_000], do: assert(given_up(server, size) == :sent)
+      :ok = :tame_tcp.send(client, "x")
+      assert until(fn -> given_up(server, 30_000_000) == :sent end)
+      assert :tame_tcp.recv(server, 1000) == {:ok, binary_part(bytes, 0, 1000)}
+      assert :tame_tcp.recv(server, 8_000_000) == {:ok, binary_part(bytes, 1000, 8_000_000)}
+      assert given_up(server, 2_000_000) == :sent
+      :ok = :tame_tcp.setopts(server, active: :once)
+      assert_receive {:tcp, ^server, rest}
+      assert rest == binary_part(bytes, 8_001_000, 7_999_000) <> "x"
+      assert :tame_tcp.close(client) == :ok
+    end
+  end
+
+  test "whatever is asked for, in whatever order: the bytes are those that were sent" do
+    {client, server} = pair()
+    bytes = :crypto.strong_rand_bytes(60_000_000)
+    sender = Task.async(fn -> :tame_tcp.send(client, bytes) end)
+    assert received(server, [], byte_size(bytes)) == bytes
+    assert Task.await(sender) == :ok
+    :ok = :tame_tcp.close(client)
+  end
+
+  defp received(_, parts, 0), do: parts |> Enum.reverse() |> IO.iodata_to_binary()
+
+  defp received(socket, parts, left) do
+    size = Enum.random([0, 1, 1000, 8192, 70_000, 300_000, 1_100_000, 5_000_000, 12_000_000])
+
+    case :tame_tcp.recv(socket, min(size, left), Enum.random([0, 0, 1, 5])) do
+      {:ok, part} -> received(socket, [part | parts], left - byte_size(part))
+      {:error, :timeout} -> received(socket, parts, left)
+    end
+  end
+
+  # A receive that gives way, and is not called again: sent. Or waits: done.
+  defp given_up(socket, size) do
+    assert :tame_tcp_nif.recv(socket, size, make_ref()) == :wait
+    answer = :tame_tcp_nif.cancel(socket, :read)
+    if answer == :sent, do: assert_receive({:tame_fd, _, :ready})
+    answer
+  end
+
+  # How often a receive gives way until it ends, or does more than the condition says.
+  defp slices(socket, size, goes_on \\ fn _ -> true end, count \\ 0) do
+    ref = make_ref()
+    answer = :tame_tcp_nif.recv(socket, size, ref)
+
+    if answer == :wait and goes_on.(socket) do
+      receive do: ({:tame_fd, ^ref, :ready} -> slices(socket, size, goes_on, count + 1))
+    else
+      {count, answer}
+    end
+  end
+
   test "IPv6 and Unix sockets" do
     {:ok, listening} = :tame_tcp.listen(0, [:inet6, ip: :loopback, active: false])
     {:ok, {{0, 0, 0, 0, 0, 0, 0, 1}, port}} = :tame_tcp.sockname(listening)

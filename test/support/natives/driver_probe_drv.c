@@ -26,7 +26,8 @@ enum command {
     POST,     /* from a thread that is not the driver's */
     CHAIN,    /* out and back, N times */
     TIMER,
-    WAITING
+    WAITING,
+    SPIN /* in control */
 };
 
 static struct counters {
@@ -429,6 +430,9 @@ static ErlDrvSSizeT control(ErlDrvData data, unsigned int command, char *buf, Er
     case WAITING:
         (*res)[0] = (char)tame_drv_waiting(probe->port);
         return 1;
+    case SPIN:
+        spin(us);
+        return 0;
     }
     return (ErlDrvSSizeT)ERL_DRV_ERROR_BADARG;
 }

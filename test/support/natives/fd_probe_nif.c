@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -200,6 +201,17 @@ static ERL_NIF_TERM cancel_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     return answer(env, tame_fd_cancel(env, fd, direction_of(env, argv[1]), enif_self(env, &self)));
 }
 
+static ERL_NIF_TERM wake_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct tame_fd *fd = get(env, argv[0]);
+
+    (void)argc;
+    if (fd == NULL)
+        return enif_make_badarg(env);
+    tame_fd_wake(env, fd, direction_of(env, argv[1]));
+    return enif_make_atom(env, "ok");
+}
+
 static ERL_NIF_TERM close_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct tame_fd *fd = get(env, argv[0]);
@@ -261,6 +273,10 @@ static void *run(void *arg)
     case 2:
         work->answer = tame_fd_cancel(NULL, work->fd, TAME_FD_READ, &work->pid);
         break;
+    case 3:
+        tame_fd_wake(NULL, work->fd, TAME_FD_READ);
+        work->answer = TAME_FD_DONE;
+        break;
     default:
         work->answer = tame_fd_begin(NULL, work->fd, TAME_FD_READ, &work->pid, 0);
         if (work->answer == TAME_FD_GO) {
@@ -274,7 +290,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* (Fd, 0 close | 1 begin and done | 2 cancel | 3 wait, Pid) -> its answer */
+/* (Fd, 0 close | 1 begin and done | 2 cancel | 3 wake | 4 wait, Pid) -> its answer */
 static ERL_NIF_TERM thread_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct work work = {.fd = get(env, argv[0])};
@@ -335,6 +351,56 @@ static ERL_NIF_TERM unguard_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     return enif_make_atom(env, "true");
 }
 
+/* (Fd) -> 0 | Failure: the other end reads to the end. */
+static ERL_NIF_TERM half_close_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct tame_fd *fd = get(env, argv[0]);
+    int number, failure;
+
+    (void)argc;
+    if (fd == NULL)
+        return enif_make_badarg(env);
+    number = tame_fd_use(fd);
+    if (number < 0)
+        return enif_make_atom(env, "closed");
+    failure = shutdown(number, SHUT_WR) == 0 ? 0 : -errno;
+    tame_fd_unuse(env, fd);
+    return enif_make_int(env, failure);
+}
+
+/* What takes the descriptors that are left, all of ours below the lowered limit. */
+#define EXHAUSTED 1024
+static int taken[EXHAUSTED], taken_len;
+static struct rlimit limit_before;
+
+/* () -> how many; until `relieve` the process gets no descriptor. */
+static ERL_NIF_TERM exhaust_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct rlimit limit;
+
+    (void)argc;
+    (void)argv;
+    (void)getrlimit(RLIMIT_NOFILE, &limit_before);
+    limit = limit_before;
+    if (limit.rlim_cur > EXHAUSTED)
+        limit.rlim_cur = EXHAUSTED;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    while (taken_len < EXHAUSTED && (taken[taken_len] = fcntl(0, F_DUPFD_CLOEXEC, 0)) >= 0)
+        taken_len++;
+    return enif_make_int(env, taken_len);
+}
+
+static ERL_NIF_TERM relieve_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    (void)argv;
+    if (taken_len > 0)
+        (void)setrlimit(RLIMIT_NOFILE, &limit_before);
+    while (taken_len > 0)
+        (void)close(taken[--taken_len]);
+    return enif_make_atom(env, "ok");
+}
+
 static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)
 {
     (void)priv_data;
@@ -358,6 +424,7 @@ static ErlNifFunc functions[] = {
     {"begin", 2, begin_nif, 0},
     {"done", 2, done_nif, 0},
     {"cancel", 2, cancel_nif, 0},
+    {"wake", 2, wake_nif, 0},
     {"close", 2, close_nif, 0},
     {"close_dirty", 2, close_nif, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"give", 2, give_nif, 0},
@@ -366,6 +433,9 @@ static ErlNifFunc functions[] = {
     {"counts", 0, counts_nif, 0},
     {"guard", 1, guard_nif, 0},
     {"unguard", 1, unguard_nif, 0},
+    {"half_close", 1, half_close_nif, 0},
+    {"exhaust", 0, exhaust_nif, 0},
+    {"relieve", 0, relieve_nif, 0},
 };
 
 ERL_NIF_INIT(Elixir.Tame.FdProbe, functions, load, NULL, upgrade, NULL)

@@ -3,6 +3,7 @@
 #ifndef TAME_NNG_DRV_COMMANDS_H
 #define TAME_NNG_DRV_COMMANDS_H
 
+#include "apart.h"
 #include "contexts.h"
 #include "moving.h"
 
@@ -13,17 +14,17 @@ enum tn_command {
     TN_COMMAND_CLOSE,             /* id:64 */
     TN_COMMAND_CONTROL,           /* id:64, code:8, bytes: outside */
     TN_COMMAND_RECV,              /* id:64 */
-    TN_COMMAND_SEND,              /* id:64, context:32 (0: none), ms:32, bytes */
-    TN_COMMAND_CANCEL,            /* id:64, direction:8 */
+    TN_COMMAND_SEND,              /* id:64, context:32 (0: none), deadline:64, bytes */
+    TN_COMMAND_CANCEL,            /* id:64, enum tn_cancel:8 */
     TN_COMMAND_CREDIT,            /* kind:8, messages:32 */
     TN_COMMAND_PASSIVE,
     TN_COMMAND_ACTIVE,
     TN_COMMAND_CONTEXT_OPEN,
-    TN_COMMAND_CONTEXT_RECV, /* id:64, context:32, ms:32 */
+    TN_COMMAND_CONTEXT_RECV, /* id:64, context:32, deadline:64 */
     TN_COMMAND_CONTEXT_CLOSE /* context:32 */
 };
 
-#define TN_SEND_HEADER 16
+#define TN_SEND_HEADER 20
 
 /* ---- replies ---- */
 
@@ -171,8 +172,8 @@ static inline int tn_command_send(struct tn_port *port, uint64_t id, const unsig
     const ErlDrvTermData pid = tame_drv_caller(port->port);
 
     return context == 0 ? tn_send_first(port, message, pid, id, patient)
-                        : tn_drv_context_start(port, context, message, (int)tn_read(header + 12, 4),
-                                               pid, id);
+                        : tn_drv_context_start(port, context, message,
+                                               (int64_t)tn_read(header + 12, 8), pid, id);
 }
 
 static inline int tn_command_send_bytes(struct tn_port *port, const unsigned char *bytes,
@@ -187,16 +188,16 @@ static inline int tn_command_send_bytes(struct tn_port *port, const unsigned cha
 }
 
 /* Whether the call waits no more: else its message is there, or on its way. */
-static inline int tn_command_cancel(struct tn_port *port, uint64_t id, int direction)
+static inline int tn_command_cancel(struct tn_port *port, uint64_t id, enum tn_cancel cancel)
 {
-    struct tn_line *line = &port->lines[direction == TN_SENDING ? TN_SENDING : TN_RECEIVING];
+    struct tn_line *line = &port->lines[cancel == TN_CANCEL_NONE ? TN_RECEIVING : TN_SENDING];
     struct tn_waiter *waiter = tn_line_find(line, id);
     struct tn_outside *outside = *tn_outside_find(port, id);
 
     if (waiter == NULL && outside != NULL)
-        outside->cancelled = 1;
+        outside->cancelled = cancel;
     if (waiter == NULL)
-        return NNG_EAGAIN;
+        return outside != NULL && cancel == TN_CANCEL_DROP ? 0 : NNG_EAGAIN;
     tn_line_remove(port, line, waiter);
     if (line->first == NULL && (line != &port->lines[TN_RECEIVING] || !tn_is_wanted(port)))
         tn_line_wake(port, line, 0);
@@ -269,15 +270,18 @@ static ErlDrvSSizeT tn_commands(ErlDrvData data, unsigned int command, char *buf
     case TN_COMMAND_CLOSE:
         return tn_reply_result(reply, tn_command_close(port, id));
     case TN_COMMAND_CONTROL:
-        return tame_drv_is_dirty(port->port)
-                   ? tn_command_control(port, bytes, len, reply)
-                   : tame_drv_control(port->port, TAME_DRV_IO, command, buf, len, reply);
+        if (tame_drv_is_dirty(port->port))
+            return tn_command_control(port, bytes, len, reply);
+        if (!tn_apart_start(port, bytes, len))
+            return tame_drv_control(port->port, TAME_DRV_IO, command, buf, len, reply);
+        *reply = NULL;
+        return 0;
     case TN_COMMAND_RECV:
         return tn_command_recv(port, id, reply);
     case TN_COMMAND_SEND:
         return tn_reply_result(reply, tn_command_send_bytes(port, bytes, len));
     case TN_COMMAND_CANCEL:
-        return tn_reply_result(reply, tn_command_cancel(port, id, bytes[8]));
+        return tn_reply_result(reply, tn_command_cancel(port, id, (enum tn_cancel)bytes[8]));
     case TN_COMMAND_CREDIT:
         return tn_reply_result(reply, tn_command_credit(port, (enum tn_credit_kind)bytes[0],
                                                         (int32_t)tn_read(bytes + 1, 4)));
@@ -294,7 +298,7 @@ static ErlDrvSSizeT tn_commands(ErlDrvData data, unsigned int command, char *buf
         return error == 0 ? tn_reply_value(reply, context) : tn_reply_result(reply, error);
     case TN_COMMAND_CONTEXT_RECV:
         return tn_reply_result(reply, tn_drv_context_start(port, (uint32_t)tn_read(bytes + 8, 4),
-                                                           NULL, (int)tn_read(bytes + 12, 4),
+                                                           NULL, (int64_t)tn_read(bytes + 12, 8),
                                                            tame_drv_caller(port->port), id));
     default:
         tn_drv_context_remove(port, tn_drv_context_find(port, (uint32_t)tn_read(bytes, 4)));
@@ -317,14 +321,16 @@ static void tn_sending_arrives(ErlDrvData data, void *arg)
     struct tn_sending *sending = (struct tn_sending *)arg;
     const ErlDrvTermData pid = tame_drv_caller(port->port);
     const uint64_t id = tn_read(sending->header, 8);
-    const int patient = tn_outside_back(tn_outside_find(port, id));
+    const enum tn_cancel cancelled = tn_outside_back(tn_outside_find(port, id));
+    const int wanted = cancelled != TN_CANCEL_DROP && port->socket.protocol != NULL;
     int error = sending->message == NULL ? NNG_ENOMEM : NNG_ECLOSED;
 
-    if (sending->message != NULL && port->socket.protocol != NULL)
-        error = tn_command_send(port, id, sending->header, sending->message, patient);
+    if (sending->message != NULL && wanted)
+        error = tn_command_send(port, id, sending->header, sending->message,
+                                cancelled == TN_CANCEL_NONE);
     else if (sending->message != NULL)
         nng_msg_free(sending->message);
-    if (error != NNG_EAGAIN)
+    if (error != NNG_EAGAIN && cancelled != TN_CANCEL_DROP)
         tn_tell_done(port->term, pid, id, error);
     driver_free(sending);
 }

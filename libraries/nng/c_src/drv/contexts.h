@@ -86,8 +86,8 @@ static inline void tn_drv_context_remove(struct tn_port *port, struct tn_drv_con
 }
 
 /* Takes the message; NULL: receives. NNG_EAGAIN: the caller is told. */
-static inline int tn_drv_context_start(struct tn_port *port, uint32_t id, nng_msg *message, int ms,
-                                       ErlDrvTermData pid, uint64_t operation)
+static inline int tn_drv_context_start(struct tn_port *port, uint32_t id, nng_msg *message,
+                                       int64_t deadline, ErlDrvTermData pid, uint64_t operation)
 {
     const int trait = message != NULL ? TN_SENDS : TN_RECEIVES;
     struct tn_drv_context *context = *tn_drv_context_find(port, id);
@@ -102,7 +102,8 @@ static inline int tn_drv_context_start(struct tn_port *port, uint32_t id, nng_ms
     if (error == NNG_EAGAIN) {
         context->pid = pid;
         context->operation = operation;
-        tn_context_start(&context->context, message, ms);
+        tn_context_start(&context->context, message, deadline,
+                         (int64_t)erl_drv_monotonic_time(ERL_DRV_MSEC));
     } else if (message != NULL) {
         nng_msg_free(message);
     }

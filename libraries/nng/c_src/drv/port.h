@@ -31,11 +31,18 @@ struct tn_line {
 
 enum { TN_RECEIVING, TN_SENDING };
 
+/* What becomes of a call that waits no more. */
+enum tn_cancel {
+    TN_CANCEL_NONE, /* of a command: it is a receive */
+    TN_CANCEL_TRY,  /* a send: at once when its message has been copied, or not at all */
+    TN_CANCEL_DROP  /* a send: not at all, and nobody is told */
+};
+
 /* A send whose message is copied outside. From driver_alloc; the port's until it comes back. */
 struct tn_outside {
     struct tn_outside *next;
     uint64_t id;
-    int cancelled; /* its time is over: it is sent at once when it comes back, or not at all */
+    enum tn_cancel cancelled;
 };
 
 /* As nif/handle.h has it: what is left to do, made when the socket is. */
@@ -63,7 +70,7 @@ struct tn_port {
 };
 
 static ErlDrvTermData tn_tag, tn_atom_ok, tn_atom_error, tn_atom_closed, tn_atom_nng,
-    tn_atom_passive, tn_atom_port;
+    tn_atom_passive, tn_atom_port, tn_atom_data;
 
 static inline void tn_atoms_open(void)
 {
@@ -74,6 +81,7 @@ static inline void tn_atoms_open(void)
     tn_atom_nng = driver_mk_atom((char *)"nng");
     tn_atom_port = driver_mk_atom((char *)"tame_nng_port");
     tn_atom_passive = driver_mk_atom((char *)"nng_passive");
+    tn_atom_data = driver_mk_atom((char *)"data");
 }
 
 /* ---- what a caller is told, on any thread ---- */
@@ -236,22 +244,22 @@ static inline int tn_outside_add(struct tn_port *port, uint64_t id)
         return 0;
     outside->next = port->outside;
     outside->id = id;
-    outside->cancelled = 0;
+    outside->cancelled = TN_CANCEL_NONE;
     port->outside = outside;
     return 1;
 }
 
-/* Back, and freed. Whether it may wait. */
-static inline int tn_outside_back(struct tn_outside **at)
+/* Back, and freed. What was said of it meanwhile. */
+static inline enum tn_cancel tn_outside_back(struct tn_outside **at)
 {
     struct tn_outside *outside = *at;
-    const int patient = outside != NULL && !outside->cancelled;
+    const enum tn_cancel cancelled = outside == NULL ? TN_CANCEL_DROP : outside->cancelled;
 
     if (outside != NULL) {
         *at = outside->next;
         driver_free(outside);
     }
-    return patient;
+    return cancelled;
 }
 
 /* ---- the end ---- */

@@ -130,7 +130,8 @@ static inline struct tn_nif_context *tn_nif_context_get(ErlNifEnv *env, ERL_NIF_
 
 /* wait: {tame_nng, Ref, Result} comes, whatever happens. The message is taken. */
 static inline ERL_NIF_TERM tn_nif_context_start(ErlNifEnv *env, struct tn_nif_context *context,
-                                                nng_msg *message, int ms, ERL_NIF_TERM ref)
+                                                nng_msg *message, int64_t deadline,
+                                                ERL_NIF_TERM ref)
 {
     if (!tn_context_take(&context->context)) {
         if (message != NULL)
@@ -147,34 +148,49 @@ static inline ERL_NIF_TERM tn_nif_context_start(ErlNifEnv *env, struct tn_nif_co
     context->ref = enif_make_copy(context->env, ref);
     (void)enif_self(env, &context->pid);
     enif_keep_resource(context->resource);
-    tn_context_start(&context->context, message, ms);
+    tn_context_start(&context->context, message, deadline,
+                     (int64_t)enif_monotonic_time(ERL_NIF_MSEC));
     return tn_atom(env, "wait");
 }
 
-/* (Context, Ms, Ref) -> wait | {error, Reason} */
+/* A time of the VM's monotonic clock, ms; or infinity. Whether it is one. */
+static inline int tn_nif_deadline(ErlNifEnv *env, ERL_NIF_TERM term, int64_t *deadline)
+{
+    ErlNifSInt64 ms;
+
+    *deadline = TN_NO_DEADLINE;
+    if (enif_is_identical(term, tn_atom(env, "infinity")))
+        return 1;
+    if (!enif_get_int64(env, term, &ms))
+        return 0;
+    *deadline = ms;
+    return 1;
+}
+
+/* (Context, Deadline, Ref) -> wait | {error, Reason} */
 static ERL_NIF_TERM tn_nif_context_recv(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct tn_nif_context *context = tn_nif_context_get(env, argv[0]);
-    int ms;
+    int64_t deadline;
 
     (void)argc;
-    if (context == NULL || !enif_get_int(env, argv[1], &ms) || !enif_is_ref(env, argv[2]))
+    if (context == NULL || !tn_nif_deadline(env, argv[1], &deadline) || !enif_is_ref(env, argv[2]))
         return enif_make_badarg(env);
     if (!(context->traits & TN_RECEIVES))
         return tn_error(env, "enotsup");
-    return tn_nif_context_start(env, context, NULL, ms, argv[2]);
+    return tn_nif_context_start(env, context, NULL, deadline, argv[2]);
 }
 
-/* (Context, [Binary], Ms, Ref) -> wait | {error, Reason} */
+/* (Context, [Binary], Deadline, Ref) -> wait | {error, Reason} */
 static ERL_NIF_TERM tn_nif_context_send(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct tn_nif_context *context = tn_nif_context_get(env, argv[0]);
     size_t bytes, parts;
     nng_msg *message;
-    int ms;
+    int64_t deadline;
 
-    if (context == NULL || !enif_get_int(env, argv[2], &ms) || !enif_is_ref(env, argv[3]) ||
-        !tn_parts_measure(env, argv[1], &bytes, &parts))
+    if (context == NULL || !tn_nif_deadline(env, argv[2], &deadline) ||
+        !enif_is_ref(env, argv[3]) || !tn_parts_measure(env, argv[1], &bytes, &parts))
         return enif_make_badarg(env);
     if (!(context->traits & TN_SENDS))
         return tn_error(env, "enotsup");
@@ -184,7 +200,7 @@ static ERL_NIF_TERM tn_nif_context_send(ErlNifEnv *env, int argc, const ERL_NIF_
     message = tn_message_make(env, argv[1], bytes);
     if (message == NULL)
         return tn_error(env, "enomem");
-    return tn_nif_context_start(env, context, message, ms, argv[3]);
+    return tn_nif_context_start(env, context, message, deadline, argv[3]);
 }
 
 /* (Context) -> ok */
