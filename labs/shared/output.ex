@@ -160,7 +160,7 @@ defmodule Tame.Output do
       {:ok, %{access: access}} when access not in [:write, :read_write] -> {:error, :eacces}
       {:ok, %{type: :regular}} -> followed(path, @most_links)
       {:ok, _} -> {:ok, {:in_place, path}}
-      {:error, :enoent} -> followed(path, @most_links)
+      {:error, :enoent} -> path |> followed(@most_links) |> made()
       {:error, reason} -> {:error, reason}
     end
   end
@@ -187,6 +187,10 @@ defmodule Tame.Output do
       true -> {:ok, {how, path}}
     end
   end
+
+  # What is written to as it is has to be there: nobody makes a file in /proc.
+  defp made({:ok, {:in_place, _}}), do: {:error, :enoent}
+  defp made(target), do: target
 
   # What tells two files apart, also those that are not there yet: the folder itself and the name in it.
   defp place(path) do
