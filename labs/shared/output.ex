@@ -70,6 +70,16 @@ defmodule Tame.Output do
   @spec replaces?(Path.t(), Path.t()) :: boolean()
   def replaces?(path, other), do: place(path) == place(other)
 
+  @doc "Whether `path`, as an output, is a file that stays: not standard output, no device and no FIFO."
+  @spec file?(Path.t()) :: boolean()
+  def file?(path) do
+    case target(path) do
+      {:ok, :stdout} -> false
+      {:ok, {:in_place, _}} -> false
+      _file_or_none -> true
+    end
+  end
+
   @doc """
   Writes `data` to `path`. The error is one line that names the path. Without a path nothing is written; a function,
   which makes the data, is not called then.
