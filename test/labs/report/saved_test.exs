@@ -158,9 +158,6 @@ defmodule Tame.Report.SavedTest do
 
   # Whatever is taken out of a report or put in the place of something: it is refused with the place, or there is a page.
   describe "a report in which one field is not as it was" do
-    # Ten seconds of computation, beside whatever else is at work.
-    @describetag timeout: 300_000
-
     # One for each lab, with few elements in its lists; `top` is what of it is looked at.
     defp reports do
       report = few(Fixture.decoded())
