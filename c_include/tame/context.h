@@ -145,7 +145,8 @@ static inline void *tame_claim(struct tame_call *call, int arg, const struct tam
         return NULL;
     context = tame_impl_context_get(call->env, call->argv[arg], type);
     if (context == NULL) {
-        (void)tame_badarg(call, arg + 1, "must be a resource of the type that it claims");
+        (void)tame_badarg(call, arg + 1,
+                          "must be a resource of this function's type, made in this VM");
         return NULL;
     }
     if (call->impl_context != NULL && call->impl_context != context) {

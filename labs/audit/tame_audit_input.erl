@@ -42,7 +42,7 @@ args([One], Bytes, Arity) ->
 args(Each, Bytes, Arity) when length(Each) =:= Arity ->
     {ok, [argument(One, Bytes) || One <- Each]};
 args(Each, _Bytes, Arity) ->
-    {error, words("~b generators for ~b arguments", [length(Each), Arity])}.
+    {error, words("has ~b generators for ~b arguments", [length(Each), Arity])}.
 
 argument({literal, Term}, _Bytes) -> Term;
 argument(Name, Bytes) -> make(Name, Bytes).

@@ -346,7 +346,8 @@ defmodule Tame.Contention do
        end},
       {killed != [], :killed,
        fn ->
-         "The node did not stop its flood in #{length(killed)} cells and was killed; neighbours count as late there until then."
+         "In #{length(killed)} of #{length(result.cells)} cells the node did not stop its flood and was killed; " <>
+           "neighbours count as late there until then."
        end}
     ])
   end

@@ -6,8 +6,9 @@ defmodule Tame.Report.Page do
   alias Tame.{Report, SystemInfo}
   alias Tame.Report.{Compare, Saved, Words}
 
-  @doc "The page. `labs` are modules, in the order of their sections; `json` is the name of the file beside it."
-  @spec render(Saved.t(), [module()], Saved.t() | nil, String.t(), Report.assets()) :: iodata()
+  @doc "The page. `labs` are modules, in the order of their sections; `json` is the name of the file beside it, if there is one."
+  @spec render(Saved.t(), [module()], Saved.t() | nil, String.t() | nil, Report.assets()) ::
+          iodata()
   def render(saved, labs, old, json, assets) do
     own =
       for lab <- labs, is_map_key(saved.labs, lab.name()), do: lab.section(saved.labs[lab.name()])

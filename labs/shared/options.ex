@@ -55,13 +55,20 @@ defmodule Tame.Options do
   defp read(pairs, switches) do
     Enum.reduce_while(pairs, {:ok, []}, fn {name, text}, {:ok, options} ->
       case value(switches[name], text) do
-        {:ok, value} -> {:cont, {:ok, options ++ [{name, value}]}}
-        {:error, expected} -> {:halt, {:error, "#{switch(name)} #{text}: expected #{expected}"}}
+        {:ok, value} ->
+          {:cont, {:ok, options ++ [{name, value}]}}
+
+        {:error, expected} ->
+          {:halt, {:error, "#{switch(name)} #{shown(text)}: expected #{expected}"}}
       end
     end)
   end
 
-  defp value(:string, ""), do: {:error, "a value, got nothing"}
+  # As a shell's unset variable gives it.
+  defp shown(""), do: ~s("")
+  defp shown(text), do: text
+
+  defp value(:string, ""), do: {:error, "a value"}
   defp value(:string, text), do: {:ok, text}
   defp value(:flag, value), do: {:ok, value}
   defp value(:pos_integer, text), do: integer(text, 1)

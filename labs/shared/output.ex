@@ -70,6 +70,16 @@ defmodule Tame.Output do
   @spec replaces?(Path.t(), Path.t()) :: boolean()
   def replaces?(path, other), do: place(path) == place(other)
 
+  @doc "Whether `path`, as an output, is a file that stays: not standard output, no device and no FIFO."
+  @spec file?(Path.t()) :: boolean()
+  def file?(path) do
+    case target(path) do
+      {:ok, :stdout} -> false
+      {:ok, {:in_place, _}} -> false
+      _file_or_none -> true
+    end
+  end
+
   @doc """
   Writes `data` to `path`. The error is one line that names the path. Without a path nothing is written; a function,
   which makes the data, is not called then.
@@ -160,7 +170,7 @@ defmodule Tame.Output do
       {:ok, %{access: access}} when access not in [:write, :read_write] -> {:error, :eacces}
       {:ok, %{type: :regular}} -> followed(path, @most_links)
       {:ok, _} -> {:ok, {:in_place, path}}
-      {:error, :enoent} -> followed(path, @most_links)
+      {:error, :enoent} -> path |> followed(@most_links) |> made()
       {:error, reason} -> {:error, reason}
     end
   end
@@ -187,6 +197,10 @@ defmodule Tame.Output do
       true -> {:ok, {how, path}}
     end
   end
+
+  # What is written to as it is has to be there: nobody makes a file in /proc.
+  defp made({:ok, {:in_place, _}}), do: {:error, :enoent}
+  defp made(target), do: target
 
   # What tells two files apart, also those that are not there yet: the folder itself and the name in it.
   defp place(path) do

@@ -45,7 +45,7 @@ defmodule Mix.Tasks.Tame.Conform do
   ## Exit status
 
   `0` when nothing differs but what is accepted. `1` when something differs, a library could not be compared (each has one
-  line), or the command line is wrong.
+  line), there is none to compare, or the command line is wrong.
   """
 
   alias Tame.Audit.{Baseline, Conform, Target}

@@ -26,7 +26,8 @@ defmodule Mix.Tasks.Tame.Latency do
       text form and in µs, as its public plotter reads it
 
   Methods: #{Enum.map_join(Tame.Latency.Methods.builtin(), ", ", &"`#{&1.describe().id}`")}, and
-  those that the project adds by `config :tame_labs, latency_methods: [...]`.
+  those that the project adds by `config :tame_labs, latency_methods: [...]`. These are measured where `--only` names them:
+  #{Enum.map_join(Tame.Latency.Methods.native_io(), ", ", &"`#{&1.describe().id}`")}.
 
   ## Exit status
 

@@ -39,7 +39,8 @@ defmodule Mix.Tasks.Tame.Report do
 
   ## Command line options
 
-    * `--output FILE` - the page (default: #{@default_output}); its figures are beside it, as FILE with `.json`
+    * `--output FILE` - the page (default: #{@default_output}; `-`: standard output); its figures are beside it, as FILE with
+      `.json`, where it is a file
     * `--only LAB,LAB` - these labs only (default: all that can be measured here, see below)
     * `--compare FILE` - the figures of another report, such as one from before an upgrade: the page begins with both
       runs side by side and their ratios
@@ -85,15 +86,16 @@ defmodule Mix.Tasks.Tame.Report do
          :ok <- Output.apart([page, json]),
          {:ok, assets} <- Report.assets(),
          {:ok, old} <- old(options[:compare], [page, json]),
-         {:ok, browser} <- browser(options[:open]),
+         {:ok, browser} <- browser(options[:open], page, json),
          {:ok, report} <- report(options, labs, Enum.join(["mix tame.report" | argv], " ")),
          :ok <- Output.check(page),
          :ok <- Output.check(json),
          {text, ok?} = report.(),
          {:ok, saved} <- Saved.decode(text, @labs),
          :ok <- Output.write(json, text),
-         :ok <- Output.write(page, Page.render(saved, labs, old, Path.basename(json), assets)) do
-      Mix.shell().info("\nThe report is in #{page}, its figures in #{json}")
+         :ok <-
+           Output.write(page, Page.render(saved, labs, old, json && Path.basename(json), assets)) do
+      Mix.shell().info("\nThe report is in #{page}#{json && ", its figures in #{json}"}")
       Browser.open(browser, page)
       Tame.Task.outcome(ok?)
     end
@@ -119,28 +121,36 @@ defmodule Mix.Tasks.Tame.Report do
     not function_exported?(lab, :here?, 0) or lab.here?()
   end
 
+  # Beside standard output or a device there is no place for the figures.
   defp files(page) do
-    case Path.rootname(page) <> ".json" do
-      ^page ->
+    json = Path.rootname(page) <> ".json"
+
+    cond do
+      json == page ->
         {:error,
          "--output #{page}: expected a page such as #{Path.rootname(page)}.html; its figures go there"}
 
-      json ->
+      Output.file?(page) ->
         {:ok, page, json}
+
+      true ->
+        {:ok, page, nil}
     end
   end
 
   defp old(nil, _outputs), do: {:ok, nil}
 
   defp old(path, outputs) do
-    if Enum.any?(outputs, &Output.replaces?(&1, path)),
+    if Enum.any?(outputs, &(&1 && Output.replaces?(&1, path))),
       do: {:error, "--compare #{path}: would be replaced, expected another --output"},
       else: Saved.read(path, @labs)
   end
 
-  defp browser(nil), do: {:ok, nil}
-  defp browser(false), do: {:ok, nil}
-  defp browser(true), do: Browser.find()
+  defp browser(true, page, nil),
+    do: {:error, "--open and --output #{page}: expected a file, which a browser can open"}
+
+  defp browser(true, _page, _json), do: Browser.find()
+  defp browser(_no, _page, _json), do: {:ok, nil}
 
   # What makes the report's JSON: the labs, or a file.
   defp report(options, labs, command) do

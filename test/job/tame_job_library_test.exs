@@ -161,7 +161,7 @@ defmodule Tame.JobLibraryTest do
 
     test "of the wrong kind is refused, and the last term destroys it", %{peer: peer} do
       assert error(peer, :bump, :auto, [make_ref(), 1]) ==
-               {:badarg, 1, ~c"must be a resource of the type that it claims"}
+               {:badarg, 1, ~c"must be a resource of this function's type, made in this VM"}
 
       assert call(peer, JobLibraryScenarios, :destroyed, []) == {3, 7}
     end

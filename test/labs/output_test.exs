@@ -193,6 +193,18 @@ defmodule Tame.OutputTest do
       assert message =~ "cannot write #{inspect(loop)}: too many levels of symbolic links"
     end
 
+    test "what /proc does not have, also where a link leads there, before anything is measured", %{
+      tmp_dir: folder
+    } do
+      link = Path.join(folder, "link")
+      File.ln_s!("/proc/none", link)
+
+      for path <- ["/proc/none", "/proc/self/fd/4000", "/dev/fd/4000", link],
+          result <- [Output.check(path), Output.write(path, "x")] do
+        assert result == {:error, "cannot write #{inspect(path)}: no such file or directory"}
+      end
+    end
+
     test "on a full disk the old file stays as it was", %{tmp_dir: folder} do
       code = """
       path = Path.join(#{inspect(folder)}, "file")

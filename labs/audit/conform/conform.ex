@@ -44,11 +44,14 @@ defmodule Tame.Audit.Conform do
          seed: options.seed,
          calls: options.calls,
          libraries: Enum.map(libraries, &elem(&1, 1)),
-         notes: found.notes,
-         failures: found.failures ++ Enum.map(failures, &elem(&1, 1))
+         failures: failures(found, Enum.map(failures, &elem(&1, 1)))
        }}
     end
   end
+
+  # What is no NIF library is a note beside one that is. Where there is none, nothing was compared, and that is no success.
+  defp failures(%{libraries: [], failures: [], notes: notes}, []), do: notes
+  defp failures(found, failures), do: found.failures ++ failures
 
   @doc "What differs by library or function, as `Tame.Audit.Baseline.stale/2` asks for it."
   @spec found(result()) :: [{String.t(), [atom()]}]

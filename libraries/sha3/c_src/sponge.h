@@ -5,8 +5,8 @@
  *     sponge_absorb(&s, bytes, size);       any number of times
  *     sponge_squeeze(&s, digest, 32);       any number of times; absorb no more
  *
- * Plain memory: copy it to clone it, wipe() it when a key went in (what a permutation leaves on the
- * stack and in registers is overwritten by what runs next). The work of a call is
+ * Plain memory: copy it to clone it, wipe() it when a key went in. What a permutation leaves on the
+ * stack is its caller's to wipe (hasher.c does); registers are used again by what runs next. The work of a call is
  * sponge_blocks(&s, size) permutations; the caller cuts what is too long. */
 #ifndef SHA3_SPONGE_H
 #define SHA3_SPONGE_H

@@ -6,7 +6,8 @@
 %%
 %% Data is iodata of any size. No function holds a scheduler, and each may have a deadline (tame:with/2). Lengths are
 %% bytes, from 0 to 17179869184. Keys, names and customization strings are binaries of at most 8192 bytes, that of
-%% KangarooTwelve of 1048576. What is wrong raises badarg, and the shell says of which argument and why. Arguments come in the order of the standards.
+%% KangarooTwelve of 1048576. What is wrong raises badarg, and the shell says of which argument and why. Arguments come in
+%% the order of the standards.
 -module(tame_sha3).
 
 -export([hash/2]).

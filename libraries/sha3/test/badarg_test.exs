@@ -10,7 +10,7 @@ defmodule Tame.SHA3.BadargTest do
   @domain "must be a domain, from 1 to 127"
   @leaf_size "must be the bytes of a leaf, from 1 to 17179869184"
   @algorithm "must be an algorithm, as init/1 describes them"
-  @state "must be a resource of the type that it claims"
+  @state "must be a resource of this function's type, made in this VM"
   @binaries "must be a list of binaries, none of which begins in the middle of a byte"
   @permutation "must be a binary of 200 bytes"
 

@@ -5,7 +5,7 @@ defmodule Tame.SHA3.StatesTest do
 
   @taken "must be a state whose digest was not taken"
   @ended "must be a state of which no update was ended before its end"
-  @none "must be a resource of the type that it claims"
+  @none "must be a resource of this function's type, made in this VM"
 
   defp refused(sentence, fun) do
     error = assert_raise(ArgumentError, fun)

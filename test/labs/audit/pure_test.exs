@@ -44,7 +44,7 @@ defmodule Tame.Audit.PureTest do
     assert :tame_audit_input.make(:utf8, 1001) |> String.valid?()
     assert {:ok, _} = :tame_json.decode(:tame_audit_input.make(:json, 3000))
 
-    assert {:error, "3 generators for 2 arguments"} =
+    assert {:error, "has 3 generators for 2 arguments"} =
              :tame_audit_input.args([:map, :map, :map], 1, 2)
   end
 

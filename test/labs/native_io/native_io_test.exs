@@ -85,6 +85,7 @@ defmodule Tame.NativeIOTest do
     assert {:ok, methods} = Methods.fetch(names)
     assert methods == Methods.native_io()
     assert Enum.filter(Methods.all(), &(&1 in methods)) == []
+    for name <- names, do: assert(Mix.Task.moduledoc(Mix.Tasks.Tame.Latency) =~ "`#{name}`")
   end
 
   test "a folder that is none of the package's is named" do

@@ -198,6 +198,12 @@ defmodule Mix.Tasks.Tame.ConformTest do
     assert err == "prim_file: is part of the emulator, and cannot be isolated\n"
   end
 
+  test "where there is nothing to compare, that is said, and is no success" do
+    {out, err, 1} = conform(["lists"])
+    assert out =~ "0 libraries, 0 calls"
+    assert err == ":lists has no NIFs: it is pure Erlang\n"
+  end
+
   test_refused(Conform, [
     {[], "nothing to compare, expected: mix tame.conform MODULE"},
     {~w(no_such_thing), "no_such_thing: no application, module or folder of that name is here"},

@@ -50,6 +50,17 @@ defmodule Mix.Tasks.Tame.ReportTest do
     assert File.read!(Path.rootname(page) <> ".json") == File.read!(json)
   end
 
+  test "beside standard output or a device no figures are written", %{json: json, page: page} do
+    File.ln_s!("/dev/null", page)
+    capture_io(:stderr, fn -> send(self(), {:out, run(["--from", json, "--output", "-"])}) end)
+    assert_received {:out, "<!DOCTYPE html>" <> html}
+    refute html =~ "Figures: "
+    refute File.exists?("-.json")
+
+    assert run(["--from", json, "--output", page]) == "\nThe report is in #{page}\n"
+    assert File.ls!(Path.dirname(page)) |> Enum.sort() == ["before.json", "page.html"]
+  end
+
   test "opens the page by the program that the desktop has", %{
     json: json,
     page: page,
@@ -106,6 +117,8 @@ defmodule Mix.Tasks.Tame.ReportTest do
           {["--from", only_audit, "--only", "latency"],
            "--only: #{only_audit} has audit and none of those"},
           {["--from", json, "--output", linked], ~s(another output, "#{linked}", is the same file)},
+          {["--from", json, "--open", "--output", "-"],
+           "--open and --output -: expected a file, which a browser can open"},
           {["--from", json, "--job-bytes", "5"], "--from and --job-bytes: expected one of them"},
           {["--output", "x.json"], "--output x.json: expected a page such as x.html"},
           {~w(--job-bytes 1000000000000000),
