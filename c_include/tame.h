@@ -138,8 +138,10 @@
  *              lasts as long as said plus at most one step.
  *   Charging   4000 reductions per ms of CPU time on a normal scheduler, init and result included;
  *              short calls as well: where those of a row take 2 us or less, one in 8 to 15 on a
- *              thread is measured, and the others are charged what such calls take. A call that owes more than its timeslice yields until it has
- *              paid. Every slice that is not the last ends the timeslice.
+ *              thread is measured, and the others are charged what such calls take; after one
+ *              that may have been longer the next 16 are measured. A call that owes more than
+ *              its timeslice yields until it has paid. Every slice that is not the last ends the
+ *              timeslice.
  *   Stop       When the caller dies the job ends: at its next hop (yielding), its next step
  *              (thread, pool), its next 5 ms (dirty). TAME_INLINE is not interrupted.
  *   Deadline   tame:with/2, or deadline_ms in -tame: the job ends after the step in which it passes.

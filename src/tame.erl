@@ -6,6 +6,7 @@
 -export([stream/2]).
 -export([stream/3]).
 -export([iovec/1]).
+-export([aligned/1]).
 -export([async/2]).
 -export([async/3]).
 -export([cancel/1]).
@@ -106,6 +107,14 @@ sequence(State) ->
 -spec iovec(term()) -> term().
 iovec(Data) ->
     tame_iovec:from(Data).
+
+%% A binary argument of a job (tame_input_binary) that begins with a byte, made without holding a
+%% scheduler: the binary itself, or a copy of one that begins in the middle of a byte. From OTP 27
+%% on the VM would copy that in one go before the job can know; so there -tame and defjob write this
+%% call for arguments of more than 64 KiB, and a function that is written by hand may make it.
+-spec aligned(binary()) -> binary().
+aligned(Binary) ->
+    tame_iovec:aligned(Binary).
 
 %% Makes the call `apply(Fun, Args)' without waiting for it. The value comes by message, once:
 %% {Ref, {ok, Value}}, or {Ref, {error, Reason}} where Reason is what the fun raised as an error,

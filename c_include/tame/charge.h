@@ -20,7 +20,8 @@
 struct tame_impl_mine {
     uint64_t owed_ns;         /* less than one per cent */
     uint64_t wall_ns, cpu_ns; /* both clocks at the same moment */
-    uint32_t unread;          /* tame/short.h: calls until one is measured again */
+    uint32_t unread, wary;    /* tame/short.h: calls that are not measured, and then are */
+    uint64_t short_ticks;     /* and when one ended */
     struct tame_impl_thread_clock clock;
 };
 static __thread struct tame_impl_mine tame_impl_mine;

@@ -29,7 +29,8 @@ struct tame_library {
     /* When the module is loaded, and loaded anew: 0, or the module is not loaded. *data is this
      * instance's own; tame_data gives it to NIFs, init, build and result. */
     int (*load)(ErlNifEnv *env, void **data, ERL_NIF_TERM load_info);
-    /* When nothing of the instance is left; after a load that went well. */
+    /* When nothing of the instance is left; after a load that went well. With TAME_UPGRADE_KEEPS the
+     * resources that it made may live on: they must not point to its data. */
     void (*unload)(ErlNifEnv *env, void *data);
 };
 

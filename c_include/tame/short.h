@@ -6,7 +6,13 @@
  * but a struct tame_call; if it is not done in its first step, it becomes a run then.
  *
  * One call in 8 to 15 of a thread is measured. It tells what the others are charged. When it took too
- * long, or the average of the last few did, all calls of its row are measured again. */
+ * long, or the average of the last few did, all calls of its row are measured again.
+ *
+ * One that is not measured may be long. So the counter is read once at its end: when much time has
+ * passed since the call before, the next calls on the thread are measured, each of them. So one long
+ * call in TAME_IMPL_SHORT_WARY + 1 passes for a short one at most, and the first step of a call is as
+ * long as half a microsecond of work at the rate of the row takes. Where the counter is not steady
+ * nobody sees it: then a measured call does. */
 #ifndef TAME_SHORT_H
 #define TAME_SHORT_H
 
@@ -18,6 +24,11 @@
 
 /* So many calls of a thread, and less than twice as many, are not measured after one that is. */
 #define TAME_IMPL_SHORT_UNREAD 8
+
+/* The calls of a thread that are measured, one after the other, when one that was not has ended late:
+ * after a 64th of a millisecond. */
+#define TAME_IMPL_SHORT_WARY 16
+#define TAME_IMPL_SHORT_LATE 64
 
 /* A call that was done in one step took that long. The average is that of about the last eight. */
 static inline void tame_impl_short_learn(struct tame_impl_row_stats *stats, uint64_t used_ns)
@@ -57,10 +68,27 @@ static inline uint64_t tame_impl_short_begin(struct tame_impl_mine *mine)
         return 0;
     }
     start_ns = tame_impl_meter_begin();
-    mine->unread =
-        TAME_IMPL_SHORT_UNREAD +
-        (uint32_t)(start_ns * UINT64_C(0x9e3779b97f4a7c15) >> 32) % TAME_IMPL_SHORT_UNREAD;
+    if (mine->wary > 0)
+        mine->wary--;
+    else
+        mine->unread =
+            TAME_IMPL_SHORT_UNREAD +
+            (uint32_t)(start_ns * UINT64_C(0x9e3779b97f4a7c15) >> 32) % TAME_IMPL_SHORT_UNREAD;
     return start_ns;
+}
+
+/* A call has ended, or the first step of one that goes on. Whoever took the time since the one before:
+ * a process that made no call, or a call that is not as short as those of its row. */
+static inline void tame_impl_short_ends(struct tame_impl_mine *mine, int measured)
+{
+    const uint64_t ms = __atomic_load_n(&tame_impl_cycles.good_for, __ATOMIC_RELAXED);
+    const uint64_t ticks = tame_impl_ticks(), since = ticks - mine->short_ticks;
+
+    mine->short_ticks = ticks;
+    if (measured || since <= ms / TAME_IMPL_SHORT_LATE || ms == 0)
+        return;
+    mine->unread = 0;
+    mine->wary = TAME_IMPL_SHORT_WARY;
 }
 
 /* The whole call bounds the rate of its only step, well enough where that was no short one. */
@@ -95,6 +123,7 @@ static inline ERL_NIF_TERM tame_impl_short_finish(ErlNifEnv *env, struct tame_im
         used_ns = tame_impl_meter_used_ns(start_ns, tame_impl_meter_now_ns());
         tame_impl_short_measured(run, units, used_ns);
     }
+    tame_impl_short_ends(mine, start_ns > 0);
     mine->owed_ns += used_ns;
     return mine->owed_ns < TAME_IMPL_PERCENT_NS ? term : tame_impl_pay(env, term, 0);
 }
@@ -149,6 +178,7 @@ static inline enum tame_status tame_impl_short(ErlNifEnv *env, struct tame_impl_
         return TAME_DONE;
     }
     unread = *start_ns == 0;
+    tame_impl_short_ends(mine, !unread);
     if (unread)
         *start_ns = tame_impl_meter_begin();
     tame_impl_run_begin(run, *start_ns, UINT64_MAX);

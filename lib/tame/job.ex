@@ -57,7 +57,7 @@ defmodule Tame.Job do
 
   defp body(options, name, vars) do
     call = quote(do: {__MODULE__, unquote(name), unquote(vars)})
-    {nif_vars, made} = iodata(vars, Map.get(options, :iodata, []))
+    {nif_vars, made} = nif_args(vars, Map.get(options, :iodata, []))
 
     quote do
       unquote_splicing(made)
@@ -77,11 +77,26 @@ defmodule Tame.Job do
     end
   end
 
+  # As tame_job has it: where a long binary goes through tame:aligned/1.
+  defp aligned(var, long_bytes) do
+    quote do
+      case unquote(var) do
+        long when is_binary(long) and byte_size(long) > unquote(long_bytes) -> :tame.aligned(long)
+        other -> other
+      end
+    end
+  end
+
   # The arguments of the NIF, and what makes those that are others than the function's.
-  defp iodata(vars, numbers) do
+  defp nif_args(vars, iodata) do
+    long_bytes = :tame_job.long_bytes()
+
     made =
-      for {var, number} <- Enum.with_index(vars, 1), number in numbers, into: %{} do
-        {var, {:=, [], [Macro.var(:"iodata#{number}", __MODULE__), iovec(var)]}}
+      for {var, number} <- Enum.with_index(vars, 1),
+          number in iodata or is_integer(long_bytes),
+          into: %{} do
+        value = if number in iodata, do: iovec(var), else: aligned(var, long_bytes)
+        {var, {:=, [], [Macro.var(:"made#{number}", __MODULE__), value]}}
       end
 
     nif_vars =

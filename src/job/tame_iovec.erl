@@ -1,4 +1,5 @@
-%% Iodata as a list of binaries, as a job reads it (tame_input_iodata in c_include/tame/input.h).
+%% Iodata as a list of binaries, and binaries, as a job reads them (tame_input_iodata and
+%% tame_input_binary in c_include/tame/input.h).
 %%
 %% The VM copies a binary whose bytes begin in the middle of a byte as a whole each time that native
 %% code looks at it. So a large one goes to the job in pieces; each piece is a binary of its own,
@@ -8,6 +9,7 @@
 
 -export([from/1]).
 -export([aligned/1]).
+-export([align/1]).
 -nifs([in_place/1, copy/2]).
 
 -on_load(load/0).
@@ -16,6 +18,7 @@
 -define(PIECE, 65536).
 %% The shortest part that the VM does not copy when it is made: from OTP 27 on it copies 64 bytes.
 -define(PREFIX, 65).
+-define(IN_PLACE, <<0:?PREFIX/unit:8>>).
 
 %% Without its native part all large binaries go in pieces, and the results are the same.
 load() ->
@@ -56,11 +59,23 @@ pieces(Rest, After) -> [Rest | After].
 in_place(Binary) ->
     byte_size(Binary) =:= 0.
 
-%% A binary whose bytes begin in the middle of a byte, as one that begins with one.
+%% A binary that native code sees where it lies: itself, or else a copy. Without the native part,
+%% when nobody can tell, itself.
 -spec aligned(binary()) -> binary().
 aligned(Binary) when byte_size(Binary) > ?PIECE ->
-    copy(Binary, byte_size(Binary));
+    <<Prefix:?PREFIX/binary, _/binary>> = Binary,
+    case in_place(Prefix) orelse not in_place(?IN_PLACE) of
+        true -> Binary;
+        false -> align(Binary)
+    end;
 aligned(Binary) ->
+    Binary.
+
+%% A binary whose bytes begin in the middle of a byte, as one that begins with one.
+-spec align(binary()) -> binary().
+align(Binary) when byte_size(Binary) > ?PIECE ->
+    copy(Binary, byte_size(Binary));
+align(Binary) ->
     binary:copy(Binary).
 
 %% In slices, into one binary. Without the native part piece by piece, because the VM copies without

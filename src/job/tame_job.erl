@@ -29,6 +29,7 @@
 %% Internal: for Tame.Job.
 -export([entry/1]).
 -export([short_bytes/0]).
+-export([long_bytes/0]).
 
 -export_type([entry/0]).
 
@@ -151,7 +152,7 @@ stub(L, Name, Arity) ->
 wrapper(L, Module, {Name, Arity, #{nif := Nif} = Options}) ->
     Vars = [{var, L, list_to_atom("A" ++ integer_to_list(N))} || N <- lists:seq(1, Arity)],
     Call = {tuple, L, [{atom, L, Module}, {atom, L, Name}, list(L, Vars)]},
-    {NifVars, Made} = iodata(L, Vars, Options),
+    {NifVars, Made} = nif_args(L, Vars, Options),
     Body =
         case Options of
             #{stream := true} -> remote(L, stream, [row(L, Options), Call, list(L, NifVars)]);
@@ -161,13 +162,17 @@ wrapper(L, Module, {Name, Arity, #{nif := Nif} = Options}) ->
     {function, L, Name, Arity, [{clause, L, Vars, [], Made ++ [Body]}]}.
 
 %% The arguments of the NIF, and what makes those that are others than the function's.
-iodata(L, Vars, Options) ->
+nif_args(L, Vars, Options) ->
     Numbers = maps:get(iodata, Options, []),
+    LongBytes = long_bytes(),
     Pairs = [
         case lists:member(N, Numbers) of
             true ->
                 Made = {var, L, list_to_atom("B" ++ integer_to_list(N))},
                 {Made, [{match, L, Made, iovec(L, Var)}]};
+            false when is_integer(LongBytes) ->
+                Made = {var, L, list_to_atom("B" ++ integer_to_list(N))},
+                {Made, [{match, L, Made, aligned(L, Var, LongBytes)}]};
             false ->
                 {Var, []}
         end
@@ -185,6 +190,24 @@ iovec(L, Var) ->
     {'case', L, Var, [
         {clause, L, [{var, L, '_'}], [[{call, L, {atom, L, is_binary}, [Var]}, Short]], [Var]},
         {clause, L, [{var, L, '_'}], [], [remote(L, iovec, [Var])]}
+    ]}.
+
+%% A binary of more goes through tame:aligned/1, where native code cannot tell in time that its
+%% bytes begin in the middle of one: from OTP 27 on, by the version that compiles the module.
+-spec long_bytes() -> pos_integer() | infinity.
+long_bytes() ->
+    case list_to_integer(erlang:system_info(otp_release)) >= 27 of
+        true -> 65536;
+        false -> infinity
+    end.
+
+aligned(L, Var, LongBytes) ->
+    Size = {call, L, {atom, L, byte_size}, [Var]},
+    IsBinary = {call, L, {atom, L, is_binary}, [Var]},
+    Long = [IsBinary, {op, L, '>', Size, {integer, L, LongBytes}}],
+    {'case', L, Var, [
+        {clause, L, [{var, L, '_'}], [Long], [remote(L, aligned, [Var])]},
+        {clause, L, [{var, L, '_'}], [], [Var]}
     ]}.
 
 %% As tame:value/2 shows it.

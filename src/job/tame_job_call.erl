@@ -72,7 +72,7 @@ go({'$tame', start, Nif}, {Call, Deadline} = How, Args) ->
     go(tame(Nif, Deadline, Args, Call), How, Args);
 go({'$tame', align, {Nif, Number}}, How, Args) ->
     {Before, [Bits | After]} = lists:split(Number - 1, Args),
-    go({'$tame', start, Nif}, How, Before ++ [tame_iovec:aligned(Bits) | After]);
+    go({'$tame', start, Nif}, How, Before ++ [tame_iovec:align(Bits) | After]);
 go({'$tame', online, Run}, {{Module, _, _}, _} = How, Args) ->
     ok = Module:'$tame'(erlang:system_info(schedulers_online), online, tame_permits:shared()),
     hand_over(Run, How, Args);

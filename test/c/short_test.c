@@ -3,6 +3,11 @@
 #define _GNU_SOURCE
 #include "../../test/c/check.h"
 #include "../../test/c/fake_nif.h"
+#include <tame/cycles.h>
+
+/* The counter is the steps' clock, too; what asks for the time reads the clock. */
+static uint64_t fake_ticks(void);
+#define tame_impl_ticks fake_ticks
 #include <tame.h>
 
 #define MAX_ASKED 100
@@ -16,6 +21,11 @@ static size_t asked[MAX_ASKED];
 static uint64_t fake_clock(void)
 {
     readings++;
+    return now_ns;
+}
+
+static uint64_t fake_ticks(void)
+{
     return now_ns;
 }
 
@@ -138,6 +148,7 @@ static void begin(void)
 
     tame_impl_cycles_stop(&tame_impl_cycles);
     tame_impl_cycles.clock = fake_clock;
+    tame_impl_cycles.good_for = 1000000;
     memset(&tame_impl_mine, 0, sizeof tame_impl_mine);
     entry = nif_init();
     CHECK_EQ(entry->load(env, &fake_priv_data, FAKE_TERM(FAKE_INT, 0)), 0);
@@ -186,19 +197,80 @@ static void all_are_charged(void)
     finish();
 }
 
-/* Fifteen calls at most pass unseen; and no step is asked for more than before meanwhile. */
-static void a_row_whose_calls_become_dear_is_measured(void)
+/* What 50 calls are charged that become dear after so many that are not. */
+static uint64_t charged_of_dear(int calls_before)
 {
     uint64_t charged;
 
-    begin();
+    for (int i = 0; i < calls_before; i++)
+        count_to(20);
     unit_ns = 20000; /* 400 us a call */
     charged = charged_ns();
     for (int i = 0; i < 50; i++)
         count_to(20);
-    charged = charged_ns() - charged;
+    return charged_ns() - charged;
+}
+
+/* One call passes unseen; and no step is asked for more than before meanwhile. */
+static void a_row_whose_calls_become_dear_is_measured(void)
+{
+    for (int i = 0; i < 20; i++) {
+        uint64_t charged;
+
+        begin();
+        charged = charged_of_dear(i);
+        CHECK_EQ(charged >= 49 * UINT64_C(400000), 1);
+        CHECK_EQ(charged < 51 * UINT64_C(401000), 1);
+        finish();
+    }
+}
+
+/* Fifteen, where the counter is not steady. */
+static void without_a_counter_some_more_pass_unseen(void)
+{
+    uint64_t charged;
+
+    begin();
+    tame_impl_cycles.good_for = 0;
+    charged = charged_of_dear(0);
     CHECK_EQ(charged > 35 * UINT64_C(400000), 1);
     CHECK_EQ(charged < 51 * UINT64_C(401000), 1);
+    finish();
+}
+
+/* Whoever calls it, and in whatever order: one call in 17 passes for a short one at most. */
+static void long_calls_among_short_ones_are_charged(void)
+{
+    for (int every = 2; every <= 16; every++) {
+        uint64_t dear_ns = 0, charged;
+
+        begin();
+        charged = charged_ns();
+        for (int i = 0; i < 1000; i++) {
+            unit_ns = i % every == 0 ? 20000 : 10;
+            dear_ns += i % every == 0 ? 400000 : 0;
+            count_to(20);
+        }
+        charged = charged_ns() - charged;
+        CHECK_EQ(charged >= dear_ns - 2 * 400000, 1);
+        finish();
+    }
+}
+
+/* The process that makes no call for a while is not charged for that, but measured. */
+static void a_call_now_and_then_is_measured(void)
+{
+    uint64_t charged;
+
+    begin();
+    charged = charged_ns();
+    for (int i = 0; i < 170; i++) {
+        now_ns += 1000000;
+        count_to(20);
+    }
+    charged = charged_ns() - charged;
+    CHECK_EQ(readings >= 2 * 150, 1);
+    CHECK_EQ(charged < 2 * 170 * 300, 1);
     finish();
 }
 
@@ -317,6 +389,9 @@ int main(void)
     RUN(one_of_eight_to_fifteen_is_measured);
     RUN(all_are_charged);
     RUN(a_row_whose_calls_become_dear_is_measured);
+    RUN(without_a_counter_some_more_pass_unseen);
+    RUN(long_calls_among_short_ones_are_charged);
+    RUN(a_call_now_and_then_is_measured);
     RUN(calls_that_are_dear_now_and_then_are_charged);
     RUN(one_that_is_not_done_in_its_first_step_goes_on);
     RUN(calls_that_take_two_steps_take_one_again);

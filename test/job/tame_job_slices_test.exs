@@ -42,11 +42,7 @@ defmodule Tame.JobSlicesTest do
   end
 
   test "a binary that begins in the middle of a byte", %{peer: peer} do
-    # Before OTP 27 nothing is copied uncut.
-    if System.otp_release() < "27" do
-      assert cut?(peer, :unaligned, [100_000_000])
-    end
-
+    assert cut?(peer, :unaligned, [100_000_000])
     assert call(peer, :unaligned_is_right, []) == true
   end
 

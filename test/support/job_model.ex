@@ -31,7 +31,7 @@ defmodule Tame.JobModel do
   def max_waiting, do: 3
 
   @doc "Makes the file of the board."
-  def new_board(path), do: File.write!(path, :binary.copy(<<0>>, 32 + 16 * @tickets))
+  def new_board(path), do: File.write!(path, :binary.copy(<<0>>, 48 + 16 * @tickets))
 
   @doc "A call of a job in a placement: `{ticket, sum of the bytes}`, or a stream."
   def call(job, placement, ticket, thing, work, bytes) do

@@ -26,6 +26,16 @@ defmodule Tame.JobModelStorm do
 
   @doc "Runs a storm. `true`, or what was wrong."
   def run({calls, events}) do
+    # In a process of its own: nothing is left of it when the library is to be unloaded.
+    {pid, monitor} = spawn_monitor(fn -> exit({:storm, storm(calls, events)}) end)
+    came = receive(do: ({:DOWN, ^monitor, :process, ^pid, came} -> came))
+
+    with {:storm, true} <- came,
+         true <- events == [] or unload(),
+         do: true
+  end
+
+  defp storm(calls, events) do
     things = %{one: surely(:new_thing), two: surely(:new_thing), none: :none}
     before = surely(:totals)
     processes = Process.list()
@@ -49,7 +59,6 @@ defmodule Tame.JobModelStorm do
          true <- things_free(things),
          true <- gates_free(calls),
          [] <- left_over(processes),
-         true <- events == [] or unload(),
          do: true
   end
 
@@ -193,11 +202,21 @@ defmodule Tame.JobModelStorm do
     :ok
   end
 
-  # Where nobody calls.
+  # Where nobody calls. Each instance that was loaded is unloaded, once.
   defp unload do
     :ok = event(:delete)
     :code.purge(JobModel)
-    true
+    _ = Await.until(fn -> match?({same, same}, instances()) end, @quiet_ms)
+    match?({same, same}, instances()) || {:instances, instances()}
+  end
+
+  # Loaded and unloaded since the board was made; read here, because to call the module loads it.
+  defp instances do
+    for pid <- Process.list(), do: :erlang.garbage_collect(pid)
+    {:ok, file} = :file.open(System.get_env("TAME_MODEL_BOARD"), [:read, :raw, :binary])
+    {:ok, <<loads::native-64, unloads::native-64>>} = :file.pread(file, 32, 16)
+    :ok = :file.close(file)
+    {loads, unloads}
   end
 
   # ---- when all is over -------------------------------------------------------------------------------

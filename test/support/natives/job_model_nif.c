@@ -22,6 +22,7 @@ struct board {
     uint64_t inits, cleanups;
     uint64_t over;   /* a gate let in more than it may */
     uint64_t shared; /* a context was claimed while another call had it */
+    uint64_t loads, unloads;
     struct slot slots[TICKETS];
 };
 
@@ -288,12 +289,14 @@ static int load(ErlNifEnv *env, void **data, ERL_NIF_TERM load_info)
     if (*data == NULL)
         return 1;
     memset(*data, 0, size);
+    count(&board->loads);
     return 0;
 }
 
 static void unload(ErlNifEnv *env, void *data)
 {
     (void)env;
+    count(&board->unloads);
     memset(data, 0xff, sizeof(uint32_t) * GATES); /* a run that still counts there is over */
     enif_free(data);
 }
