@@ -68,7 +68,7 @@
     | {unloaded, non_neg_integer()}
     | {refused, atom(), binary()}
     | {query, non_neg_integer(), query()}
-    | {send, pid(), term(), [non_neg_integer()]}
+    | {send, pid(), term(), [non_neg_integer()], Memory :: non_neg_integer()}
     | {pong, non_neg_integer()}
     | {ended, map()}.
 
@@ -121,7 +121,7 @@ decode(<<131, 80, _/binary>> = Bytes) ->
 decode(<<131, _, _/binary>> = Bytes) ->
     case tame_ring:scan(Bytes) of
         {ok, Memory} when Memory =< ?FRAME_MEMORY_MAX ->
-            decoded(Bytes);
+            measured(Memory, decoded(Bytes));
         {ok, Memory} ->
             Format = "a frame that takes ~b bytes of memory, and ~b are the most",
             {bad, text(Format, [Memory, ?FRAME_MEMORY_MAX])};
@@ -130,6 +130,12 @@ decode(<<131, _, _/binary>> = Bytes) ->
     end;
 decode(Bytes) ->
     {bad, text("a frame of ~b bytes that is no term", [byte_size(Bytes)])}.
+
+%% What a message takes in its receiver is no more than what its frame does here.
+measured(Memory, {ok, {send, Pid, Message, Leases, _}}) ->
+    {ok, {send, Pid, Message, Leases, Memory}};
+measured(_Memory, Decoded) ->
+    Decoded.
 
 decoded(Bytes) ->
     %% Safe: it makes no atom, and no fun of a module that is not there.
@@ -173,7 +179,7 @@ check({query, Id, What}) when ?IS_ID(Id) ->
     end;
 check({send, Pid, Message, Leases}) when is_pid(Pid), is_list(Leases) ->
     case all_are(fun is_id/1, Leases, ?LEASES_MAX) of
-        true -> {ok, {send, Pid, Message, Leases}};
+        true -> {ok, {send, Pid, Message, Leases, 0}};
         false -> {bad, shape("frame", {send, Pid, Message, Leases})}
     end;
 check({pong, N}) when ?IS_ID(N) ->

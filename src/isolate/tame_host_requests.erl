@@ -4,7 +4,8 @@
 
 -export([new/1]).
 -export([answer/3]).
--export([deliver/3]).
+-export([deliver/4]).
+-export([looked/2]).
 -export([down/2]).
 -export([closed/1]).
 -export([leases/1]).
@@ -22,6 +23,7 @@
     max_atoms :: non_neg_integer(),
     %% Each monitor twice: by its reference, and by the number that the host gave it.
     monitors = #{} :: #{reference() => integer(), integer() => reference()},
+    unread = tame_unread:new() :: tame_unread:unread(),
     logs = {0, 0} :: {Second :: integer(), Count :: non_neg_integer()}
 }).
 
@@ -150,16 +152,24 @@ port_took(Port, Data) ->
 
 %% ---- messages -------------------------------------------------------------------------------
 
-%% Only to processes that the library was given.
--spec deliver(pid(), term(), state()) -> state().
-deliver(Pid, Message, #requests{group = Group} = Requests) ->
+%% Only to processes that the library was given, and that read what they get. flood: it was not
+%% sent, and no other is to be.
+-spec deliver(pid(), term(), non_neg_integer(), state()) -> {ok | flood, state()}.
+deliver(Pid, Message, Memory, #requests{group = Group, unread = Unread} = Requests) ->
     case node(Pid) =:= node() andalso tame_given:is_given(Group, Pid) of
         true ->
-            Pid ! Message,
-            Requests;
+            {Outcome, Later} = tame_unread:sent(Pid, Memory, Unread),
+            _ = Outcome =:= ok andalso (Pid ! Message),
+            {Outcome, Requests#requests{unread = Later}};
         false ->
-            log("a message to ~p, which it was not given, is dropped", [Pid], Requests)
+            Format = "a message to ~p, which it was not given, is dropped",
+            {ok, log(Format, [Pid], Requests)}
     end.
+
+%% How many messages wait for a process that has got some.
+-spec looked(tame_unread:seen(), state()) -> state().
+looked(Seen, #requests{unread = Unread} = Requests) ->
+    Requests#requests{unread = tame_unread:looked(Seen, Unread)}.
 
 %% At most ?LOGS_MAX lines a second.
 log(Format, Args, #requests{group = Group, logs = {Second, Count}} = Requests) ->

@@ -46,7 +46,7 @@ defmodule Tame.ControlTest do
 
         Enum.min(
           for _ <- 1..3 do
-            {us, {[{:send, _, _, []}], _}} = :timer.tc(fn -> byte_by_byte(frame, up) end)
+            {us, {[{:send, _, _, [], _}], _}} = :timer.tc(fn -> byte_by_byte(frame, up) end)
             us
           end
         )
@@ -117,7 +117,7 @@ defmodule Tame.ControlTest do
     assert {:bad, [], _} = read(<<1_048_577::32>>)
     up = :tame_control.loaded(:tame_control.new())
     message = ControlFrames.framed({:send, self(), :binary.copy("x", 10_000_000), []})
-    assert {:ok, [{:send, _, _, []}], _} = :tame_control.feed(message, up)
+    assert {:ok, [{:send, _, _, [], _}], _} = :tame_control.feed(message, up)
     assert {:bad, [], _} = :tame_control.feed(<<67_108_865::32>>, up)
     # 60 MiB of empty lists would be 1 GiB of heap.
     empty = [

@@ -25,6 +25,15 @@ defmodule Tame.Test.HostileAttacks do
     end
   end
 
+  # Messages without end to a process that the library is given.
+  def flood(pid) do
+    protocol = protocol()
+    info = %{ControlFrames.loaded_info(protocol) | sends: true}
+    up = [until_load(protocol), serve(), read_and_answer()]
+    loaded = frame({:loaded, ControlFrames.functions(), info})
+    [up, loaded, again_and_again(repeat(1000, frame({:send, pid, :flood, []})))]
+  end
+
   # A host that is good for so long, then says what it must not, one thing after the other from start to
   # start, and ends.
   def every(ms, protocol) do
