@@ -121,7 +121,7 @@ bad_module(Module) ->
     Format = "~0tP: expected a module, which is an atom of at most ~b bytes",
     {error, {bad_module, text(Format, [Module, 9, ?NAME_BYTES_MAX])}}.
 
-%% Asks the tame_hosts of all modules at once, then all their hosts, and waits for each of the two no
+%% Asks the tame_hosts of all modules at once, then all their hosts, and waits for each of both no
 %% longer than ?ASK_MS in all. Of what does not answer it says what the tables know.
 -spec info() -> #{module() => map()}.
 info() ->
