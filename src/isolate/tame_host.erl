@@ -290,6 +290,15 @@ handle_event(info, {'DOWN', Ref, process, _, _}, State, #host{requests = Request
             flushed(State, tame_host_frames:send({down, Id}, Host#host{requests = Others}));
         error -> keep_state_and_data
     end;
+handle_event(info, {tame_private, Ref, IsPrivate}, State, #host{requests = Requests} = Host) ->
+    case tame_host_requests:answered(Ref, IsPrivate, Requests) of
+        {Id, Answer, Later} ->
+            Told = tame_host_frames:send({answer, Id, Answer}, Host#host{requests = Later}),
+            flushed(State, Told);
+        %% Of a host that has ended.
+        error ->
+            keep_state_and_data
+    end;
 handle_event(info, {tame_unread, Seen}, _State, #host{requests = Requests} = Host) ->
     {keep_state, Host#host{requests = tame_host_requests:looked(Seen, Requests)}};
 %% Distribution started or stopped: pids and references are written with another name from now on.

@@ -73,12 +73,9 @@ frame({unloaded, Number}, State, #host{libraries = Libraries} = Host) when
 frame({query, Id, Query}, State, Host0) when State =/= killing ->
     %% The library may ask before this process was told that the node has a new name.
     #host{ring = Ring, requests = Requests} = Host = named(Host0),
-    case tame_host_requests:answer(Query, Ring, Requests) of
-        {bad, Sentence} ->
-            {bad, Sentence};
-        {Answer, Before, Later} ->
-            Frames = Before ++ [{answer, Id, Answer}],
-            {ok, lists:foldl(fun send/2, Host#host{requests = Later}, Frames)}
+    case tame_host_requests:answer(Id, Query, Ring, Requests) of
+        {bad, Sentence} -> {bad, Sentence};
+        {Frames, Later} -> {ok, lists:foldl(fun send/2, Host#host{requests = Later}, Frames)}
     end;
 frame({send, Pid, Message, Leases, Memory}, _State, #host{ring = Ring} = Host) ->
     {Outcome, Later} = tame_host_requests:deliver(Pid, Message, Memory, Host#host.requests),
