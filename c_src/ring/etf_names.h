@@ -15,6 +15,8 @@
 /* A cluster has some hundred nodes, each of which is started anew from time to time. */
 #define ETF_NAMES_MAX 1024
 #define ETF_NAMES_PLACES 4096
+/* As most terms have. */
+#define ETF_NAMES_FEW 4
 /* After which names are forgotten. */
 #define ETF_NAMES_NS (60 * UINT64_C(1000000000))
 

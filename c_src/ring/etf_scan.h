@@ -57,6 +57,9 @@ struct etf_scan {
     /* Where the names of nodes are counted, if they are; the last one's hash. */
     struct etf_names *names;
     uint64_t names_seed, last_name;
+    /* Without `names`: the first few, where they are asked for; one more is wrong. */
+    uint64_t few[ETF_NAMES_FEW];
+    int counts_few, few_len;
 };
 
 enum etf_scan_end { ETF_SCAN_MORE, ETF_SCAN_DONE, ETF_SCAN_WRONG };
@@ -149,13 +152,25 @@ static inline void etf_scan_node(struct etf_scan *scan, const uint8_t *data, uin
     etf_scan_atom(scan, data, size);
     end = scan->at;
     (void)etf_scan_take(scan, data, size, between + creation_size);
-    if (scan->names == NULL || scan->wrong != NULL)
+    if ((scan->names == NULL && !scan->counts_few) || scan->wrong != NULL)
         return;
     hash = etf_names_hash(scan->names_seed, data + name, end - name, data + end + between,
                           creation_size);
-    if (hash != scan->last_name && !etf_names_add(scan->names, hash))
-        scan->wrong = "nodes";
+    if (hash == scan->last_name)
+        return;
     scan->last_name = hash;
+    if (scan->names != NULL) {
+        if (!etf_names_add(scan->names, hash))
+            scan->wrong = "nodes";
+        return;
+    }
+    for (int i = 0; i < scan->few_len; i++)
+        if (scan->few[i] == hash)
+            return;
+    if (scan->few_len == ETF_NAMES_FEW)
+        scan->wrong = "few";
+    else
+        scan->few[scan->few_len++] = hash;
 }
 
 /* Elements to come, each one byte at least. */

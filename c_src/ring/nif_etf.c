@@ -38,7 +38,13 @@ ERL_NIF_TERM nif_scan(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (bytes.size > INLINE_REPLY_BYTES && enif_thread_type() == ERL_NIF_THR_NORMAL_SCHEDULER)
         return enif_schedule_nif(env, "scan", ERL_NIF_DIRTY_JOB_CPU_BOUND, nif_scan, 1, argv);
     etf_scan_open(&scan);
-    if (etf_may_have_name(bytes.data, 0, bytes.size, bytes.size)) {
+    scan.counts_few = 1;
+    scan.names_seed = library_of(env)->names_seed;
+    while (etf_scan_some(&scan, bytes.data, bytes.size, SCAN_STEP) == ETF_SCAN_MORE) {
+    }
+    if (scan.wrong != NULL && strcmp(scan.wrong, "few") == 0) {
+        etf_scan_close(&scan);
+        etf_scan_open(&scan);
         names = calloc(1, sizeof *names);
         if (names == NULL)
             scan.wrong = "enomem";
@@ -52,6 +58,8 @@ ERL_NIF_TERM nif_scan(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     } else {
         ERL_NIF_TERM list = enif_make_list(env, 0);
 
+        for (int i = 0; i < scan.few_len; i++)
+            list = enif_make_list_cell(env, enif_make_uint64(env, scan.few[i]), list);
         for (uint32_t i = 0; names != NULL && names->len > 0 && i < ETF_NAMES_PLACES; i++)
             if (names->hashes[i] != 0)
                 list = enif_make_list_cell(env, enif_make_uint64(env, names->hashes[i]), list);

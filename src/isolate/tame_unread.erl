@@ -58,11 +58,20 @@
 new() ->
     #unread{}.
 
-%% A message of so many bytes at most is about to be sent.
+%% Whether a message of so many bytes at most may be sent. ok: it is counted. Receivers are asked
+%% before, so that what they have counts, and not what is on its way.
 -spec sent(pid(), non_neg_integer(), unread()) -> {ok | flood, unread()}.
-sent(Pid, Bytes, #unread{boxes = Boxes} = Unread) ->
+sent(Pid, Bytes, Unread) ->
+    case is_flood(counted(Pid, Bytes, Unread)) of
+        false ->
+            {ok, counted(Pid, Bytes, looking(Unread))};
+        true ->
+            judged(Pid, Bytes, asked(Unread), erlang:monotonic_time(millisecond) + ?LAST_MS)
+    end.
+
+counted(Pid, Bytes, #unread{boxes = Boxes} = Unread) ->
     Box = maps:get(Pid, Boxes, #box{}),
-    Counted = looking(Unread#unread{
+    Unread#unread{
         boxes = Boxes#{
             Pid => Box#box{
                 messages = Box#box.messages + 1,
@@ -74,21 +83,18 @@ sent(Pid, Bytes, #unread{boxes = Boxes} = Unread) ->
         bytes = Unread#unread.bytes + Bytes,
         new_messages = Unread#unread.new_messages + 1,
         new_bytes = Unread#unread.new_bytes + Bytes
-    }),
-    case is_flood(Counted) of
-        false -> {ok, Counted};
-        true -> judged(Counted, erlang:monotonic_time(millisecond) + ?LAST_MS)
-    end.
+    }.
 
 %% Before it is a flood, answers are taken that stand in our mailbox behind what the host has
 %% written since, and those on their way.
-judged(Unread, Until) ->
-    case is_flood(Unread) of
+judged(Pid, Bytes, Unread, Until) ->
+    Counted = counted(Pid, Bytes, Unread),
+    case is_flood(Counted) of
         false ->
-            {ok, Unread};
+            {ok, Counted};
         true ->
             receive
-                {?MODULE, Seen} -> judged(looked(Seen, Unread), Until)
+                {?MODULE, Seen} -> judged(Pid, Bytes, asked(looked(Seen, Unread)), Until)
             after max(0, Until - erlang:monotonic_time(millisecond)) -> {flood, Unread}
             end
     end.
@@ -118,16 +124,12 @@ looked({Pid, Waiting}, #unread{boxes = Boxes} = Unread) ->
 looking(#unread{boxes = Boxes, new_messages = Messages, new_bytes = Bytes} = Unread) ->
     Count = map_size(Boxes),
     IsTime =
-        is_flood(Unread) orelse
-            Messages >= min(?LOOK_MESSAGES_MAX, max(?LOOK_MESSAGES, ?LOOK_PER_BOX * Count)) orelse
+        Messages >= min(?LOOK_MESSAGES_MAX, max(?LOOK_MESSAGES, ?LOOK_PER_BOX * Count)) orelse
             Bytes >= min(?LOOK_BYTES_MAX, max(?LOOK_BYTES, ?LOOK_BYTES_PER_BOX * Count)),
-    case IsTime of
-        true ->
-            Asked = maps:map(fun asked/2, Boxes),
-            Unread#unread{boxes = Asked, new_messages = 0, new_bytes = 0};
-        false ->
-            Unread
-    end.
+    if IsTime -> asked(Unread); true -> Unread end.
+
+asked(#unread{boxes = Boxes} = Unread) ->
+    Unread#unread{boxes = maps:map(fun asked/2, Boxes), new_messages = 0, new_bytes = 0}.
 
 asked(Pid, #box{asked = none, messages = Messages, bytes = Bytes} = Box) ->
     _ = spawn(?MODULE, look, [self(), Pid]),
