@@ -60,6 +60,7 @@ defmodule Tame.HostileScenarios do
   how many messages wait then, and what was reported.
   """
   def flood(program, folder) do
+    {:ok, _} = Application.ensure_all_started(:tame)
     caller = spawn(&flooded/0)
     path = isolate_reported(program, folder, HostileAttacks.flood(caller))
     report = report_of("nobody reads what it sends")
