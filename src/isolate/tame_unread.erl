@@ -31,6 +31,7 @@
 -define(LOOK_BYTES_PER_BOX, 1 bsl 16).
 %% How long receivers have to answer when it is too much.
 -define(LAST_MS, 100).
+-define(AGAIN_MS, 10).
 
 %% What was sent to one receiver; how much of it before it was asked, if it is.
 -record(box, {
@@ -86,16 +87,20 @@ counted(Pid, Bytes, #unread{boxes = Boxes} = Unread) ->
     }.
 
 %% Before it is a flood, answers are taken that stand in our mailbox behind what the host has
-%% written since, and those on their way.
+%% written since, and those on their way. Until the time is over receivers are asked again when no
+%% answer has come for a while.
 judged(Pid, Bytes, Unread, Until) ->
     Counted = counted(Pid, Bytes, Unread),
+    LeftMs = Until - erlang:monotonic_time(millisecond),
     case is_flood(Counted) of
         false ->
             {ok, Counted};
+        true when LeftMs =< 0 ->
+            {flood, Unread};
         true ->
             receive
-                {?MODULE, Seen} -> judged(Pid, Bytes, asked(looked(Seen, Unread)), Until)
-            after max(0, Until - erlang:monotonic_time(millisecond)) -> {flood, Unread}
+                {?MODULE, Seen} -> judged(Pid, Bytes, looked(Seen, Unread), Until)
+            after min(LeftMs, ?AGAIN_MS) -> judged(Pid, Bytes, asked(Unread), Until)
             end
     end.
 

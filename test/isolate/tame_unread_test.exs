@@ -95,7 +95,6 @@ defmodule Tame.UnreadTest do
     end
   end
 
-  @tag timeout: 200_000
   test "a host that floods its caller ends, as does each after it, and the caller has what it may" do
     folder = CLibrary.tmp_dir!()
     program = HostileHost.build!(folder)
