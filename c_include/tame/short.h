@@ -22,7 +22,7 @@
 /* The calls of a row are short as long as those that are done in one step take no more on average. */
 #define TAME_IMPL_SHORT_NS UINT64_C(2000)
 
-/* So many calls of a thread, and less than twice as many, are not measured after one that is. */
+/* After a call that is measured, this many calls of the thread are not, up to twice as many less one. */
 #define TAME_IMPL_SHORT_UNREAD 8
 
 /* The calls of a thread that are measured, one after the other, when one that was not has ended late:
@@ -77,8 +77,8 @@ static inline uint64_t tame_impl_short_begin(struct tame_impl_mine *mine)
     return start_ns;
 }
 
-/* A call has ended, or the first step of one that goes on. Whoever took the time since the one before:
- * a process that made no call, or a call that is not as short as those of its row. */
+/* A call has ended, or the first step of one that goes on. Much time since the end before it means that
+ * this call was long, or that the thread did something else: the two are not told apart. */
 static inline void tame_impl_short_ends(struct tame_impl_mine *mine, int measured)
 {
     const uint64_t ms = __atomic_load_n(&tame_impl_cycles.good_for, __ATOMIC_RELAXED);

@@ -197,7 +197,7 @@ static void all_are_charged(void)
     finish();
 }
 
-/* What 50 calls are charged that become dear after so many that are not. */
+/* `calls_before` short calls, then 50 long ones: what these 50 are charged. */
 static uint64_t charged_of_dear(int calls_before)
 {
     uint64_t charged;
@@ -238,7 +238,7 @@ static void without_a_counter_some_more_pass_unseen(void)
     finish();
 }
 
-/* Whoever calls it, and in whatever order: one call in 17 passes for a short one at most. */
+/* In each order of long and short calls at most one call in 17 is long and passes for a short one. */
 static void long_calls_among_short_ones_are_charged(void)
 {
     for (int every = 2; every <= 16; every++) {

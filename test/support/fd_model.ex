@@ -34,9 +34,7 @@ defmodule Tame.FdModel do
   end
 
   defp begin(libraries) do
-    # No code can be loaded where there is no descriptor.
-    used = [Await, Enum, Enumerable, Enumerable.Map, List, Map, Process]
-    for module <- used, do: {:module, _} = :code.ensure_loaded(module)
+    load()
     test = self()
     owner = spawn(fn -> owner(test) end)
     send(owner, {test, :open})
@@ -60,6 +58,12 @@ defmodule Tame.FdModel do
       closed: 0,
       base: elem(FdProbe.counts(), 0)
     }
+  end
+
+  # No code can be loaded where there is no descriptor, and which modules a protocol asks for differs by version.
+  defp load do
+    languages = for application <- [:kernel, :stdlib, :elixir], do: Application.spec(application, :modules)
+    :ok = :code.ensure_modules_loaded([Await | Enum.concat(languages)])
   end
 
   defp closed(state), do: state.closed + elem(FdProbe.counts(), 0) - state.base

@@ -42,7 +42,7 @@ defmodule Tame.JobModel do
   defp index(list, element), do: Enum.find_index(list, &(&1 == element))
 
   @doc """
-  A stream of that many parts over so many bytes, which begin in the middle of one: whether it goes on with the caller's
+  A stream of `parts` parts over `size` bytes, which begin in the middle of one: whether it goes on with the caller's
   bytes or with a copy after its first part and after its last, the parts, and the sum of the bytes.
   """
   def unaligned_stream(placement, size, parts) do

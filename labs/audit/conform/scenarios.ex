@@ -182,7 +182,7 @@ defmodule Tame.Audit.Conform.Scenarios do
       # It is killed while sixteen callers are at it.
       calling =
         Task.async(fn ->
-          Sides.isolated(sides, :callers, [steps, @callers, 20 * @rounds, @all_ms], 2 * @all_ms)
+          Sides.isolated(sides, :callers, [steps, @callers, 5 * @rounds, @all_ms], 2 * @all_ms)
         end)
 
       Process.sleep(50)

@@ -26,8 +26,8 @@ enum tcp_read {
 /* The socket's, of who holds TAME_FD_READ. */
 struct tcp_early {
     ErlNifBinary block; /* if `has` */
-    ErlNifBinary next;  /* if `moves`: where the first of them go, */
-    size_t moved;       /* so many until now */
+    ErlNifBinary next;  /* if `moves`: the bytes move there, in slices */
+    size_t moved;       /* how many have */
     size_t at, size;    /* the bytes: `at` is 0 when there are none */
     int has, moves;
 };
@@ -149,7 +149,7 @@ static inline enum tcp_read tcp_early_room(ErlNifEnv *env, struct tcp_early *ear
     }
     if (early->at == 0 ? early->block.size > early->size : early->block.size - early->at >= size)
         return TCP_READ_SOME;
-    if (early->at == 0 && early->block.size <= TCP_SLICE_BYTES) { /* so many are copied at most */
+    if (early->at == 0 && early->block.size <= TCP_SLICE_BYTES) { /* realloc copies no more */
         tcp_early_stays(early);
         return enif_realloc_binary(&early->block, room) ? TCP_READ_SOME : TCP_READ_FAILS;
     }

@@ -122,7 +122,7 @@ static enum tcp_read tcp_read_some(ErlNifEnv *env, struct tcp_socket *socket, ER
 }
 
 /* `size` bytes, TCP_SMALL at most, when they are there: nothing is allocated before anything has come,
- * and a small binary lives in the caller's heap. TCP_READ_PART: so many came early. */
+ * and a small binary lives in the caller's heap. TCP_READ_PART: a part came, and is kept. */
 static enum tcp_read tcp_read_small(ErlNifEnv *env, struct tcp_socket *socket, size_t size,
                                     ERL_NIF_TERM *term, int *error)
 {
