@@ -42,17 +42,22 @@ defmodule Tame.HostileScenarios do
     restored = bounded(fn -> :tame.restore(:tame_echo) end)
     other = bounded(fn -> exor() end)
 
-    Map.merge(seen, %{
-      restored: restored,
-      other: other,
-      decoy: Port.info(decoy) != nil,
-      atoms: :erlang.system_info(:atom_count) - before.atoms,
-      memory: max(0, seen.memory - before.memory),
-      witness: told(witness),
-      starts: HostileHost.starts(path),
-      wanted: starts,
-      logged: :counters.get(:persistent_term.get(__MODULE__), 1)
-    })
+    seen =
+      Map.merge(seen, %{
+        restored: restored,
+        other: other,
+        decoy: Port.info(decoy) != nil,
+        atoms: :erlang.system_info(:atom_count) - before.atoms,
+        memory: max(0, seen.memory - before.memory),
+        witness: told(witness),
+        starts: HostileHost.starts(path),
+        wanted: starts,
+        logged: :counters.get(:persistent_term.get(__MODULE__), 1)
+      })
+
+    # A VM does not end while a program has not read what was written to its port.
+    {_, 0} = System.cmd("kill", ["-9", to_string(os_pid(busy))])
+    seen
   end
 
   @doc """
