@@ -62,7 +62,9 @@ defmodule Tame.FdModel do
 
   # No code can be loaded where there is no descriptor, and which modules a protocol asks for differs by version.
   defp load do
-    languages = for application <- [:kernel, :stdlib, :elixir], do: Application.spec(application, :modules)
+    languages =
+      for application <- [:kernel, :stdlib, :elixir], do: Application.spec(application, :modules)
+
     :ok = :code.ensure_modules_loaded([Await | Enum.concat(languages)])
   end
 
