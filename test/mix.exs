@@ -4,7 +4,8 @@ defmodule Tame.Test.MixProject do
   # What is isolated in the tests, where the system has it.
   @no_dependency [:jiffy, :fast_yaml, :fxml, :fxml_stream, :stringprep, :iconv, :mqtree, :fast_tls] ++
                    [:bitcask, :bitcask_nifs, :ets_cache, :cl] ++
-                   [:places, :places_app, :places_later, :places_turns, :places_given, :bounds]
+                   [:places, :places_app, :places_later, :places_turns, :places_given, :bounds] ++
+                   [:no_functions]
 
   # The tests of both applications: their first user, who depends on them as anybody does.
   def project do

@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "etf_names.h"
 #include "etf_tags.h"
 
 /* Terms nested deeper are refused: each level costs 8 bytes while it is walked. */
@@ -53,6 +54,12 @@ struct etf_scan {
     uint64_t *open; /* one word for each term that lacks elements; owned, etf_scan_close frees it */
     uint32_t depth, open_max;
     const char *wrong; /* once set, it stays */
+    /* Where the names of nodes are counted, if they are; the last one's hash. */
+    struct etf_names *names;
+    uint64_t names_seed, last_name;
+    /* Without `names`: the first few, where they are asked for; one more is wrong. */
+    uint64_t few[ETF_NAMES_FEW];
+    int counts_few, few_len;
 };
 
 enum etf_scan_end { ETF_SCAN_MORE, ETF_SCAN_DONE, ETF_SCAN_WRONG };
@@ -135,6 +142,37 @@ static inline void etf_scan_atom(struct etf_scan *scan, const uint8_t *data, uin
         scan->wrong = "payload";
 }
 
+/* The node of an identifier, an atom, and its creation, which stands so many bytes behind. */
+static inline void etf_scan_node(struct etf_scan *scan, const uint8_t *data, uint64_t size,
+                                 uint64_t between, uint64_t creation_size)
+{
+    const uint64_t name = scan->at + 1;
+    uint64_t end, hash;
+
+    etf_scan_atom(scan, data, size);
+    end = scan->at;
+    (void)etf_scan_take(scan, data, size, between + creation_size);
+    if ((scan->names == NULL && !scan->counts_few) || scan->wrong != NULL)
+        return;
+    hash = etf_names_hash(scan->names_seed, data + name, end - name, data + end + between,
+                          creation_size);
+    if (hash == scan->last_name)
+        return;
+    scan->last_name = hash;
+    if (scan->names != NULL) {
+        if (!etf_names_add(scan->names, hash))
+            scan->wrong = "nodes";
+        return;
+    }
+    for (int i = 0; i < scan->few_len; i++)
+        if (scan->few[i] == hash)
+            return;
+    if (scan->few_len == ETF_NAMES_FEW)
+        scan->wrong = "few";
+    else
+        scan->few[scan->few_len++] = hash;
+}
+
 /* Elements to come, each one byte at least. */
 static inline void etf_scan_elements(struct etf_scan *scan, uint64_t size, uint64_t elements,
                                      uint64_t bits)
@@ -212,7 +250,6 @@ static inline int etf_scan_has_pair(struct etf_scan *scan)
 static inline void etf_scan_item(struct etf_scan *scan, const uint8_t *data, uint64_t size,
                                  uint64_t key)
 {
-    const uint8_t *words;
     uint64_t n;
 
     switch (etf_scan_number(scan, data, size, 1)) {
@@ -289,40 +326,34 @@ static inline void etf_scan_item(struct etf_scan *scan, const uint8_t *data, uin
         break;
     case ETF_NEW_PID:
     case ETF_V4_PORT:
-        etf_scan_atom(scan, data, size);
-        (void)etf_scan_take(scan, data, size, 12);
+        etf_scan_node(scan, data, size, 8, 4);
         scan->heap += 8 * ETF_SCAN_WORD;
         break;
     case ETF_PID:
-        etf_scan_atom(scan, data, size);
-        (void)etf_scan_take(scan, data, size, 9);
+        etf_scan_node(scan, data, size, 8, 1);
         scan->heap += 8 * ETF_SCAN_WORD;
         break;
     case ETF_NEW_PORT:
-        etf_scan_atom(scan, data, size);
-        (void)etf_scan_take(scan, data, size, 8);
+        etf_scan_node(scan, data, size, 4, 4);
         scan->heap += 8 * ETF_SCAN_WORD;
-        break;
-    case ETF_REFERENCE:
-        etf_scan_atom(scan, data, size);
-        etf_scan_reference(scan, etf_scan_take(scan, data, size, 5), 1);
         break;
     case ETF_PORT:
-        etf_scan_atom(scan, data, size);
-        (void)etf_scan_take(scan, data, size, 5);
+        etf_scan_node(scan, data, size, 4, 1);
         scan->heap += 8 * ETF_SCAN_WORD;
+        break;
+    case ETF_REFERENCE: /* of one word, which stands before the creation */
+        etf_scan_node(scan, data, size, 4, 1);
+        etf_scan_reference(scan, scan->wrong == NULL ? data + scan->at - 5 : NULL, 1);
         break;
     case ETF_NEW_REFERENCE:
         n = etf_scan_number(scan, data, size, 2);
-        etf_scan_atom(scan, data, size);
-        words = etf_scan_take(scan, data, size, 1 + 4 * n);
-        etf_scan_reference(scan, words == NULL ? NULL : words + 1, n);
+        etf_scan_node(scan, data, size, 0, 1);
+        etf_scan_reference(scan, etf_scan_take(scan, data, size, 4 * n), n);
         break;
     case ETF_NEWER_REFERENCE:
         n = etf_scan_number(scan, data, size, 2);
-        etf_scan_atom(scan, data, size);
-        words = etf_scan_take(scan, data, size, 4 + 4 * n);
-        etf_scan_reference(scan, words == NULL ? NULL : words + 4, n);
+        etf_scan_node(scan, data, size, 0, 4);
+        etf_scan_reference(scan, etf_scan_take(scan, data, size, 4 * n), n);
         break;
     case ETF_EXPORT: /* module, function, arity as a term */
         etf_scan_atom(scan, data, size);

@@ -31,11 +31,12 @@ static inline int etf_scan_may_have_map(const uint8_t *data, uint64_t from, uint
     return 0;
 }
 
-/* Whether a term might hold a map of more than 32 pairs. Without it there is nothing that
- * binary_to_term must not see. */
-static inline int etf_scan_may_have_tree(const uint8_t *data, uint64_t size)
+/* Whether a term might hold what binary_to_term must not see: a map of more than 32 pairs, names of
+ * nodes. */
+static inline int etf_scan_may_be_wrong(const uint8_t *data, uint64_t size)
 {
-    return etf_scan_may_have_map(data, 0, size, size, ETF_TREE_PAIRS);
+    return etf_scan_may_have_map(data, 0, size, size, ETF_TREE_PAIRS) ||
+           etf_may_have_name(data, 0, size, size);
 }
 
 #endif

@@ -74,10 +74,13 @@ size_t flush_gone(struct ring *ring)
     return told;
 }
 
-/* ---- the table ---- */
+/* ---- the table ----
+ *
+ * Linear hashing: as many chains as leases, the newest split off one of the others. The chains are
+ * in segments that are never moved, so that growing takes no longer than one chain. */
 
-/* Where to look for an id first. The host chooses which leases stay, so the seed is not for it to
- * know: it would let all of them begin at one place. */
+/* The host chooses which leases stay, so the seed is not for it to know: it would let all of them
+ * be in one chain. */
 static size_t lease_hash(const struct ring *ring, uint64_t id)
 {
     uint64_t hash = id ^ ring->leases_seed;
@@ -87,18 +90,24 @@ static size_t lease_hash(const struct ring *ring, uint64_t id)
     return (size_t)(hash ^ hash >> 31);
 }
 
-/* The place of a lease in the table, or the empty one where it would be: there is one. NULL: there
- * is no table. The lock is held. */
-static struct lease *lease_place(const struct ring *ring, uint64_t id)
+static struct proxy **lease_chain(struct ring *ring, size_t chain)
 {
-    const size_t mask = ring->leases_max - 1;
-    size_t place = lease_hash(ring, id) & mask;
+    return &ring->leases[chain / LEASE_SEGMENT][chain % LEASE_SEGMENT];
+}
 
-    if (ring->leases_max == 0)
-        return NULL;
-    while (ring->leases[place].id != 0 && ring->leases[place].id != id)
-        place = (place + 1) & mask;
-    return &ring->leases[place];
+/* The largest power of two that is not above a number, which is not 0. */
+static size_t power_within(size_t number)
+{
+    return (size_t)1 << (63 - __builtin_clzll(number));
+}
+
+/* The chain that a lease of this id belongs to; there is one. The lock is held. */
+static struct proxy **lease_chain_of(struct ring *ring, uint64_t id)
+{
+    const size_t level = power_within(ring->leases_chains);
+    const size_t chain = lease_hash(ring, id) & (2 * level - 1);
+
+    return lease_chain(ring, chain < ring->leases_chains ? chain : chain - level);
 }
 
 /* Drops one hold on the proxy of a lease that the host has used, if it is one. Its id is the host's
@@ -106,20 +115,24 @@ static struct lease *lease_place(const struct ring *ring, uint64_t id)
  * held any more. */
 static struct proxy *lease_used_locked(struct ring *ring, uint64_t id)
 {
-    struct lease *const lease = lease_place(ring, id);
+    struct proxy **place;
+    struct proxy *proxy;
 
-    if (lease == NULL || lease->proxy == NULL) /* an empty place has none */
+    if (ring->leases_chains == 0)
         return NULL;
-
-    struct proxy *proxy = lease->proxy;
-
+    place = lease_chain_of(ring, id);
+    while (*place != NULL && (*place)->id != id)
+        place = &(*place)->next;
+    if (*place == NULL)
+        return NULL;
+    proxy = *place;
     if (!proxy->used) {
         proxy->used = 1;
         ring->resources++;
     }
     ring->leases_holds--;
-    if (--lease->holds == 0) {
-        lease->proxy = NULL;
+    if (--proxy->holds == 0) {
+        *place = proxy->next;
         ring->leases_unused--;
     }
     return proxy;
@@ -189,39 +202,47 @@ int leases_take_over(struct ring *ring, int last)
     return any;
 }
 
-/* Makes the table anew, without the leases that have no hold; at most half of it is full then.
- * Returns 0 when memory is short. The lock is held. */
-static int leases_rebuild(struct ring *ring)
+/* One chain more, which takes its part of the chain that it is split off. Returns 0 when memory is
+ * short. The lock is held. */
+static int leases_grow(struct ring *ring)
 {
-    struct lease *const old = ring->leases;
-    const size_t old_max = ring->leases_max;
-    size_t max = 256;
-    struct lease *leases;
+    const size_t chain = ring->leases_chains, segment = chain / LEASE_SEGMENT;
+    struct proxy **place;
+    size_t level;
 
-    while (max < 2 * (ring->leases_unused + 1))
-        max *= 2;
-    leases = calloc(max, sizeof *leases); /* the ring's */
-    if (leases == NULL)
+    if (ring->leases[segment] == NULL)
+        ring->leases[segment] = calloc(LEASE_SEGMENT, sizeof(struct proxy *));
+    if (ring->leases[segment] == NULL)
         return 0;
     if (ring->leases_seed == 0)
         ring->leases_seed = tame_now_ns() ^ (uint64_t)(uintptr_t)ring << 20;
-    ring->leases = leases;
-    ring->leases_max = max;
-    ring->leases_len = ring->leases_unused;
-    for (size_t i = 0; i < old_max; i++)
-        if (old[i].proxy != NULL)
-            *lease_place(ring, old[i].id) = old[i];
-    free(old);
+    ring->leases_chains++;
+    if (chain == 0)
+        return 1;
+    level = power_within(chain);
+    place = lease_chain(ring, chain - level);
+    while (*place != NULL) {
+        struct proxy *const proxy = *place;
+
+        if ((lease_hash(ring, proxy->id) & (2 * level - 1)) == chain) {
+            *place = proxy->next;
+            proxy->next = *lease_chain(ring, chain);
+            *lease_chain(ring, chain) = proxy;
+        } else {
+            place = &proxy->next;
+        }
+    }
     return 1;
 }
 
-/* Room for one more: a quarter of the table is empty, so that places are found soon. */
+/* Room for one more. */
 static int leases_reserve(struct ring *ring)
 {
-    return ring->leases_len < ring->leases_max / 4 * 3 || leases_rebuild(ring);
+    return ring->leases_unused < ring->leases_chains ||
+           ring->leases_chains == (size_t)LEASE_SEGMENT * LEASE_SEGMENTS_MAX || leases_grow(ring);
 }
 
-enum lease_kept lease_keep(struct ring *ring, uint64_t id, struct proxy *proxy)
+enum lease_kept lease_keep(struct ring *ring, struct proxy *proxy)
 {
     enum lease_kept kept = LEASE_KEPT;
 
@@ -233,15 +254,12 @@ enum lease_kept lease_keep(struct ring *ring, uint64_t id, struct proxy *proxy)
     else if (!leases_reserve(ring))
         kept = LEASE_NO_MEMORY;
     if (kept == LEASE_KEPT) {
-        struct lease *const lease = lease_place(ring, id);
-
-        if (lease->id == 0) {
-            lease->id = id;
-            ring->leases_len++;
-        }
         ring->leases_holds++;
-        if (lease->holds++ == 0) {
-            lease->proxy = proxy;
+        if (proxy->holds++ == 0) {
+            struct proxy **const chain = lease_chain_of(ring, proxy->id);
+
+            proxy->next = *chain;
+            *chain = proxy;
             ring->leases_unused++;
         }
     }
@@ -251,17 +269,19 @@ enum lease_kept lease_keep(struct ring *ring, uint64_t id, struct proxy *proxy)
 
 void leases_drop(struct ring *ring)
 {
-    for (size_t i = 0; i < ring->leases_max; i++) {
-        uint32_t holds;
+    for (size_t i = 0; i < ring->leases_chains; i++) {
         struct proxy *proxy;
 
         enif_mutex_lock(ring->lock);
-        proxy = ring->leases[i].proxy;
-        holds = ring->leases[i].holds;
-        ring->leases[i].proxy = NULL;
-        ring->leases[i].holds = 0;
+        proxy = *lease_chain(ring, i);
+        *lease_chain(ring, i) = NULL;
         enif_mutex_unlock(ring->lock);
-        for (; proxy != NULL && holds > 0; holds--)
-            enif_release_resource(proxy);
+        while (proxy != NULL) { /* nobody else finds it any more */
+            struct proxy *const next = proxy->next;
+
+            for (uint32_t holds = proxy->holds; holds > 0; holds--)
+                enif_release_resource(proxy);
+            proxy = next;
+        }
     }
 }

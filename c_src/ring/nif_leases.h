@@ -36,7 +36,7 @@ int leases_take_over(struct ring *ring, int last);
 enum lease_kept { LEASE_KEPT, LEASE_CLOSED, LEASE_NO_MEMORY, LEASE_TOO_MANY };
 
 /* Takes over a hold of the caller's on a proxy, if it is LEASE_KEPT. */
-enum lease_kept lease_keep(struct ring *ring, uint64_t id, struct proxy *proxy);
+enum lease_kept lease_keep(struct ring *ring, struct proxy *proxy);
 
 /* Drops all holds. The ring is closed, so none is added. */
 void leases_drop(struct ring *ring);

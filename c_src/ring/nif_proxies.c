@@ -32,9 +32,9 @@ ERL_NIF_TERM nif_leases(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         enif_mutex_lock(ring->lock);
         id = ++ring->next_lease;
         enif_mutex_unlock(ring->lock);
-        *proxy = (struct proxy){ring, id, 0};
+        *proxy = (struct proxy){.ring = ring, .id = id};
         ref = enif_make_resource(env, proxy);
-        kept = lease_keep(ring, id, proxy);
+        kept = lease_keep(ring, proxy);
         if (kept != LEASE_KEPT) {
             enif_release_resource(proxy);
             return kept == LEASE_CLOSED     ? list
@@ -105,7 +105,7 @@ static ERL_NIF_TERM hold_slice(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
         if (proxy->ring != ring)
             continue;
         enif_keep_resource(proxy);
-        kept = lease_keep(ring, proxy->id, proxy);
+        kept = lease_keep(ring, proxy);
         if (kept == LEASE_KEPT)
             held = enif_make_list_cell(env, enif_make_uint64(env, proxy->id), held);
         else

@@ -42,6 +42,13 @@ struct reading {
     struct etf_scan scan;
 };
 
+void scan_names(struct ring *ring, struct etf_scan *scan)
+{
+    etf_names_look(&ring->names, tame_now_ns());
+    scan->names = &ring->names;
+    scan->names_seed = ring->library->names_seed;
+}
+
 ERL_NIF_TERM kind_of(struct ring *ring, const struct ring_reply *reply)
 {
     return reply->code == RING_VALUE ? ring->library->am_value : ring->library->am_raise;
@@ -167,7 +174,7 @@ static ERL_NIF_TERM reading_make(ErlNifEnv *env, struct reading *reading, ERL_NI
     return enif_make_tuple4(env, ring->library->am_decode, kind, bytes, self);
 }
 
-/* One step of the copy's examination. A reply without maps needs no scan, if it is small enough:
+/* One step of the copy's examination. A reply without maps and identifiers needs no scan, if it is small enough:
  * binary_to_term/2 takes it in slices, and finds what is wrong. */
 static enum etf_scan_end reading_examine(struct reading *reading)
 {
@@ -189,7 +196,8 @@ static enum etf_scan_end reading_examine(struct reading *reading)
         const uint64_t end =
             reading->searched + (left < MAP_SEARCH_BYTES ? left : MAP_SEARCH_BYTES);
 
-        reading->needs_scan = etf_scan_may_have_map(data, reading->searched, end, size, 0);
+        reading->needs_scan = etf_scan_may_have_map(data, reading->searched, end, size, 0) ||
+                              etf_may_have_name(data, reading->searched, end, size);
         reading->searched = end;
         return end == size && !reading->needs_scan ? ETF_SCAN_DONE : ETF_SCAN_MORE;
     }
@@ -253,6 +261,7 @@ ERL_NIF_TERM read_in_slices(ErlNifEnv *env, struct ring *ring, uint32_t index, u
     reading->reply = *reply;
     reading->is_binary = is_binary;
     etf_scan_open(&reading->scan);
+    scan_names(ring, &reading->scan);
     if (reply->leases > 0) {
         reading->leases = malloc(sizeof *reading->leases + reply->leases * sizeof(uint64_t));
         if (reading->leases != NULL)

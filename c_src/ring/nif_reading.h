@@ -5,6 +5,7 @@
 
 #include <tame/slice.h>
 
+#include "etf_scan.h"
 #include "nif_ring.h"
 
 /* Copied between two readings of the clock, and at most in one slice. */
@@ -16,6 +17,9 @@
 
 /* The version byte, a binary's tag and its size. */
 #define BINARY_HEAD 6
+
+/* The names of nodes that the scan finds are the ring's. */
+void scan_names(struct ring *ring, struct etf_scan *scan);
 
 /* value or raise. */
 ERL_NIF_TERM kind_of(struct ring *ring, const struct ring_reply *reply);

@@ -25,15 +25,16 @@ static void drop_reply(struct ring *ring, uint32_t index, uint64_t id,
     finish_slot(ring, index, id, reply);
 }
 
-/* Whether a small copy of a reply holds what ends the emulator (etf_scan.h). */
-static int is_deadly(const uint8_t *data, size_t size)
+/* Whether a small copy of a reply holds what the emulator must not see (etf_scan.h). */
+static int is_wrong(struct ring *ring, const uint8_t *data, size_t size)
 {
     struct etf_scan scan;
     int wrong;
 
-    if (!etf_scan_may_have_tree(data, size))
+    if (!etf_scan_may_be_wrong(data, size))
         return 0;
     etf_scan_open(&scan);
+    scan_names(ring, &scan);
     while (etf_scan_some(&scan, data, size, SCAN_STEP) == ETF_SCAN_MORE) {
     }
     wrong = scan.wrong != NULL;
@@ -65,7 +66,8 @@ static int read_at_once(ErlNifEnv *env, struct ring *ring, const struct ring_rep
         return 0;
     ring_copy(copy, reply->data, reply->size);
     /* A host has no reason to compress; its few bytes could become gigabytes. */
-    read = copy[0] == ETF_VERSION && copy[1] != ETF_COMPRESSED && !is_deadly(copy, reply->size) &&
+    read = copy[0] == ETF_VERSION && copy[1] != ETF_COMPRESSED &&
+           !is_wrong(ring, copy, reply->size) &&
            enif_binary_to_term(env, copy, reply->size, term, ERL_NIF_BIN2TERM_SAFE) == reply->size;
     if (copy != near)
         enif_free(copy);

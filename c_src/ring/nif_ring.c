@@ -37,7 +37,8 @@ void ring_free(struct ring *ring)
         enif_free_env(ring->reason_env);
     free(ring->slots);
     free(ring->purges);
-    free(ring->leases);
+    for (size_t i = 0; i < LEASE_SEGMENTS_MAX && ring->leases[i] != NULL; i++)
+        free(ring->leases[i]);
     free(ring->gone);
     free(ring);
 }

@@ -24,6 +24,7 @@
 
 #include <erl_nif.h>
 
+#include "etf_names.h"
 #include "ring_vm.h"
 #include "waiting.h"
 
@@ -73,11 +74,9 @@ struct lease_list {
     uint64_t ids[];
 };
 
-struct lease {
-    uint64_t id;         /* 0: an empty place of the table */
-    struct proxy *proxy; /* a resource of ours that we keep, once for each hold; NULL: no hold */
-    uint32_t holds;
-};
+/* A hash table that grows by one chain at a time, so that no call of it takes long. */
+#define LEASE_SEGMENT 1024
+#define LEASE_SEGMENTS_MAX 2048
 
 struct ring;
 
@@ -91,6 +90,7 @@ struct library {
     void *(*reader)(void *);          /* of the newest instance: the others' code may go */
     void (*retire)(struct library *); /* closes all rings, and ends their readers */
     ErlNifResourceType *ring_type, *proxy_type, *copy_type, *reading_type;
+    uint64_t names_seed;
     ERL_NIF_TERM am_value, am_raise, am_badarg, am_error, am_busy, am_host_down, am_bad_reply,
         am_wait, am_encode, am_too_large, am_ok, am_closed, am_ready, am_decode, am_upgraded,
         am_owner_down, am_reply_too_large, am_gone, am_none;
@@ -137,11 +137,13 @@ struct ring {
     uint32_t purges_len, purges_max;
     ErlNifEnv *reason_env; /* why it was closed */
     ERL_NIF_TERM reason;
-    struct lease *leases; /* a hash table, of leases_max places; leases_len are not empty */
-    size_t leases_len, leases_max, leases_unused, leases_holds;
+    struct proxy *
+        *leases[LEASE_SEGMENTS_MAX]; /* the first of each chain, in segments; the ring's */
+    size_t leases_chains, leases_unused, leases_holds;
     uint64_t leases_seed;
     uint64_t next_lease;
-    uint64_t resources; /* proxies that the host has used and that are alive */
+    uint64_t resources;     /* proxies that the host has used and that are alive */
+    struct etf_names names; /* of nodes, that the host has written of late */
     struct lease_list *used;
     int used_closed; /* the reader has taken the last of them */
 
@@ -165,7 +167,10 @@ struct ring_handle {
 struct proxy {
     struct ring *ring;
     uint64_t id;
-    int used; /* the host has named it behind a reply, or used/2 did; guarded by ring->lock */
+    /* Guarded by ring->lock. */
+    int used;           /* the host has named it behind a reply, or used/2 did */
+    uint32_t holds;     /* how often we keep it; if not 0, it is in the table of leases */
+    struct proxy *next; /* in its chain there */
 };
 
 static inline void counted(uint64_t *counter)

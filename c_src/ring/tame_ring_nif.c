@@ -14,6 +14,8 @@
  * change of nif_ring.h. Of another layout the new instance touches nothing: it has the old one
  * close its rings with the reason `upgraded`, and the types, whose names hold the number too, stay
  * with the old one. */
+#include <tame/clock.h>
+
 #include "nif_functions.h"
 #include "nif_life.h"
 #include "nif_reader.h"
@@ -21,7 +23,7 @@
 /* "tamering" and the layout's number. */
 #define ABI_MAGIC UINT64_C(0x74616d6572696e00)
 #ifndef ABI_LAYOUT /* a test builds another */
-#define ABI_LAYOUT 4
+#define ABI_LAYOUT 5
 #endif
 #define ABI (ABI_MAGIC | ABI_LAYOUT)
 
@@ -83,6 +85,7 @@ static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)
     library->reader = reader;
     library->retire = retire;
     library->lock = enif_mutex_create((char *)"tame_ring_library");
+    library->names_seed = tame_now_ns() ^ (uint64_t)(uintptr_t)library << 20;
 
     const struct {
         const char *name;
@@ -197,6 +200,10 @@ static ErlNifFunc functions[] = {
     {"info", 1, nif_info, 0},
     {"encode", 1, nif_encode, 0},
     {"scan", 1, nif_scan, 0},
+    {"read", 1, nif_read, ERL_NIF_DIRTY_JOB_CPU_BOUND},
+    {"flat_size", 1, nif_flat_size, ERL_NIF_DIRTY_JOB_CPU_BOUND},
+    {"is_alive", 1, nif_is_alive, 0},
+    {"send", 2, nif_send, ERL_NIF_DIRTY_JOB_CPU_BOUND},
 };
 
 ERL_NIF_INIT(tame_ring_nif, functions, load, NULL, upgrade, unload)

@@ -156,7 +156,8 @@ reason(Reason) ->
 %% A library that is loaded in this VM must be loaded in the host as well. Where no -on_load does
 %% that, tame does.
 loader(Module, #{own_beam := Beam, so := So, functions := Functions}) ->
-    case tame_loader:is_loaded(Module, Functions) andalso not tame_loader:has_on_load(Beam) of
+    IsLoaded = tame_loader:is_loaded(Module, Functions, So),
+    case IsLoaded andalso not tame_loader:has_on_load(Beam) of
         false ->
             {ok, #{preload => none}};
         true ->

@@ -35,6 +35,9 @@
 %% New names in one query, leases in one frame: a host that has more to say says it in several.
 -define(NAMES_MAX, 100000).
 -define(LEASES_MAX, 1000000).
+%% As ETF_NAMES_MAX and ETF_NAMES_NS (c_src/ring/etf_names.h).
+-define(NAMES_OF_NODES, 1024).
+-define(NAMES_S, 60).
 -define(IS_ID(Id), is_integer(Id) andalso Id >= 0 andalso Id < 1 bsl 64).
 -define(IS_SMALL(N, Most), is_integer(N) andalso N >= 0 andalso N =< Most).
 -define(IS_TEXT(Text), is_binary(Text) andalso byte_size(Text) =< ?TEXT_BYTES_MAX).
@@ -68,22 +71,32 @@
     | {unloaded, non_neg_integer()}
     | {refused, atom(), binary()}
     | {query, non_neg_integer(), query()}
-    | {send, pid(), term(), [non_neg_integer()]}
+    | {send, pid(), term(), [non_neg_integer()], Memory :: non_neg_integer()}
     | {pong, non_neg_integer()}
     | {ended, map()}.
 
-%% The longest frame that may come; what was read of an incomplete one; and how many bytes there
-%% must be before it is worth a look: its length and what that says, or only the length.
--opaque reader() :: {Most :: pos_integer(), Have :: binary(), Needed :: pos_integer()}.
+-record(reader, {
+    %% The longest frame that may come.
+    most = ?EARLY_BYTES_MAX :: pos_integer(),
+    %% What was read of an incomplete one; and how many bytes there must be before it is worth a
+    %% look: its length and what that says, or only the length.
+    have = <<>> :: binary(),
+    needed = 4 :: pos_integer(),
+    %% Names of nodes, by their hashes, since when they are counted.
+    names = #{} :: #{non_neg_integer() => true},
+    names_since = never :: never | integer()
+}).
+
+-opaque reader() :: #reader{}.
 
 -spec new() -> reader().
 new() ->
-    {?EARLY_BYTES_MAX, <<>>, 4}.
+    #reader{}.
 
 %% From now on frames may be as long as messages are.
 -spec loaded(reader()) -> reader().
-loaded({_, Have, Needed}) ->
-    {?FRAME_BYTES_MAX, Have, Needed}.
+loaded(Reader) ->
+    Reader#reader{most = ?FRAME_BYTES_MAX}.
 
 %% More bytes from the port: the frames that they complete, in order. What is bad ends the stream;
 %% the frames before it count.
@@ -92,23 +105,49 @@ loaded({_, Have, Needed}) ->
 %% as long as it is not matched: a frame that comes byte by byte is neither copied nor looked at for
 %% each of them.
 -spec feed(binary(), reader()) -> {ok, [frame()], reader()} | {bad, [frame()], string()}.
-feed(Data, {Most, Have, Needed}) when byte_size(Have) + byte_size(Data) < Needed ->
-    {ok, [], {Most, <<Have/binary, Data/binary>>, Needed}};
-feed(Data, {Most, <<>>, _Needed}) ->
-    frames(Data, Most, []);
-feed(Data, {Most, Have, _Needed}) ->
-    frames(<<Have/binary, Data/binary>>, Most, []).
+feed(Data, #reader{have = Have, needed = Needed} = Reader) when
+    byte_size(Have) + byte_size(Data) < Needed
+->
+    {ok, [], Reader#reader{have = <<Have/binary, Data/binary>>}};
+feed(Data, #reader{have = <<>>} = Reader) ->
+    frames(Data, Reader, []);
+feed(Data, #reader{have = Have} = Reader) ->
+    frames(<<Have/binary, Data/binary>>, Reader, []).
 
-frames(<<Size:32, _/binary>>, Most, Frames) when Size > Most ->
+frames(<<Size:32, _/binary>>, #reader{most = Most}, Frames) when Size > Most ->
     {bad, lists:reverse(Frames), too_long(Size, Most)};
-frames(<<Size:32, Bytes:Size/binary, Rest/binary>>, Most, Frames) ->
+frames(<<Size:32, Bytes:Size/binary, Rest/binary>>, Reader, Frames) ->
     case decode(Bytes) of
-        {ok, Frame} -> frames(Rest, Most, [Frame | Frames]);
-        {bad, Sentence} -> {bad, lists:reverse(Frames), Sentence}
+        {ok, Frame, Names} ->
+            case named(Names, Reader) of
+                {ok, Later} ->
+                    frames(Rest, Later, [Frame | Frames]);
+                error ->
+                    {bad, Sentence} = too_many_names(),
+                    {bad, lists:reverse(Frames), Sentence}
+            end;
+        {bad, Sentence} ->
+            {bad, lists:reverse(Frames), Sentence}
     end;
-frames(Rest, Most, Frames) ->
+frames(Rest, Reader, Frames) ->
     %% A copy: the rest must not hold what was read before it.
-    {ok, lists:reverse(Frames), {Most, binary:copy(Rest), needed(Rest)}}.
+    {ok, lists:reverse(Frames), Reader#reader{have = binary:copy(Rest), needed = needed(Rest)}}.
+
+%% The emulator remembers each name of a node for a minute after its last use.
+named([], Reader) ->
+    {ok, Reader};
+named(Names, #reader{names = Before, names_since = Since} = Reader) ->
+    Now = erlang:monotonic_time(second),
+    {Known, From} =
+        if
+            is_integer(Since), Now - Since =< ?NAMES_S -> {Before, Since};
+            true -> {#{}, Now}
+        end,
+    All = maps:merge(Known, maps:from_keys(Names, true)),
+    case map_size(All) =< ?NAMES_OF_NODES of
+        true -> {ok, Reader#reader{names = All, names_since = From}};
+        false -> error
+    end.
 
 needed(<<Size:32, _/binary>>) -> 4 + Size;
 needed(_) -> 4.
@@ -120,27 +159,35 @@ decode(<<131, 80, _/binary>> = Bytes) ->
     {bad, text("a compressed frame of ~b bytes", [byte_size(Bytes)])};
 decode(<<131, _, _/binary>> = Bytes) ->
     case tame_ring:scan(Bytes) of
-        {ok, Memory} when Memory =< ?FRAME_MEMORY_MAX ->
-            decoded(Bytes);
-        {ok, Memory} ->
+        {ok, #{memory := Memory} = Scanned} when Memory =< ?FRAME_MEMORY_MAX ->
+            case tame_ring:read(Bytes, Scanned) of
+                {ok, Term} -> measured(Scanned, check(Term));
+                error -> no_term(Bytes, "no term, or names an unknown atom")
+            end;
+        {ok, #{memory := Memory}} ->
             Format = "a frame that takes ~b bytes of memory, and ~b are the most",
             {bad, text(Format, [Memory, ?FRAME_MEMORY_MAX])};
+        {error, nodes} ->
+            too_many_names();
         {error, What} ->
-            {bad, text("a frame of ~b bytes that is no term: ~p", [byte_size(Bytes), What])}
+            no_term(Bytes, text("no term: ~p", [What]))
     end;
 decode(Bytes) ->
-    {bad, text("a frame of ~b bytes that is no term", [byte_size(Bytes)])}.
+    no_term(Bytes, "no term").
 
-decoded(Bytes) ->
-    %% Safe: it makes no atom, and no fun of a module that is not there.
-    try erlang:binary_to_term(Bytes, [safe, used]) of
-        {Term, Used} when Used =:= byte_size(Bytes) -> check(Term);
-        {_, Used} -> {bad, text("a frame of ~b bytes with a term of ~b", [byte_size(Bytes), Used])}
-    catch
-        error:_ ->
-            Format = "a frame of ~b bytes that is no term, or names an unknown atom",
-            {bad, text(Format, [byte_size(Bytes)])}
-    end.
+no_term(Bytes, What) ->
+    {bad, text("a frame of ~b bytes that is ~s", [byte_size(Bytes), What])}.
+
+too_many_names() ->
+    {bad, text("pids, ports and references of more than ~b nodes in a minute", [?NAMES_OF_NODES])}.
+
+%% What a message takes in its receiver is no more than what its frame does here.
+measured(#{memory := Memory, names := Names}, {ok, {send, Pid, Message, Leases, _}}) ->
+    {ok, {send, Pid, Message, Leases, Memory}, Names};
+measured(#{names := Names}, {ok, Frame}) ->
+    {ok, Frame, Names};
+measured(_Scanned, {bad, _} = Bad) ->
+    Bad.
 
 %% The frame that a term is. Details that are of no use here are dropped.
 -spec check(term()) -> {ok, frame()} | {bad, string()}.
@@ -173,7 +220,7 @@ check({query, Id, What}) when ?IS_ID(Id) ->
     end;
 check({send, Pid, Message, Leases}) when is_pid(Pid), is_list(Leases) ->
     case all_are(fun is_id/1, Leases, ?LEASES_MAX) of
-        true -> {ok, {send, Pid, Message, Leases}};
+        true -> {ok, {send, Pid, Message, Leases, 0}};
         false -> {bad, shape("frame", {send, Pid, Message, Leases})}
     end;
 check({pong, N}) when ?IS_ID(N) ->

@@ -81,6 +81,7 @@ because(overdue) -> "a call went on after its deadline and grace_ms";
 because(late_start) -> "it did not load the library within start_ms";
 because(not_answering) -> "it did not answer for answer_ms";
 because(not_reading) -> "it did not read its control port";
+because({flood, Pid}) -> io_lib:format("nobody reads what it sends, last to ~p", [Pid]);
 because(flood) -> "it wrote more to its control port than can be read";
 because(_) -> unknown.
 

@@ -11,9 +11,16 @@
 -export([new/0]).
 -export([note/2]).
 -export([is_given/2]).
--export([is_private/1]).
+-export([ask_private/2]).
 -export([prune/1]).
 -export([forget/1]).
+
+%% Internal.
+-export([private_within/3]).
+-export([exit_private/1]).
+
+%% As long as a host may leave a question of ours unanswered.
+-define(ASK_MS, 5000).
 
 -spec new() -> ok.
 new() ->
@@ -54,9 +61,33 @@ note_pairs(Group, {Key, Value, Rest}) ->
 is_given(Group, Pid) ->
     ets:member(?MODULE, {Group, Pid}).
 
-%% Whether a process is one of the system's own, which a library does not get by asking for its
-%% name: it belongs to kernel, stdlib or tame, or to no application and its group leader is init.
--spec is_private(pid()) -> boolean().
+%% Asks whether a process is one of the system's own, which a library does not get by asking for its
+%% name: it belongs to kernel, stdlib or tame, or to no application and its group leader is init. A
+%% process says who its group leader is when it runs, which one in a long NIF does not: so who asks
+%% here gets {tame_private, Ref, IsPrivate}; true also where there is no answer within ?ASK_MS.
+-spec ask_private(reference(), pid()) -> ok.
+ask_private(Ref, Pid) ->
+    _ = spawn(?MODULE, private_within, [self(), Ref, Pid]),
+    ok.
+
+-spec private_within(pid(), reference(), pid()) -> ok.
+private_within(Owner, Ref, Pid) ->
+    {Asking, Monitor} = spawn_monitor(?MODULE, exit_private, [Pid]),
+    receive
+        {'DOWN', Monitor, process, Asking, {is_private, IsPrivate}} ->
+            Owner ! {tame_private, Ref, IsPrivate};
+        {'DOWN', Monitor, process, Asking, _} ->
+            Owner ! {tame_private, Ref, true}
+    after ?ASK_MS ->
+        true = exit(Asking, kill),
+        Owner ! {tame_private, Ref, true}
+    end,
+    ok.
+
+-spec exit_private(pid()) -> no_return().
+exit_private(Pid) ->
+    exit({is_private, is_private(Pid)}).
+
 is_private(Pid) ->
     case application:get_application(Pid) of
         {ok, Application} -> lists:member(Application, [kernel, stdlib, tame]);
@@ -67,10 +98,8 @@ is_private(Pid) ->
 -spec prune(tame_group:group()) -> ok.
 prune(Group) ->
     Given = ets:select(?MODULE, [{{{Group, '$1'}}, [], ['$1']}]),
-    lists:foreach(fun(Pid) -> is_alive(Pid) orelse ets:delete(?MODULE, {Group, Pid}) end, Given).
-
-is_alive(Pid) when is_pid(Pid) -> node(Pid) =:= node() andalso is_process_alive(Pid);
-is_alive(Port) -> erlang:port_info(Port, id) =/= undefined.
+    IsAlive = fun tame_ring:is_alive/1,
+    lists:foreach(fun(Pid) -> IsAlive(Pid) orelse ets:delete(?MODULE, {Group, Pid}) end, Given).
 
 %% All that a group was given: none of it is isolated any more.
 -spec forget(tame_group:group()) -> ok.

@@ -290,6 +290,17 @@ handle_event(info, {'DOWN', Ref, process, _, _}, State, #host{requests = Request
             flushed(State, tame_host_frames:send({down, Id}, Host#host{requests = Others}));
         error -> keep_state_and_data
     end;
+handle_event(info, {tame_private, Ref, IsPrivate}, State, #host{requests = Requests} = Host) ->
+    case tame_host_requests:answered(Ref, IsPrivate, Requests) of
+        {Id, Answer, Later} ->
+            Told = tame_host_frames:send({answer, Id, Answer}, Host#host{requests = Later}),
+            flushed(State, Told);
+        %% Of a host that has ended.
+        error ->
+            keep_state_and_data
+    end;
+handle_event(info, {tame_unread, Seen}, _State, #host{requests = Requests} = Host) ->
+    {keep_state, Host#host{requests = tame_host_requests:looked(Seen, Requests)}};
 %% Distribution started or stopped: pids and references are written with another name from now on.
 handle_event(info, {Change, _, _}, State, Host) when Change =:= nodeup; Change =:= nodedown ->
     flushed(State, tame_host_frames:named(Host));
@@ -361,6 +372,13 @@ kill(Why, State, Host) when
     {next_state, killing, Host#host{killed = Why, killed_in = State}};
 kill(_Why, _State, _Host) ->
     keep_state_and_data.
+
+%% As kill/3, where the frame has changed what is known of the host.
+killed(Why, State, Host) ->
+    case kill(Why, State, Host) of
+        keep_state_and_data -> {keep_state, Host};
+        Next -> Next
+    end.
 
 has_not_ended(GuardPid, #host{spec = #{group := Group}}) ->
     Format = "tame: OS process ~b, which ran a host of ~tp, has not ended within ~b ms",
@@ -441,7 +459,8 @@ frames([Frame | Frames], State, Host) ->
         {ok, Later} -> frames(Frames, State, Later);
         {up, Later} -> {next_state, up, Later, {next_event, internal, {frames, Frames}}};
         {refused, Reason, Text} -> refused_or_crashed(Reason, Text, Host);
-        {bad, Sentence} -> kill({bad_frame, lists:flatten(Sentence)}, State, Host)
+        {bad, Sentence} -> kill({bad_frame, lists:flatten(Sentence)}, State, Host);
+        {kill, Why, Later} -> killed(Why, State, Later)
     end.
 
 %% ---- small things ---------------------------------------------------------------------------

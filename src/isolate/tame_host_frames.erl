@@ -15,13 +15,18 @@
 
 -export_type([outcome/0]).
 
-%% up: the host has all its libraries. bad: it said what no host says in this state.
+%% up: the host has all its libraries. bad: it said what no host says in this state. kill: it is to
+%% end for another reason.
 -type outcome() ::
-    {ok, #host{}} | {up, #host{}} | {refused, atom(), unicode:chardata()} | {bad, iolist()}.
+    {ok, #host{}}
+    | {up, #host{}}
+    | {refused, atom(), unicode:chardata()}
+    | {bad, iolist()}
+    | {kill, term(), #host{}}.
 
 %% Whether a frame has terms in it that keep resources until this process collects its heap.
 -spec names_resources(tame_control:frame()) -> boolean().
-names_resources({send, _, _, [_ | _]}) -> true;
+names_resources({send, _, _, [_ | _], _}) -> true;
 names_resources({query, _, {hold, _, _}}) -> true;
 names_resources(_) -> false.
 
@@ -68,17 +73,17 @@ frame({unloaded, Number}, State, #host{libraries = Libraries} = Host) when
 frame({query, Id, Query}, State, Host0) when State =/= killing ->
     %% The library may ask before this process was told that the node has a new name.
     #host{ring = Ring, requests = Requests} = Host = named(Host0),
-    case tame_host_requests:answer(Query, Ring, Requests) of
-        {bad, Sentence} ->
-            {bad, Sentence};
-        {Answer, Before, Later} ->
-            Frames = Before ++ [{answer, Id, Answer}],
-            {ok, lists:foldl(fun send/2, Host#host{requests = Later}, Frames)}
+    case tame_host_requests:answer(Id, Query, Ring, Requests) of
+        {bad, Sentence} -> {bad, Sentence};
+        {Frames, Later} -> {ok, lists:foldl(fun send/2, Host#host{requests = Later}, Frames)}
     end;
-frame({send, Pid, Message, Leases}, _State, #host{ring = Ring, requests = Requests} = Host) ->
-    Later = tame_host_requests:deliver(Pid, Message, Requests),
+frame({send, Pid, Message, Leases, Memory}, _State, #host{ring = Ring} = Host) ->
+    {Outcome, Later} = tame_host_requests:deliver(Pid, Message, Memory, Host#host.requests),
     _ = Ring =/= none andalso tame_ring:used(Ring, Leases),
-    {ok, Host#host{requests = Later}};
+    case Outcome of
+        ok -> {ok, Host#host{requests = Later}};
+        flood -> {kill, {flood, Pid}, Host#host{requests = Later}}
+    end;
 frame({pong, _}, _State, #host{beat = Beat} = Host) when Beat =/= none ->
     {ok, Host#host{beat = tame_heartbeat:pong(Beat)}};
 frame({pong, _}, _State, Host) ->

@@ -42,6 +42,7 @@
 -export([changed/1]).
 -export([restart/1]).
 -export([info/2]).
+-export([request_info/2]).
 
 %% Internal.
 -export([callback_mode/0]).
@@ -143,10 +144,15 @@ bad_reply(Group, Ring, What) ->
 restart(Group) ->
     gen_statem:call(name(Group), restart, ?ASK_MS).
 
-%% For tame:info/0: what is known here of a module and its group, and the host processes.
+%% What is known here of a module and its group, and the host processes.
 -spec info(tame_group:group(), module()) -> {map(), [pid()]}.
 info(Group, Module) ->
     gen_statem:call(name(Group), {info, Module}, ?ASK_MS).
+
+%% The same for tame:info/0, by gen_statem:receive_response/2.
+-spec request_info(tame_group:group(), module()) -> gen_statem:request_id().
+request_info(Group, Module) ->
+    gen_statem:send_request(name(Group), {info, Module}).
 
 -spec callback_mode() -> [handle_event_function | state_enter].
 callback_mode() ->

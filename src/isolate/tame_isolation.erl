@@ -39,7 +39,7 @@
 -define(NAME_BYTES_MAX, 200).
 %% How often code that processes still ran when it was replaced is looked at again.
 -define(PURGE_MS, 500).
-%% How long one process may take to say how it is.
+%% How long all processes of one kind may take to say how they are.
 -define(ASK_MS, 500).
 
 -spec start_link() -> gen_server:start_ret().
@@ -121,47 +121,59 @@ bad_module(Module) ->
     Format = "~0tP: expected a module, which is an atom of at most ~b bytes",
     {error, {bad_module, text(Format, [Module, 9, ?NAME_BYTES_MAX])}}.
 
-%% Asks each library's tame_hosts in turn, its hosts all at once, and waits for these no longer than
-%% ?ASK_MS.
+%% Asks the tame_hosts of all modules at once, then all their hosts, and waits for each of both no
+%% longer than ?ASK_MS in all. Of what does not answer it says what the tables know.
 -spec info() -> #{module() => map()}.
 info() ->
-    maps:from_list([{Entry#entry.module, info(Entry)} || Entry <- tame_registry:all()]).
+    Asked = [{Entry, request(Entry)} || Entry <- tame_registry:all()],
+    Until = until(),
+    Known = [{Entry, answer(Request, Until, not_answering)} || {Entry, Request} <- Asked],
+    AskedHosts = [{Entry, with_requests(Answer)} || {Entry, Answer} <- Known],
+    UntilHosts = until(),
+    maps:from_list([
+        {Module, maps:merge(common(Entry), with_answers(Answer, UntilHosts))}
+     || {#entry{module = Module} = Entry, Answer} <- AskedHosts
+    ]).
 
-info(#entry{module = Module, group = Group, phase = Phase, options = Options}) ->
-    Common = #{
+request(#entry{module = Module, group = Group}) ->
+    tame_hosts:request_info(Group, Module).
+
+common(#entry{module = Module, group = Group, phase = Phase, options = Options}) ->
+    #{
         phase => Phase,
         share => Group,
         atoms => tame_group:count_atoms(Group, 0),
         old_code => erlang:check_old_code(Module),
         limits => maps:get(limits, Options)
-    },
-    try tame_hosts:info(Group, Module) of
-        {Library, Hosts} ->
-            Asked = [tame_host:request_info(Host) || Host <- Hosts],
-            Until = erlang:monotonic_time(millisecond) + ?ASK_MS,
-            (maps:merge(Common, Library))#{hosts => [answer(Request, Until) || Request <- Asked]}
-    catch
-        exit:_ ->
-            Unknown = #{state => not_answering, load => none, libraries => 0, waiting => 0},
-            (maps:merge(Common, Unknown))#{restarts => 0, hosts => []}
-    end.
+    }.
 
-answer(Request, Until) ->
+with_requests({Library, Hosts}) ->
+    {Library, [tame_host:request_info(Host) || Host <- Hosts]};
+with_requests(not_answering) ->
+    Unknown = #{state => not_answering, load => none, libraries => 0, waiting => 0},
+    {Unknown#{restarts => 0}, []}.
+
+with_answers({Library, Requests}, Until) ->
+    Unknown = #{
+        state => not_answering,
+        os_pid => 0,
+        crashes_in_row => 0,
+        starts => 0,
+        libraries => 0,
+        up_ms => 0,
+        rss_bytes => 0,
+        ring => #{}
+    },
+    Library#{hosts => [answer(Request, Until, Unknown) || Request <- Requests]}.
+
+until() ->
+    erlang:monotonic_time(millisecond) + ?ASK_MS.
+
+answer(Request, Until, Otherwise) ->
     LeftMs = max(0, Until - erlang:monotonic_time(millisecond)),
     case gen_statem:receive_response(Request, LeftMs) of
-        {reply, Info} ->
-            Info;
-        _ ->
-            #{
-                state => not_answering,
-                os_pid => 0,
-                crashes_in_row => 0,
-                starts => 0,
-                libraries => 0,
-                up_ms => 0,
-                rss_bytes => 0,
-                ring => #{}
-            }
+        {reply, Info} -> Info;
+        _ -> Otherwise
     end.
 
 %% ---- the process ----------------------------------------------------------------------------

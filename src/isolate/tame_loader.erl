@@ -9,7 +9,7 @@
 -include("tame_beam.hrl").
 -include("tame_registry.hrl").
 
--export([is_loaded/2]).
+-export([is_loaded/3]).
 -export([has_on_load/1]).
 -export([load_info/2]).
 -export([with_on_load/3]).
@@ -21,14 +21,18 @@
 -define(ATTRIBUTE, tame_load_info).
 -define(ON_LOAD_NAME, 'tame on_load').
 
-%% Whether the module's code has its NIF library, which has these functions, in this VM.
+%% Whether the module's code has its NIF library, this file with these functions, in this VM.
 %% system_info(taints) names a module for ever once it has loaded one; code that was loaded anew
-%% since then has none. A library without functions leaves no other trace.
--spec is_loaded(module(), [{atom(), arity()}]) -> boolean().
-is_loaded(Module, Functions) ->
+%% since then has none. Of a library without functions the code knows nothing: it counts as loaded
+%% while a file of that name is mapped.
+-spec is_loaded(module(), [{atom(), arity()}], file:filename_all()) -> boolean().
+is_loaded(Module, Functions, File) ->
     erlang:module_loaded(Module) andalso
         lists:member(Module, erlang:system_info(taints)) andalso
-        (Functions =:= [] orelse Module:module_info(nifs) =/= []).
+        has_library(Module, Functions, File).
+
+has_library(_Module, [], File) -> tame_os_process:is_mapped(File);
+has_library(Module, _Functions, _File) -> Module:module_info(nifs) =/= [].
 
 %% Whether the module runs a function when it is loaded.
 -spec has_on_load(binary()) -> boolean().

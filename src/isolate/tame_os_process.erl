@@ -4,6 +4,7 @@
 -export([is_alive/1]).
 -export([is_child/2]).
 -export([rss_bytes/1]).
+-export([is_mapped/1]).
 
 %% False where there is no /proc.
 -spec is_alive(non_neg_integer()) -> boolean().
@@ -33,6 +34,17 @@ rss_bytes(OsPid) ->
             binary_to_integer(Pages) * 4096;
         {error, _} ->
             0
+    end.
+
+%% Whether this VM has a file of this name mapped, in whatever folder. True where there is no /proc.
+-spec is_mapped(file:filename_all()) -> boolean().
+is_mapped(File) ->
+    case file:read_file("/proc/self/maps") of
+        {ok, Maps} ->
+            Name = unicode:characters_to_binary(filename:basename(File)),
+            binary:match(Maps, <<"/", Name/binary, "\n">>) =/= nomatch;
+        {error, _} ->
+            true
     end.
 
 path(OsPid, Name) ->

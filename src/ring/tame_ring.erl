@@ -29,10 +29,19 @@
 -export([abandoned/2]).
 -export([info/1]).
 -export([scan/1]).
+-export([read/2]).
+-export([is_alive/1]).
+-export([send/3]).
+-export([flat_size/1]).
 
 -export_type([ring/0]).
 -export_type([options/0]).
 -export_type([reply/0]).
+-export_type([scanned/0]).
+
+%% Terms beyond one of these are made, and copied into a message, on a dirty scheduler: 0.3 ms.
+-define(SLOW_MEMORY, 1 bsl 18).
+-define(SLOW_KEYS, 4000).
 
 -type ring() :: tame_ring_nif:ring().
 
@@ -235,15 +244,60 @@ hold(Ring, Refs) ->
 abandoned(Ring, Ms) ->
     tame_ring_nif:abandoned(Ring, Ms).
 
-%% How many bytes of memory a term in external format takes at most, without making it. {error,
-%% What}: it is no term, not a whole one, compressed, or one that no VM may decode
-%% (c_src/ring/etf_scan.h).
--spec scan(binary()) -> {ok, Memory :: non_neg_integer()} | {error, atom()}.
+%% memory: the bytes that the term takes at most. names: hashes of the nodes that its pids, ports
+%% and references name, each with its creation.
+-type scanned() :: #{
+    memory := non_neg_integer(), is_slow := boolean(), names := [non_neg_integer()]
+}.
+
+%% Looks at a term in external format without making it. {error, What}: it is no term, not a whole
+%% one, compressed, one that no VM may decode (c_src/ring/etf_scan.h), or one with identifiers of
+%% too many nodes.
+-spec scan(binary()) -> {ok, scanned()} | {error, atom()}.
 scan(Bytes) ->
     case tame_ring_nif:scan(Bytes) of
-        {Memory, _Pairs, _KeyBytes} -> {ok, Memory};
-        What -> {error, What}
+        {Memory, Pairs, KeyBytes, Names} ->
+            IsSlow = Memory > ?SLOW_MEMORY orelse Pairs + KeyBytes > ?SLOW_KEYS,
+            {ok, #{memory => Memory, is_slow => IsSlow, names => Names}};
+        What ->
+            {error, What}
     end.
+
+%% The term of bytes that were scanned; error: an atom in it does not exist. One that is slow to
+%% make is made on a dirty scheduler: the emulator puts all maps of a term in order in one go.
+-spec read(binary(), scanned()) -> {ok, term()} | error.
+read(Bytes, #{is_slow := true}) ->
+    case tame_ring_nif:read(Bytes) of
+        {ok, Term} -> {ok, Term};
+        wrong -> error
+    end;
+read(Bytes, #{is_slow := false}) ->
+    try binary_to_term(Bytes, [safe, used]) of
+        {Term, Used} when Used =:= byte_size(Bytes) -> {ok, Term};
+        {_, _} -> error
+    catch
+        error:badarg -> error
+    end.
+
+%% Whether a process or port of this node is alive, without waiting for it.
+-spec is_alive(pid() | port()) -> boolean().
+is_alive(PidOrPort) ->
+    tame_ring_nif:is_alive(PidOrPort).
+
+%% Sends a term that takes so much memory to a process of this node. A large one is copied on a
+%% dirty scheduler: 1 MiB holds a scheduler for a millisecond, 256 MiB for 0.7 s.
+-spec send(pid(), term(), non_neg_integer()) -> ok.
+send(Pid, Message, Memory) when Memory > ?SLOW_MEMORY ->
+    tame_ring_nif:send(Pid, Message);
+send(Pid, Message, _Memory) ->
+    Pid ! Message,
+    ok.
+
+%% The words that a term takes on a heap. none: this emulator cannot say it off the scheduler
+%% (enif_term_size).
+-spec flat_size(term()) -> non_neg_integer() | none.
+flat_size(Term) ->
+    tame_ring_nif:flat_size(Term).
 
 %% Counters: calls, spins, spins_paid, polls_paid (after spinning, in turns with other processes),
 %% waits (calls that waited in receive), lined (calls that waited for a slot), busy, bad_replies;

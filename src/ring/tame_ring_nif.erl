@@ -21,7 +21,11 @@
     abandoned/2,
     info/1,
     encode/1,
-    scan/1
+    scan/1,
+    read/1,
+    is_alive/1,
+    send/2,
+    flat_size/1
 ]).
 
 -export(?NIFS).
@@ -140,8 +144,29 @@ info(_Ring) ->
 encode(_Term) ->
     erlang:nif_error(nif_not_loaded).
 
-%% What the scan of a reply finds in external format, for its tests: the memory that the term takes
-%% at most, the pairs of all maps, the bytes of all keys; or what is wrong.
--spec scan(binary()) -> {non_neg_integer(), non_neg_integer(), non_neg_integer()} | atom().
+%% What the scan of a reply finds in external format: the memory that the term takes at most, the
+%% pairs of all maps, the bytes of all keys, hashes of the names of nodes; or what is wrong.
+-spec scan(binary()) ->
+    {non_neg_integer(), non_neg_integer(), non_neg_integer(), [non_neg_integer()]} | atom().
 scan(_Bytes) ->
+    erlang:nif_error(nif_not_loaded).
+
+%% The term of bytes that were scanned, made on a dirty scheduler, without new atoms.
+-spec read(binary()) -> {ok, term()} | wrong.
+read(_Bytes) ->
+    erlang:nif_error(nif_not_loaded).
+
+%% Never waits.
+-spec is_alive(pid() | port()) -> boolean().
+is_alive(_PidOrPort) ->
+    erlang:nif_error(nif_not_loaded).
+
+%% Copies the message on a dirty scheduler.
+-spec send(pid(), term()) -> ok.
+send(_Pid, _Message) ->
+    erlang:nif_error(nif_not_loaded).
+
+%% On a dirty scheduler.
+-spec flat_size(term()) -> non_neg_integer() | none.
+flat_size(_Term) ->
     erlang:nif_error(nif_not_loaded).

@@ -27,6 +27,21 @@ defmodule Tame.ApplicationTest do
     end
   end
 
+  for bind <- [:recompile, :overlay] do
+    test "#{bind}: loaded in the VM first, then isolated and restored in turns", %{peer: peer} do
+      [before | turns] = scenario(peer, :in_turns_from_vm, [unquote(bind)])
+      {vm, host} = {{:vm, {:ok, 0}, true}, {:host, {:ok, 0}, false}}
+      assert before == vm
+      for turn <- turns, do: assert(turn == {:ok, host, :ok, vm})
+    end
+  end
+
+  test "a library without functions is loaded while its file is mapped", %{peer: peer} do
+    {refused, turns} = scenario(peer, :without_functions)
+    assert {:error, {:loaded_elsewhere, _}} = refused
+    assert turns == [ok: :ok, ok: :ok]
+  end
+
   test "a library that its application loaded with what tame cannot know is refused; without it, isolated",
        %{
          peer: peer

@@ -46,7 +46,7 @@ defmodule Tame.ControlTest do
 
         Enum.min(
           for _ <- 1..3 do
-            {us, {[{:send, _, _, []}], _}} = :timer.tc(fn -> byte_by_byte(frame, up) end)
+            {us, {[{:send, _, _, [], _}], _}} = :timer.tc(fn -> byte_by_byte(frame, up) end)
             us
           end
         )
@@ -117,7 +117,7 @@ defmodule Tame.ControlTest do
     assert {:bad, [], _} = read(<<1_048_577::32>>)
     up = :tame_control.loaded(:tame_control.new())
     message = ControlFrames.framed({:send, self(), :binary.copy("x", 10_000_000), []})
-    assert {:ok, [{:send, _, _, []}], _} = :tame_control.feed(message, up)
+    assert {:ok, [{:send, _, _, [], _}], _} = :tame_control.feed(message, up)
     assert {:bad, [], _} = :tame_control.feed(<<67_108_865::32>>, up)
     # 60 MiB of empty lists would be 1 GiB of heap.
     empty = [
@@ -159,6 +159,33 @@ defmodule Tame.ControlTest do
 
     many = {large, long.(5), for(_ <- 1..5000, do: make_ref())}
     assert {:error, :references} = :tame_ring.scan(:erlang.term_to_binary(many))
+  end
+
+  test "identifiers of a bounded number of nodes are taken, in one frame and in all" do
+    up = :tame_control.loaded(:tame_control.new())
+    framed = &ControlFrames.framed_bytes(ExternalForms.of_nodes(&1, {:pong, 1}))
+    own = ControlFrames.framed({:send, self(), [self(), make_ref()], []})
+
+    reader =
+      for _ <- 1..5000, reduce: up do
+        reader -> with({:ok, [_], reader} <- :tame_control.feed(own, reader), do: reader)
+      end
+
+    assert {:bad, [], sentence} = :tame_control.feed(framed.(1..1100), reader)
+    assert to_string(sentence) == "pids, ports and references of more than 1024 nodes in a minute"
+
+    {seen, _} =
+      Enum.flat_map_reduce(1..1100, reader, fn n, reader ->
+        send = {:send, self(), :erlang.binary_to_term(ExternalForms.of_nodes(n..n)), []}
+
+        case :tame_control.feed(ControlFrames.framed(send), reader) do
+          {:ok, [_], reader} -> {[:ok], reader}
+          {:bad, [], _} -> {:halt, reader}
+        end
+      end)
+
+    # Our own node's name is one.
+    assert length(seen) == 1023
   end
 
   # Atoms are counted, and memory: in a VM of its own, where nobody else makes any.

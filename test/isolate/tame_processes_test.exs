@@ -82,6 +82,15 @@ defmodule Tame.ProcessesTest do
     assert scenario(peer, :stopped_while_idle, [300]) == {true, true, 0}
   end
 
+  # Each of them alone was waited for, for five seconds.
+  test "info/0 does not wait for who does not answer, and says so", %{peer: peer} do
+    {ms, states, count} = scenario(peer, :info_of_silent)
+    silent = {:not_answering, []}
+    assert states == [silent, silent, {:serving, [:not_answering]}, {:serving, [:not_answering]}]
+    assert count == 4
+    assert ms < 5000
+  end
+
   test "restart/1 replaces a host that is stopped; before a load it changes nothing", %{peer: peer} do
     assert scenario(peer, :restarted) == {:ok, true, :ok, true}
   end

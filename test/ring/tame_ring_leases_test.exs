@@ -88,7 +88,7 @@ defmodule Tame.RingLeasesTest do
         requests = :tame_host_requests.new(%{group: :group, options: %{max_atoms: 1}})
         # Which ends the host.
         for query <- [:leases, {:hold, 1, [ref]}] do
-          assert {:bad, why} = :tame_host_requests.answer(query, host.ring, requests)
+          assert {:bad, why} = :tame_host_requests.answer(1, query, host.ring, requests)
           assert to_string(why) =~ "two million that it has not used"
         end
 

@@ -3,7 +3,7 @@ defmodule Tame.RingReplyTest do
   use ExUnit.Case, async: true
 
   alias Tame.Await
-  alias Tame.Test.{OsProcess, PeerVm, RingHost, RingTerms}
+  alias Tame.Test.{ExternalForms, OsProcess, PeerVm, RingHost, RingTerms}
 
   @moduletag isolation: :shared
 
@@ -52,18 +52,39 @@ defmodule Tame.RingReplyTest do
         do: assert(for({name, ms} <- longest, ms > 8 + 2 * noise_ms, do: {name, ms}) == [])
     end
 
+    # The emulator keeps each for a minute, so that a host could fill its memory with them.
+    test "name a bounded number of nodes, in one and in all" do
+      host = RingHost.start_ring()
+      call = fn term -> RingHost.call(host, :raw, [ExternalForms.of_nodes(term)]) end
+      own = [self(), make_ref(), hd(Port.list())]
+      for _ <- 1..2000, do: assert({:value, ^own} = RingHost.call(host, :echo, [own]))
+      assert {:value, [_ | _]} = call.(1..500)
+      assert {:value, [_ | _]} = call.(1..500)
+      for n <- 501..1000, do: assert({:value, [_]} = call.(n..n))
+      assert {:error, {:bad_reply, :nodes}} = call.(1001..1100)
+      assert {:value, [_ | _]} = call.(1..500)
+
+      # In large replies, with maps and without, and in a new host's first.
+      for more <- [:binary.copy("x", 1_000_000), Map.new(1..1000, &{&1, &1})] do
+        new = RingHost.start_ring()
+        reply = RingHost.call(new, :raw, [ExternalForms.of_nodes(1..1100, more)])
+        assert reply == {:error, {:bad_reply, :nodes}}
+      end
+    end
+
     test "are scanned for their memory: never less than they take" do
       for {name, term} <- RingTerms.all(), options <- [[], [minor_version: 1]] do
         bytes = :erlang.term_to_binary(term, options)
-        {memory, _, _} = :tame_ring_nif.scan(bytes)
+        {memory, _, _, _} = :tame_ring_nif.scan(bytes)
         made = :erlang.binary_to_term(bytes)
         assert {name, memory >= :erts_debug.flat_size(made) * 8} == {name, true}
       end
 
-      assert {_, 3, _} = :tame_ring_nif.scan(:erlang.term_to_binary([%{a: %{b: 1}}, %{c: 1}]))
+      assert {_, 3, _, []} = :tame_ring_nif.scan(:erlang.term_to_binary([%{a: %{b: 1}}, %{c: 1}]))
       key = :erlang.term_to_binary("0123456789")
 
-      {_, 1, bytes} = :tame_ring_nif.scan(:erlang.term_to_binary(%{["0123456789"] => "0123456789"}))
+      {_, 1, bytes, []} =
+        :tame_ring_nif.scan(:erlang.term_to_binary(%{["0123456789"] => "0123456789"}))
 
       assert bytes == byte_size(key) - 1 + 5 + 1
     end

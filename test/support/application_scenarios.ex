@@ -6,7 +6,7 @@ defmodule Tame.ApplicationScenarios do
 
   import Tame.ProcessScenarios
 
-  alias Tame.Test.Places
+  alias Tame.Test.{CLibrary, Places}
 
   @doc "A library that its application loads, before and after isolation; then restored."
   def loaded_later(bind) do
@@ -71,6 +71,53 @@ defmodule Tame.ApplicationScenarios do
     unloaded = outcome(fn -> module.given(0) end)
     :ok = module.start(info)
     {refused, as_before, isolated, unloaded, where(module)}
+  end
+
+  @doc """
+  A library that its application has loaded in the VM, with a constant: isolated and restored in turns, where each call ran.
+  """
+  def in_turns_from_vm(bind) do
+    {:ok, _} = Application.ensure_all_started(:tame)
+    module = :places_from_vm
+    Places.build!(module, loads: :later)
+    :ok = module.start()
+    before = where(module)
+
+    turns =
+      for _ <- 1..3 do
+        {:tame.isolate(module, %{bind: bind}), where(module), :tame.restore(module), where(module)}
+      end
+
+    [before | turns]
+  end
+
+  @doc """
+  A library without functions that its application loads with what only that knows: the refusal, and what comes of the same code
+  loaded anew, isolated twice.
+  """
+  def without_functions do
+    {:ok, _} = Application.ensure_all_started(:tame)
+    module = :no_functions
+    source = Path.expand("natives/no_functions_nif.c", __DIR__)
+
+    folder =
+      CLibrary.module!(module, source, """
+      -module(no_functions).
+      -export([start/1]).
+      start(Info) -> erlang:load_nif(filename:rootname(code:which(?MODULE)), Info).
+      """)
+
+    library = Path.join(folder, "no_functions.so")
+    :ok = module.start({:given, self()})
+    refused = :tame.isolate(module, %{library: library})
+    true = :code.delete(module)
+    _ = :code.purge(module)
+    {:module, ^module} = :code.ensure_loaded(module)
+    true = in_vm?(module)
+
+    turns = for _ <- 1..2, do: {:tame.isolate(module, %{library: library}), :tame.restore(module)}
+
+    {refused, turns}
   end
 
   @doc "The application tame stopped, started, and the module isolated again."

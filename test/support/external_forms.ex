@@ -33,6 +33,21 @@ defmodule Tame.Test.ExternalForms do
       words::binary>>
   end
 
+  # A list of a pid for each creation of a node that there is not; in a tuple behind this term, if there is one.
+  def of_nodes(creations, more \\ nil) do
+    # An atom that exists: the compiler makes a binary of a literal one's text, and no atom.
+    node = "some@one"
+    _ = String.to_atom(node)
+
+    pids =
+      for creation <- creations,
+          do: <<88, 119, 8, node::binary, 1::32, 2::32, creation + 1_000_000::32>>
+
+    list = [<<108, length(pids)::32>>, pids, 106]
+    <<131, term::binary>> = :erlang.term_to_binary(more)
+    IO.iodata_to_binary(if more, do: [131, 104, 2, term, list], else: [131, list])
+  end
+
   # They announce more than there is, by a byte or by gigabytes.
   defp counts do
     for {name, tag} <- [list: 108, tuple: 105, map: 116, binary: 109, big: 111, bits: 77, fun: 112],

@@ -25,6 +25,24 @@ defmodule Tame.Test.HostileAttacks do
     end
   end
 
+  # Messages without end to a process that the library is given.
+  def flood(pid) do
+    protocol = protocol()
+    info = %{ControlFrames.loaded_info(protocol) | sends: true}
+    up = [until_load(protocol), serve(), read_and_answer()]
+    loaded = frame({:loaded, ControlFrames.functions(), info})
+    [up, loaded, again_and_again(repeat(1000, frame({:send, pid, :flood, []})))]
+  end
+
+  # Questions for leases without end, each some when those before are answered: it would end for asking faster.
+  def leases do
+    protocol = protocol()
+    ask = for id <- 1..8, do: frame({:query, id, :leases})
+    answer = :erlang.term_to_binary({:answer, 8, []})
+    answered = wait_for(binary_part(answer, 0, byte_size(answer) - 1))
+    [until_load(protocol), serve(), loaded(protocol), again_and_again([ask, answered])]
+  end
+
   # A host that is good for so long, then says what it must not, one thing after the other from start to
   # start, and ends.
   def every(ms, protocol) do

@@ -60,6 +60,58 @@ defmodule Tame.HostileScenarios do
     seen
   end
 
+  @doc """
+  A process that calls the library once and then reads nothing, which the host floods: whether another host was started for it,
+  how many messages wait then, and what was reported.
+  """
+  def flood(program, folder) do
+    {:ok, _} = Application.ensure_all_started(:tame)
+    caller = spawn(&flooded/0)
+    path = isolate_reported(program, folder, HostileAttacks.flood(caller))
+    report = report_of("nobody reads what it sends")
+    starts = HostileHost.starts(path)
+    again = Await.until(fn -> HostileHost.starts(path) > starts + 3 end, 20_000)
+    {:message_queue_len, waiting} = Process.info(caller, :message_queue_len)
+    %{again: again, waiting: waiting, report: report}
+  end
+
+  @doc "A host that asks for leases without end: what was reported, and whether another was started for it."
+  def leases(program, folder) do
+    path = isolate_reported(program, folder, HostileAttacks.leases(), %{answer_ms: :infinity})
+    report = report_of("a query for leases")
+    %{report: report, again: Await.until(fn -> HostileHost.starts(path) > 1 end, 20_000)}
+  end
+
+  # The echo library with a host that plays these steps; reports come to this process.
+  defp isolate_reported(program, folder, steps, more \\ %{}) do
+    :ok = :logger.add_handler(:reports, Tame.ApplicationScenarios, %{})
+    :ok = :logger.remove_handler(:default)
+    Process.register(self(), :report_test)
+    {:ok, _} = Application.ensure_all_started(:tame)
+    path = HostileHost.install!(program, folder, :reported, HostileHost.one_of([steps]))
+    options = %{host: path, intensity: :infinity, backoff_ms: {10, 10}}
+    options = options |> Map.merge(HostileHost.options()) |> Map.merge(more)
+    :ok = :tame.isolate(:tame_echo, options)
+    path
+  end
+
+  # The first that has these words; a host may end for another reason before.
+  defp report_of(words) do
+    receive do
+      {:report, text} -> if text =~ words, do: text, else: report_of(words)
+    after
+      120_000 -> "none"
+    end
+  end
+
+  # The library gets this process with the call.
+  defp flooded do
+    _ = any_end()
+    if :ets.member(:tame_given, {:tame_echo, self()}), do: Process.sleep(:infinity)
+    Process.sleep(10)
+    flooded()
+  end
+
   # Isolates whenever it is not, and calls, for as long as it lives. No call of it may hang for ever, but
   # may end in any way.
   defp bother(path) do

@@ -215,6 +215,29 @@ defmodule Tame.ProcessScenarios do
     {replaced?, OsProcess.gone?(before), in_use(module)}
   end
 
+  @doc """
+  Information while the processes of four modules say nothing, of two their tame_hosts and of two their hosts: its milliseconds,
+  and the states that it says, of modules and hosts.
+  """
+  def info_of_silent do
+    modules = [:places, :places_app, :places_later, :places_turns]
+    for module <- modules, do: start(module)
+
+    silent =
+      Enum.zip_with([[:hosts, :hosts, :host, :host], modules], fn [kind, module] ->
+        process(kind, module)
+      end)
+
+    for pid <- silent, do: :ok = :sys.suspend(pid)
+    {us, info} = :timer.tc(fn -> :tame.info() end)
+    for pid <- silent, do: :ok = :sys.resume(pid)
+
+    states =
+      for module <- modules, do: {info[module].state, Enum.map(info[module].hosts, & &1.state)}
+
+    {div(us, 1000), states, map_size(:tame.info())}
+  end
+
   @doc "restart/1 of a host that is stopped, and of a library that is not loaded yet."
   def restarted do
     module = start()

@@ -1,0 +1,60 @@
+defmodule Tame.HostRequestsTest do
+  # What a host asks of the VM: nothing waits for a process that does not run, and what is large is done on a dirty
+  # scheduler.
+  use ExUnit.Case, async: true
+
+  alias Tame.Test.{ControlFrames, PeerVm}
+
+  test "questions about a process that is held by native code are answered, or wait beside" do
+    seen =
+      PeerVm.scenario(PeerVm.start_link(%{args: [~c"+S", ~c"2"]}), Tame.RequestScenarios, :held)
+
+    assert seen.at_once == [true, true, :pruned]
+    assert seen.held_then
+    assert seen.found == {:found, true}
+    assert seen.system == {:found, false}
+  end
+
+  test "large messages, and frames with large maps, leave their scheduler" do
+    for {name, normal_ms, dirty_ms} <-
+          PeerVm.scenario(PeerVm.start_link(), Tame.RequestScenarios, :large) do
+      assert {name, dirty_ms > 20 * normal_ms} == {name, true}, "#{normal_ms} and #{dirty_ms} ms"
+    end
+  end
+
+  test "a message is the same whichever way it goes" do
+    for message <- [:small, Enum.to_list(1..100_000), Map.new(1..10_000, &{&1, make_ref()})] do
+      frame = ControlFrames.framed({:send, self(), message, []})
+      up = :tame_control.loaded(:tame_control.new())
+      assert {:ok, [{:send, pid, ^message, [], memory}], _} = :tame_control.feed(frame, up)
+      assert memory >= 8 * :erts_debug.flat_size(message)
+      :ok = :tame_ring.send(pid, message, memory)
+      assert_receive ^message
+    end
+  end
+
+  test "a port takes a MiB at once, and no more" do
+    :ok = :tame_given.note(:requests_test, port = Port.open({:spawn, "cat"}, [:binary]))
+
+    for {data, taken} <- [
+          {:binary.copy("x", 1_048_576), true},
+          {[:binary.copy("x", 1_048_576), ?x], false},
+          {:no_data, false}
+        ] do
+      assert {[{:answer, 7, ^taken}], _} = answer(7, {:port_command, port, data}, requests())
+      # Else it is busy for the next.
+      if taken, do: assert(received(port) == byte_size(data))
+    end
+  end
+
+  defp requests, do: :tame_host_requests.new(%{group: :requests_test, options: %{max_atoms: 1}})
+  defp answer(id, query, requests), do: :tame_host_requests.answer(id, query, :none, requests)
+
+  defp received(port, size \\ 0) do
+    receive do
+      {^port, {:data, data}} -> received(port, size + byte_size(data))
+    after
+      if(size < 1_048_576, do: 10_000, else: 0) -> size
+    end
+  end
+end
