@@ -9,9 +9,11 @@
 #              nothing
 #   overflow   300 calls of 2 ms by auto beside two of 8 s: one call every 10 ms, and all at once
 #   ignored    how long a call of one short step takes with a list of 3,000,000 elements as argument, and with none
-#   large      slices of a call whose input is 200 MB and unaligned, and of one whose result is a list of 1,000,000
+#   large      slices of a call whose input is 200 MB and unaligned, and of one whose result is a list of 1,000,000; beside it
+#              a process that makes that list in Erlang
 #   deadline   how late a deadline of 10 ms strikes beside 200 busy processes; beside it a process that wakes by `receive after`,
-#              without and with a thread that computes, as one does for each call that leaves the schedulers
+#              without and with a thread that computes, as one does for each call that leaves the schedulers; and a
+#              dirty NIF by hand that is over after 10 ms
 #   stopped    how long a job of 500 ms takes, inline, when the VM is stopped for 3 s meanwhile
 #   pages      an output of 64 MiB on fresh pages (cold) and on pages at hand (warm), against the same in one NIF; what it
 #              costs in memory; and how fast this machine gives fresh pages to a program that does nothing else
@@ -142,6 +144,13 @@ Code.require_file("bench.ex", __DIR__)
     def large(:list, rounds),
       do: sorted(rounds, fn -> longest(fn -> :bench_jobs.list(1_000_000) end) end)
 
+    # What the list is without native code: the VM makes it, and collects the process that has it.
+    def large(:in_erlang, rounds),
+      do: sorted(rounds, fn -> longest(fn -> counted(1_000_000, []) end) end)
+
+    defp counted(0, list), do: list
+    defp counted(n, list), do: counted(n - 1, [n | list])
+
     # `beside`: how many jobs of the pool there are besides, without a deadline.
     def deadline({function, args}, beside, rounds) do
       call = fn -> apply(__MODULE__, function, args) end
@@ -166,6 +175,7 @@ Code.require_file("bench.ex", __DIR__)
 
     # The calls whose deadline strikes; what is compared with them wakes by the VM's own timer.
     def awaited, do: receive(after: (10 -> :ok))
+    def by_hand, do: :bench_spin.dirty(10_000)
 
     def with_deadline(function) do
       {:tame, :deadline} =
@@ -355,7 +365,7 @@ defmodule Bench.Promises.Run do
 
   defp part("large") do
     rows =
-      for what <- [:aligned, :unaligned, :list],
+      for what <- [:aligned, :unaligned, :list, :in_erlang],
           do: [to_string(what) | figures(asked(:large, [what, 5]), [0.5, 1.0], 0)]
 
     table(["longest slice, 5 rounds", "p50 µs", "max µs"], rows)
@@ -367,12 +377,17 @@ defmodule Bench.Promises.Run do
     calls =
       [
         {"receive after", {:awaited, []}, 0},
-        {"receive after, beside a job in the pool", {:awaited, []}, 1}
+        {"receive after, beside a job in the pool", {:awaited, []}, 1},
+        {"a dirty NIF by hand, of 10 ms", {:by_hand, []}, 0}
       ] ++ for name <- functions, do: {to_string(name), {:with_deadline, [name]}, 0}
 
+    late =
+      for {what, call, beside} <- Tame.Turns.all(calls, 5, Tame.Turns.seed()),
+          do: {what, asked(:deadline, [call, beside, 40])}
+
     rows =
-      for {what, call, beside} <- calls do
-        late = asked(:deadline, [call, beside, 200])
+      for {what, _, _} <- calls do
+        late = Enum.sort(for {^what, times} <- late, time <- times, do: time)
         [what | figures(late, [0.5, 0.99, 1.0], 1, 1000)]
       end
 

@@ -44,6 +44,25 @@ static ERL_NIF_TERM spin(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return spin_slices(env, 3, first);
 }
 
+/* What the deadline of a dirty job is compared with: it is over by itself, without tame. */
+static ERL_NIF_TERM dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Us :: non_neg_integer()) -> ok */
+    const uint64_t start_ns = tame_now_ns();
+    const uint64_t *rounds_per_us = enif_priv_data(env);
+    struct spin spin = {.rounds_per_us = *rounds_per_us, .value = 1};
+    ErlNifUInt64 us;
+
+    (void)argc;
+    if (!enif_get_uint64(env, argv[0], &us))
+        return enif_make_badarg(env);
+    while (tame_now_ns() - start_ns < us * 1000) {
+        spin.left_us = CHUNK_US;
+        (void)spin_step(NULL, &spin, CHUNK_US);
+    }
+    return enif_make_atom(env, "ok");
+}
+
 static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)
 {
     uint64_t *rounds_per_us = enif_alloc(sizeof *rounds_per_us); /* owned by priv_data */
@@ -63,6 +82,7 @@ static void unload(ErlNifEnv *env, void *priv_data)
     enif_free(priv_data);
 }
 
-static ErlNifFunc functions[] = {{"spin", 1, spin, 0}};
+static ErlNifFunc functions[] = {{"spin", 1, spin, 0},
+                                 {"dirty", 1, dirty, ERL_NIF_DIRTY_JOB_CPU_BOUND}};
 
 ERL_NIF_INIT(bench_spin, functions, load, NULL, NULL, unload)

@@ -1,6 +1,8 @@
 defmodule Tame.AsyncTest do
   use ExUnit.Case, async: true
 
+  alias Tame.Test.PeerVm
+
   @moduletag isolation: :shared
 
   @spins ~w(spin spin_yielding spin_dirty spin_dirty_io spin_yielding_dirty spin_thread spin_pool)a
@@ -175,6 +177,14 @@ defmodule Tame.AsyncTest do
       end
 
       assert Process.info(self(), :messages) == {:messages, [:mine]}
+    end
+
+    test "what jobs ask for on their way is loaded before the time begins" do
+      peer = PeerVm.start()
+      ours = [:tame_permits, :tame_iovec]
+      assert ours -- :peer.call(peer, :erlang, :loaded, []) == ours
+      with_deadline = [%{deadline_ms: 60_000}, &:erlang.loaded/0]
+      assert ours -- :peer.call(peer, :tame, :with, with_deadline) == []
     end
 
     test "runs the fun in the calling process, the earlier deadline counts, and none is left" do
