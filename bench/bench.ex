@@ -1,6 +1,14 @@
 defmodule Bench do
   # What the scripts of this folder have in common.
 
+  # Ends the script where it is asked for a part that it has not.
+  def known!(parts, known) do
+    for part <- parts, part not in known do
+      IO.puts(:stderr, "#{part}: expected some of #{Enum.join(known, ", ")}")
+      System.halt(2)
+    end
+  end
+
   # What is written for the bench alone: built, and put on the code path.
   def natives do
     :ok = :tame_labs_native.build()

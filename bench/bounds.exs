@@ -129,7 +129,9 @@ table = fn columns, rows ->
   Bench.table(columns, for(row <- rows, do: Enum.map(row, &to_string/1)))
 end
 
-parts = if System.argv() == [], do: ~w(waiting crashes), else: System.argv()
+known = ~w(waiting crashes)
+parts = if System.argv() == [], do: known, else: System.argv()
+Bench.known!(parts, known)
 
 if "waiting" in parts do
   IO.puts("== 10,000 callers of a host that is stopped: bytes for each\n")

@@ -13,6 +13,8 @@
 #
 # jiffy: Debian's erlang-jiffy.
 
+Code.require_file("bench.ex", __DIR__)
+
 defmodule Bench.Isolate do
   alias Tame.Latency.Methods
 
@@ -22,6 +24,7 @@ defmodule Bench.Isolate do
   def run([]), do: run(@parts)
 
   def run(parts) do
+    Bench.known!(parts, ["many" | @parts])
     :ok = :tame_labs_native.build()
     {:ok, _} = Application.ensure_all_started(:tame)
 

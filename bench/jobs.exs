@@ -54,6 +54,7 @@ defmodule Bench.Jobs do
   def run([]), do: run(@parts)
 
   def run(parts) do
+    Bench.known!(parts, @parts)
     Bench.natives()
     IO.puts("seed #{@seed}")
 

@@ -13,6 +13,8 @@
 #   calibrate   under three seeds
 #   audit       the largest of growing inputs, after the smaller ones and alone in its VM
 
+Code.require_file("bench.ex", __DIR__)
+
 defmodule Bench.Order do
   alias Tame.{Calibrate, Contention, Latency, Load, OtherLoad, Reductions, Stats}
 
@@ -23,6 +25,7 @@ defmodule Bench.Order do
   def run([]), do: run(@parts)
 
   def run(parts) do
+    Bench.known!(parts, @parts)
     :ok = :tame_labs_native.build()
     {:ok, _} = Application.ensure_all_started(:tame)
 

@@ -8,6 +8,7 @@
 #   callers  1, 2, 8 and 64 callers at once: calls per second, longest and median wait
 #   hostile  1,000,000 calls of a host that lies (some minutes)
 
+Code.require_file("bench.ex", __DIR__)
 Code.require_file("../test/support/ring_host.ex", __DIR__)
 
 defmodule Bench.Ring do
@@ -19,6 +20,7 @@ defmodule Bench.Ring do
   def run([]), do: run(@parts)
 
   def run(parts) do
+    Bench.known!(parts, ["hostile" | @parts])
     :ok = :tame_labs_native.build()
     :ok = RingHost.build()
 

@@ -11,8 +11,19 @@ defmodule WatchBench do
 
   @turns 3
 
+  defp seconds(text) do
+    case Integer.parse(text) do
+      {seconds, ""} when seconds >= 2 ->
+        seconds
+
+      _ ->
+        IO.puts(:stderr, "#{text}: expected seconds, 2 or more")
+        System.halt(2)
+    end
+  end
+
   def run(argv) do
-    seconds = argv |> List.first("10") |> String.to_integer()
+    seconds = seconds(List.first(argv, "10"))
     {:ok, _} = Distribution.join()
 
     for {name, flags} <- [
