@@ -37,7 +37,7 @@ const theme = {
 
 // A4 between the margins that page.css sets, and one of two columns on it.
 const PAPER_PX = 680;
-const PAPER_COLUMN_PX = 310;
+const PAPER_COLUMN_PX = 330;
 
 const options = {
   mode: "vega-lite",

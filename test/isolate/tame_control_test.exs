@@ -163,7 +163,7 @@ defmodule Tame.ControlTest do
 
   test "identifiers of a bounded number of nodes are taken, in one frame and in all" do
     up = :tame_control.loaded(:tame_control.new())
-    framed = &ControlFrames.framed_bytes(ExternalForms.of_nodes(&1, {:pong, 1}))
+    framed = &ControlFrames.framed_bytes(ExternalForms.of_nodes(:some@one, &1, {:pong, 1}))
     own = ControlFrames.framed({:send, self(), [self(), make_ref()], []})
 
     reader =
@@ -176,7 +176,7 @@ defmodule Tame.ControlTest do
 
     {seen, _} =
       Enum.flat_map_reduce(1..1100, reader, fn n, reader ->
-        send = {:send, self(), :erlang.binary_to_term(ExternalForms.of_nodes(n..n)), []}
+        send = {:send, self(), :erlang.binary_to_term(ExternalForms.of_nodes(:some@one, n..n)), []}
 
         case :tame_control.feed(ControlFrames.framed(send), reader) do
           {:ok, [_], reader} -> {[:ok], reader}

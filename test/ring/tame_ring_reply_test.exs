@@ -55,7 +55,7 @@ defmodule Tame.RingReplyTest do
     # The emulator keeps each for a minute, so that a host could fill its memory with them.
     test "name a bounded number of nodes, in one and in all" do
       host = RingHost.start_ring()
-      call = fn term -> RingHost.call(host, :raw, [ExternalForms.of_nodes(term)]) end
+      call = fn term -> RingHost.call(host, :raw, [ExternalForms.of_nodes(:some@one, term)]) end
       own = [self(), make_ref(), hd(Port.list())]
       for _ <- 1..2000, do: assert({:value, ^own} = RingHost.call(host, :echo, [own]))
       assert {:value, [_ | _]} = call.(1..500)
@@ -67,7 +67,7 @@ defmodule Tame.RingReplyTest do
       # In large replies, with maps and without, and in a new host's first.
       for more <- [:binary.copy("x", 1_000_000), Map.new(1..1000, &{&1, &1})] do
         new = RingHost.start_ring()
-        reply = RingHost.call(new, :raw, [ExternalForms.of_nodes(1..1100, more)])
+        reply = RingHost.call(new, :raw, [ExternalForms.of_nodes(:some@one, 1..1100, more)])
         assert reply == {:error, {:bad_reply, :nodes}}
       end
     end

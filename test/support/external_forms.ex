@@ -33,15 +33,14 @@ defmodule Tame.Test.ExternalForms do
       words::binary>>
   end
 
-  # A list of a pid for each creation of a node that there is not; in a tuple behind this term, if there is one.
-  def of_nodes(creations, more \\ nil) do
-    # An atom that exists: the compiler makes a binary of a literal one's text, and no atom.
-    node = "some@one"
-    _ = String.to_atom(node)
+  # A list of a pid for each creation of this node, which there is not; in a tuple behind this term, if there is one. The
+  # caller names the node: here the compiler would make the atom a binary, and nobody would know it.
+  def of_nodes(node, creations, more \\ nil) do
+    name = Atom.to_string(node)
 
     pids =
       for creation <- creations,
-          do: <<88, 119, 8, node::binary, 1::32, 2::32, creation + 1_000_000::32>>
+          do: <<88, 119, byte_size(name), name::binary, 1::32, 2::32, creation + 1_000_000::32>>
 
     list = [<<108, length(pids)::32>>, pids, 106]
     <<131, term::binary>> = :erlang.term_to_binary(more)
