@@ -1,6 +1,7 @@
 # tame_tcp beside gen_tcp and OTP's socket: each row one interleaved run, in another order each round, the peer a program
 # in C on the same core. `make bench` says how the VM is started.
 Code.require_file("../../bench_table.exs", __DIR__)
+Code.require_file("bare.ex", __DIR__)
 Code.require_file("ways.ex", __DIR__)
 Code.require_file("calls.ex", __DIR__)
 
@@ -37,7 +38,7 @@ defmodule Tame.Tcp.Bench do
   defp round_trips(size) do
     bytes = :binary.copy("x", size)
     {peer, port} = peer(["echo"])
-    ends = for way <- @all, do: {way, Ways.connect(way, port)}
+    ends = for way <- @all ++ [:bare], do: {way, Ways.connect(way, port)}
 
     table("round trip of #{size} B", ["µs", "CPU µs"], ends, fn {way, socket} ->
       BenchTable.timed(fn ->

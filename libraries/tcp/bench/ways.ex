@@ -1,6 +1,6 @@
 defmodule Tame.Tcp.Bench.Ways do
   @moduledoc false
-  # gen_tcp, OTP's socket and tame_tcp by the same words. `_once` receives by {active, once}; gen_tcp_once_64k has a
+  # gen_tcp, OTP's socket, tame_tcp and its floor by the same words. `_once` receives by {active, once}; gen_tcp_once_64k has a
   # `buffer` of 64 KiB, which tame_tcp has as its default, and gen_tcp has not.
   #
   # All send by reno, which every Linux has, as the peer does. Where the system's own choice paces (bbr), a sender that comes
@@ -10,6 +10,8 @@ defmodule Tame.Tcp.Bench.Ways do
 
   @loopback {127, 0, 0, 1}
 
+  alias Tame.Tcp.Bench.Bare
+
   def connect(:socket, port) do
     {:ok, socket} = :socket.open(:inet, :stream, :tcp)
     # Before it connects, as the others' options are: what bbr has begun, reno would not end.
@@ -18,6 +20,8 @@ defmodule Tame.Tcp.Bench.Ways do
     :ok = :socket.connect(socket, %{family: :inet, addr: @loopback, port: port})
     socket
   end
+
+  def connect(:bare, port), do: Bare.connect(port, @congestion)
 
   def connect(way, port) do
     {:ok, socket} = module(way).connect(@loopback, port, options(way))
@@ -56,13 +60,16 @@ defmodule Tame.Tcp.Bench.Ways do
   def give(way, socket, pid), do: module(way).controlling_process(socket, pid)
 
   def close(:socket, socket), do: :socket.close(socket)
+  def close(:bare, socket), do: Bare.close(socket)
   def close(way, socket), do: module(way).close(socket)
 
   def send(:socket, socket, bytes), do: :socket.send(socket, bytes)
+  def send(:bare, socket, bytes), do: Bare.send_all(socket, bytes)
   def send(way, socket, bytes), do: module(way).send(socket, bytes)
 
   # As many bytes.
   def recv(:socket, socket, size), do: with({:ok, _} <- :socket.recv(socket, size), do: :ok)
+  def recv(:bare, socket, size), do: with({:ok, _} <- Bare.receive_all(socket, size), do: :ok)
 
   def recv(way, socket, size) when way in [:gen_tcp_once, :gen_tcp_once_64k],
     do: once(:inet, socket, size)
