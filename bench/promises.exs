@@ -1,6 +1,6 @@
 # What tame.h promises, each beside what it is compared with. Each part runs in a VM of its own, and says how many rounds it made.
 #
-#   mix run ../bench/promises.exs             all parts, four minutes
+#   mix run ../bench/promises.exs             all parts, six minutes
 #   mix run ../bench/promises.exs rise sum    some of them
 #
 #   rise       slices of a call whose units cost 1000 times as much as those of the 200 calls before

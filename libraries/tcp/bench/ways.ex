@@ -1,5 +1,7 @@
 defmodule Tame.Tcp.Bench.Ways do
   @moduledoc false
+  alias Tame.Tcp.Bench.Bare
+
   # gen_tcp, OTP's socket, tame_tcp and its floor by the same words. `_once` receives by {active, once}; gen_tcp_once_64k has a
   # `buffer` of 64 KiB, which tame_tcp has as its default, and gen_tcp has not.
   #
@@ -9,8 +11,6 @@ defmodule Tame.Tcp.Bench.Ways do
   @congestion System.get_env("BENCH_CONGESTION", "reno")
 
   @loopback {127, 0, 0, 1}
-
-  alias Tame.Tcp.Bench.Bare
 
   def connect(:socket, port) do
     {:ok, socket} = :socket.open(:inet, :stream, :tcp)
