@@ -4,9 +4,8 @@
 -export([echo/1]).
 -export([echo_dirty/1]).
 -export([spin/1]).
--export([ticks/2]).
 
--nifs([echo/1, echo_dirty/1, spin/1, ticks/2]).
+-nifs([echo/1, echo_dirty/1, spin/1]).
 
 -on_load(load/0).
 
@@ -25,9 +24,4 @@ echo_dirty(_Term) ->
 %% Keeps its thread for that many ns, 10^9 at most.
 -spec spin(non_neg_integer()) -> ok.
 spin(_Ns) ->
-    erlang:nif_error(nif_not_loaded).
-
-%% Sends the caller that many messages `tick', one every PeriodNs.
--spec ticks(pos_integer(), non_neg_integer()) -> ok.
-ticks(_PeriodNs, _Ticks) ->
     erlang:nif_error(nif_not_loaded).

@@ -28,7 +28,7 @@ static int spin(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id, 
         }
         now_ns = tame_now_ns();
         if (now_ns - last_ns > RING_DESCHEDULED_NS)
-            waiting_crowded(&ring->waiting.crowd, now_ns);
+            waiting_lost_core(&ring->waiting.crowd, now_ns);
         if (now_ns - start_ns > limit_ns || now_ns - last_ns > RING_DESCHEDULED_NS ||
             __atomic_load_n(&ring->closed, __ATOMIC_RELAXED)) {
             charge(env, now_ns - start_ns);

@@ -27,8 +27,9 @@
  * block.
  *
  * Crowded. A side that finds by the clock that it was not running while it spun, or that polled in
- * vain for a call whose work was short, knows that others want the cores. It does not spin for a
- * while then, twice as long each time in a row.
+ * vain for a call whose work was short, has lost its core. Once is chance: an interrupt, a thread of
+ * the system. Twice within WAITING_AGAIN_NS of spinning, and others want the cores: it does not spin
+ * for a while then, twice as long each time in a row.
  *
  * Nothing here is more than a hint: every wait ends, and what a host says of itself costs its own
  * callers at most the spinning that they were asked to do (spin_us). Estimates are read and written
@@ -50,6 +51,10 @@
 
 /* A call is short when it is over before another worker would be awake. */
 #define WAITING_SHORT_NS 20000
+
+/* Threads that share a core take turns of 3 to 6 ms; what comes by chance was seen 20 to 60 ms
+ * apart. */
+#define WAITING_AGAIN_NS 20000000
 
 /* How long a crowded side does not spin. */
 #define WAITING_CROWDED_NS 1000000
@@ -84,6 +89,7 @@ static inline void waiting_learn(uint32_t *known, uint64_t seen, uint32_t most)
 /* ---- others want the cores ---- */
 
 struct waiting_crowd {
+    uint64_t lost_ns; /* when the core was lost last */
     uint64_t until_ns;
     uint64_t backoff_ns;
 };
@@ -93,10 +99,14 @@ static inline int waiting_is_crowded(const struct waiting_crowd *crowd, uint64_t
     return now_ns < __atomic_load_n(&crowd->until_ns, __ATOMIC_RELAXED);
 }
 
-static inline void waiting_crowded(struct waiting_crowd *crowd, uint64_t now_ns)
+static inline void waiting_lost_core(struct waiting_crowd *crowd, uint64_t now_ns)
 {
+    const uint64_t lost_ns = __atomic_exchange_n(&crowd->lost_ns, now_ns, __ATOMIC_RELAXED);
+    const uint64_t until_ns = __atomic_load_n(&crowd->until_ns, __ATOMIC_RELAXED);
     uint64_t backoff_ns = __atomic_load_n(&crowd->backoff_ns, __ATOMIC_RELAXED) * 2;
 
+    if (lost_ns == 0 || now_ns > (lost_ns > until_ns ? lost_ns : until_ns) + WAITING_AGAIN_NS)
+        return;
     if (backoff_ns < WAITING_CROWDED_NS)
         backoff_ns = WAITING_CROWDED_NS;
     if (backoff_ns > WAITING_CROWDED_MAX_NS)
@@ -164,7 +174,7 @@ static inline void waiting_replied(struct waiting_vm *vm, uint32_t function, uin
 static inline void waiting_polled_out(struct waiting_vm *vm, uint64_t work_ns, uint64_t now_ns)
 {
     if (work_ns < WAITING_POLL_NS / 2)
-        waiting_crowded(&vm->crowd, now_ns);
+        waiting_lost_core(&vm->crowd, now_ns);
 }
 
 /* ---- the host's side: one for a ring ---- */

@@ -34,6 +34,8 @@ new() ->
 note(Group, Pid) when is_pid(Pid); is_port(Pid) ->
     _ = node(Pid) =:= node() andalso ets:insert_new(?MODULE, {{Group, Pid}}),
     ok;
+note(Group, [Head | Tail]) when is_number(Head); is_atom(Head); is_bitstring(Head) ->
+    note(Group, Tail);
 note(Group, [Head | Tail]) ->
     _ = note(Group, Head),
     note(Group, Tail);

@@ -12,7 +12,7 @@
 -export([with/2]).
 -export([until/2]).
 -export([deadline/1]).
--export([left_ms/0, left_ms/1]).
+-export([left_ms/1]).
 
 -export_type([later/0]).
 -export_type([call/0]).
@@ -156,14 +156,6 @@ deadline_of(_) -> earlier(infinity, get('$tame_deadline')).
 %% An atom is greater than any number.
 earlier(Deadline, undefined) -> Deadline;
 earlier(Deadline, Other) -> min(Deadline, Other).
-
-%% Until the deadline of with/2; infinity outside of it.
--spec left_ms() -> non_neg_integer() | infinity.
-left_ms() ->
-    case get('$tame_deadline') of
-        undefined -> infinity;
-        Deadline -> left_ms(Deadline)
-    end.
 
 -spec deadline(non_neg_integer() | infinity) -> deadline().
 deadline(infinity) ->

@@ -56,15 +56,31 @@ static void a_caller_spins_for_what_is_short(void)
     CHECK_EQ(calls <= 8, 1);
 }
 
+static void a_core_that_is_lost_by_chance_is_no_crowd(void)
+{
+    struct waiting_vm vm = {.work_ns = {0}};
+    uint64_t now_ns = 5 * (uint64_t)MS;
+
+    for (int i = 0; i < 20; i++) {
+        waiting_lost_core(&vm.crowd, now_ns);
+        CHECK_EQ(begins(&vm, 0, now_ns), WAITING_SPIN);
+        now_ns += WAITING_AGAIN_NS + 1;
+    }
+    waiting_lost_core(&vm.crowd, now_ns);
+    waiting_lost_core(&vm.crowd, now_ns + WAITING_AGAIN_NS);
+    CHECK_EQ(begins(&vm, 0, now_ns + WAITING_AGAIN_NS), WAITING_RECEIVE);
+}
+
 static void a_crowd_ends_spinning_for_a_while(void)
 {
     struct waiting_vm vm = {.work_ns = {0}};
     uint64_t now_ns = 5 * (uint64_t)MS, last_ns = 0;
 
+    waiting_lost_core(&vm.crowd, now_ns);
     for (int i = 0; i < 20; i++) {
         uint64_t end_ns = now_ns;
 
-        waiting_crowded(&vm.crowd, now_ns);
+        waiting_lost_core(&vm.crowd, now_ns);
         while (begins(&vm, 0, end_ns) == WAITING_RECEIVE)
             end_ns += MS / 4;
         CHECK_EQ(end_ns - now_ns >= last_ns, 1);
@@ -75,10 +91,11 @@ static void a_crowd_ends_spinning_for_a_while(void)
     CHECK_EQ(last_ns, WAITING_CROWDED_MAX_NS);
     for (int i = 0; i < 30; i++)
         waiting_uncrowded(&vm.crowd);
-    waiting_crowded(&vm.crowd, now_ns);
+    waiting_lost_core(&vm.crowd, now_ns);
+    CHECK_EQ(begins(&vm, 0, now_ns), WAITING_RECEIVE);
     CHECK_EQ(begins(&vm, 0, now_ns + WAITING_CROWDED_NS), WAITING_SPIN);
     /* Polling in vain for a long call says nothing of others. */
-    vm.crowd = (struct waiting_crowd){0, 0};
+    vm.crowd = (struct waiting_crowd){.lost_ns = now_ns};
     waiting_polled_out(&vm, MS, now_ns);
     CHECK_EQ(begins(&vm, 0, now_ns), WAITING_SPIN);
     waiting_polled_out(&vm, US, now_ns);
@@ -101,8 +118,10 @@ static void a_worker_spins_while_calls_come_soon(void)
     (void)waiting_taken(&host, 1, US);
     (void)waiting_taken(&host, 1, US);
     CHECK_EQ(waiting_attend_ns(&host, 0, 0) > 0, 1);
-    waiting_crowded(&host.crowd, 7);
-    CHECK_EQ(waiting_attend_ns(&host, 0, 8), 0);
+    waiting_lost_core(&host.crowd, 7);
+    CHECK_EQ(waiting_attend_ns(&host, 0, 8) > 0, 1);
+    waiting_lost_core(&host.crowd, 8);
+    CHECK_EQ(waiting_attend_ns(&host, 0, 9), 0);
 }
 
 static void a_worker_at_a_long_call_does_not_attend(void)
@@ -257,6 +276,7 @@ int main(void)
 {
     RUN(estimates_fall_faster_than_they_rise);
     RUN(a_caller_spins_for_what_is_short);
+    RUN(a_core_that_is_lost_by_chance_is_no_crowd);
     RUN(a_crowd_ends_spinning_for_a_while);
     RUN(a_worker_spins_while_calls_come_soon);
     RUN(a_worker_at_a_long_call_does_not_attend);

@@ -123,6 +123,11 @@ defmodule Tame.IsolationTest do
     assert to_string(text) =~ ~r/sigbus/i
   end
 
+  # 4000 are a timeslice. Where fewer than 100 calls fit into it, one call in 100 waits for a turn of all other callers.
+  test "a call takes few reductions", %{peer: peer} do
+    assert scenario(peer, :reductions, []) < 20
+  end
+
   test "native resources go when the VM's references do", %{peer: peer} do
     {before, later} = scenario(peer, :resources, [20_000])
     assert later < before * 1.2

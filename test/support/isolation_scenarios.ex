@@ -259,6 +259,25 @@ defmodule Tame.IsolationScenarios do
     {before, later}
   end
 
+  @doc """
+  The reductions that a call of an isolated function takes, in the best of many rounds: one that has to wait for its
+  reply takes a whole timeslice, which is not meant.
+  """
+  def reductions do
+    start(:tame_echo_isolated, %{})
+    calls = 100
+
+    rounds =
+      for _ <- 1..50 do
+        {:reductions, before} = Process.info(self(), :reductions)
+        for _ <- 1..calls, do: :tame_echo_isolated.echo(0)
+        {:reductions, later} = Process.info(self(), :reductions)
+        (later - before) / calls
+      end
+
+    Enum.min(rounds)
+  end
+
   @doc "What a module telemetry, made here, is told of a host that is killed."
   def telemetry do
     Process.register(self(), :telemetry_test)
