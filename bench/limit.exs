@@ -6,12 +6,14 @@
 #   cd labs && mix run ../bench/limit.exs              all parts but `many`
 #   cd labs && mix run ../bench/limit.exs echo rates   some of them
 #
-#   echo       16 B to 256 KiB, back to back: limit, isolated, dirty CPU NIF, port
+#   echo       16 B to 256 KiB, back to back: limit, bare, isolated, dirty CPU NIF, port. Bare is a NIF that asks a thread that
+#              spins: the least that a call from the VM to another core costs (natives/bench_bare_nif.c)
 #   workers    64 KiB by one caller, with 1, 2 and 4 workers
 #   callers    1, 16 and 64 callers of a function that takes 1 µs: calls per second, p50, p99; in a VM with the schedulers that
-#              it has by itself, and in one with a scheduler less, so that the worker has a core to itself
+#              it has by itself, and in one with a scheduler less, so that the worker has a core to itself; bare beside it
 #   rates      20 bytes at 100, 1,000 and 10,000 calls a second, not back to back: isolated, dirty, and the CPU of both
-#   libraries  jiffy and fxml, isolated against in the VM
+#   libraries  jiffy and fxml, isolated against in the VM; and what the emulator's own term_to_binary/1 and binary_to_term/2 take
+#              for the arguments and the reply (translation)
 #   mailbox    a caller with 200,000 messages in its mailbox; the calls wait in receive
 #   idle       CPU of an isolated library that nobody calls
 #
@@ -62,8 +64,9 @@ defmodule Bench.Limit do
           payload = :binary.copy(<<1>>, bytes)
 
           rounds =
-            rounds([:limit, :isolated, :dirty, :port], 15, fn
+            rounds([:limit, :bare, :isolated, :dirty, :port], 15, fn
               :limit -> limit_ns(bytes, calls)
+              :bare -> there(peer, :bare, [payload, calls])
               :isolated -> there(peer, :p50, [{:tame_echo_isolated, :echo}, payload, calls])
               :dirty -> there(peer, :p50, [{:bench_limit, :echo_dirty}, payload, calls])
               :port -> port_p50(port, payload, calls)
@@ -72,8 +75,10 @@ defmodule Bench.Limit do
           [
             "#{bytes}",
             us(rounds, :limit),
+            us(rounds, :bare),
             us(rounds, :isolated),
             ratio(rounds, :isolated, :limit),
+            ratio(rounds, :isolated, :bare),
             us(rounds, :dirty),
             us(rounds, :port),
             ratio(rounds, :port, :isolated)
@@ -86,8 +91,10 @@ defmodule Bench.Limit do
         [
           "bytes",
           "limit µs",
+          "bare µs",
           "isolated µs",
           "isolated ÷ limit",
+          "isolated ÷ bare",
           "dirty µs",
           "port µs",
           "port ÷ isolated"
@@ -119,11 +126,16 @@ defmodule Bench.Limit do
     with_peers([vm: :none, host: %{}], [:bench_limit], fn peers ->
       for callers <- [1, 16, 64] do
         calls = div(64_000, callers)
-        from = [{:vm, 0}, {:host, 0}, {:host, 1}]
+        from = [{:vm, 0}, {:host, 0}, {:host, 1}, {:bare, 1}]
 
         samples =
-          turns(from, 7, fn {who, less} ->
-            there(peers[who], :callers, [callers, calls, 1000, less])
+          turns(from, 7, fn
+            {:bare, less} ->
+              there(peers[:vm], :bare_callers, [callers, calls, less])
+
+            {who, less} ->
+              args = [{:bench_limit, :spin}, 1000, callers, calls, less]
+              there(peers[who], :callers, args)
           end)
 
         for {who, less} <- from do
@@ -188,18 +200,33 @@ defmodule Bench.Limit do
         calls = max(1, div(400_000, :erlang.external_size(argument)))
         rounds = if calls == 1, do: 9, else: 41
 
-        samples = rounds([:vm, :host], rounds, &there(peers[&1], :us, [function, argument, calls]))
+        args = [function, argument, calls]
+
+        samples =
+          [:vm, :host, :translation]
+          |> rounds(rounds, fn
+            :translation -> there(peers[:vm], :translation_us, args)
+            who -> there(peers[who], :us, args)
+          end)
+          |> Enum.map(&Map.put(&1, :both, &1.vm + &1.translation))
 
         median = fn who -> Bench.median(for round <- samples, do: round[who]) end
 
         [
           name,
           Bench.decimals(median.(:vm), 1),
+          Bench.decimals(median.(:translation), 1),
           Bench.decimals(median.(:host), 1),
-          ratio(samples, :host, :vm)
+          ratio(samples, :host, :vm),
+          ratio(samples, :host, :both)
         ]
       end
-      |> then(&Bench.table(["call", "in the VM µs", "isolated µs", "ratio"], &1))
+      |> then(
+        &Bench.table(
+          ["call", "in the VM µs", "translation µs", "isolated µs", "÷ VM", "÷ both"],
+          &1
+        )
+      )
     end)
   end
 

@@ -1,6 +1,6 @@
 defmodule Bench.Limit.There do
   # Runs in a VM of its own.
-  @compile {:no_warn_undefined, [:bench_clock, :bench_limit]}
+  @compile {:no_warn_undefined, [:bench_bare, :bench_clock, :bench_limit]}
 
   # ns a call, each by itself; the median.
   def p50(function, argument, calls) do
@@ -27,28 +27,42 @@ defmodule Bench.Limit.There do
     end
   end
 
-  # As callers/3, with that many schedulers less.
-  def callers(count, calls, ns, less) do
+  # p50/3 of bench_bare, whose thread keeps a core for that long and no longer.
+  def bare(payload, calls) do
+    :ok = :bench_bare.start()
+    ns = p50({:bench_bare, :echo}, payload, calls)
+    :ok = :bench_bare.stop()
+    ns
+  end
+
+  # `count` processes call a function of 1 µs at the same time: {calls per second, median ns, 99th percentile}. With that
+  # many schedulers less.
+  def callers(function, argument, count, calls, less) do
     online = :erlang.system_info(:schedulers_online)
     :erlang.system_flag(:schedulers_online, max(1, online - less))
-    seen = callers(count, calls, ns)
+    seen = callers(function, argument, count, calls)
     :erlang.system_flag(:schedulers_online, online)
     seen
   end
 
-  # {calls per second, times in ns}
-  def callers(count, calls, ns) do
+  defp callers(function, argument, count, calls) do
     start = :erlang.monotonic_time()
 
     tasks =
-      for _ <- 1..count do
-        Task.async(fn -> for _ <- 1..calls, do: ns({:bench_limit, :spin}, ns) end)
-      end
+      for _ <- 1..count,
+          do: Task.async(fn -> for _ <- 1..calls, do: ns(function, argument) end)
 
     times = tasks |> Task.await_many(:infinity) |> Enum.concat() |> Enum.sort()
     seconds = (:erlang.monotonic_time() - start) / 1.0e9
     at = fn part -> Enum.at(times, floor(length(times) * part)) end
     {count * calls / seconds, at.(0.5), at.(0.99)}
+  end
+
+  def bare_callers(count, calls, less) do
+    :ok = :bench_bare.start()
+    seen = callers({:bench_bare, :echo_1us}, <<>>, count, calls, less)
+    :ok = :bench_bare.stop()
+    seen
   end
 
   # A call at each tick of a clock: {median ns, CPU of the VM and of its hosts in % of a core}.
@@ -102,6 +116,24 @@ defmodule Bench.Limit.There do
     {us, :ok} =
       :timer.tc(fn ->
         Enum.each(1..calls, fn _ -> apply(module, name, [argument | rest]) end)
+      end)
+
+    us / calls
+  end
+
+  # What the terms of a call take to be written and read, by the emulator itself: the arguments on their way to the host,
+  # the reply on its way back, which makes no atoms.
+  def translation_us({module, name, rest}, argument, calls) do
+    args = [argument | rest]
+    reply = apply(module, name, args)
+    :erlang.garbage_collect()
+
+    {us, :ok} =
+      :timer.tc(fn ->
+        Enum.each(1..calls, fn _ ->
+          _ = :erlang.binary_to_term(:erlang.term_to_binary(args))
+          :erlang.binary_to_term(:erlang.term_to_binary(reply), [:safe])
+        end)
       end)
 
     us / calls
