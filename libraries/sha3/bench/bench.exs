@@ -1,5 +1,5 @@
 # The figures of the README: each line beside crypto:hash(sha3_256, _), in interleaved turns. `make bench` builds the driver
-# that is one of them.
+# and the NIF by hand that are two of them.
 #
 #     mix run bench/bench.exs [MiB of the slices, default 1024]
 #
@@ -8,9 +8,14 @@ defmodule Bench do
   @rounds 15
   @seed Tame.Turns.seed()
   @mb 1_000_000
+  # What the NIF by hand holds a scheduler for is short.
+  @by_hand 10_000
+
+  @compile {:no_warn_undefined, :by_hand}
 
   def run(slices_mib) do
     :ok = :erl_ddll.load(~c"build/bench", ~c"tame_sha3_driver")
+    true = :code.add_path(~c"build/bench")
 
     IO.puts(
       "seed #{@seed}, OTP #{System.otp_release()}, #{:tame_sha3.implementation()}, OpenSSL " <>
@@ -26,10 +31,11 @@ defmodule Bench do
   # One stream: µs of a call, the least of the turns.
   defp one_stream do
     IO.puts(
-      "\nsha3_256, one stream; µs a call, and how many times as fast as crypto; driver: by driver_async"
+      "\nsha3_256, one stream; µs a call, and how many times as fast as crypto; driver: by driver_async; " <>
+        "by hand: a NIF of the same core without tame.h"
     )
 
-    row(["bytes", "crypto", "driver", "ratio", "tame_sha3", "ratio"])
+    row(["bytes", "crypto", "driver", "ratio", "tame_sha3", "ratio", "by hand", "ratio"])
     port = open_driver()
 
     for {size, calls} <-
@@ -39,12 +45,20 @@ defmodule Bench do
 
       best =
         turns(
-          crypto: {calls, fn -> :crypto.hash(:sha3_256, data) end},
-          driver: {calls, fn -> by_driver(port, data) end},
-          tame: {calls, fn -> :tame_sha3.hash(:sha3_256, data) end}
+          [
+            crypto: {calls, fn -> :crypto.hash(:sha3_256, data) end},
+            driver: {calls, fn -> by_driver(port, data) end},
+            tame: {calls, fn -> :tame_sha3.hash(:sha3_256, data) end}
+          ] ++
+            if(size <= @by_hand,
+              do: [by_hand: {calls, fn -> :by_hand.sha3_256(data) end}],
+              else: []
+            )
         )
 
-      true = by_driver(port, data) == :tame_sha3.hash(:sha3_256, data)
+      digest = :tame_sha3.hash(:sha3_256, data)
+      true = by_driver(port, data) == digest
+      true = size > @by_hand or :by_hand.sha3_256(data) == digest
 
       row([
         size,
@@ -53,6 +67,7 @@ defmodule Bench do
         best.crypto / best.driver,
         best.tame,
         best.crypto / best.tame
+        | if(size <= @by_hand, do: [best.by_hand, best.crypto / best.by_hand], else: [])
       ])
     end
   end
