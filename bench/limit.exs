@@ -11,7 +11,8 @@
 #   workers    64 KiB by one caller, with 1, 2 and 4 workers
 #   callers    1, 16 and 64 callers of a function that takes 1 µs: calls per second, p50, p99; in a VM with the schedulers that
 #              it has by itself, and in one with a scheduler less, so that the worker has a core to itself; bare beside it
-#   rates      20 bytes at 100, 1,000 and 10,000 calls a second, not back to back: isolated, dirty, and the CPU of both
+#   rates      20 bytes at 100, 1,000 and 10,000 calls a second, not back to back: isolated, dirty, bare (whose thread sleeps after
+#              0.1 ms without a call), and the CPU of each
 #   libraries  jiffy and fxml, isolated against in the VM; and what the emulator's own term_to_binary/1 and binary_to_term/2 take
 #              for the arguments and the reply (translation)
 #   mailbox    a caller with 200,000 messages in its mailbox; the calls wait in receive
@@ -168,14 +169,19 @@ defmodule Bench.Limit do
     functions = [
       isolated: {:tame_echo_isolated, :echo},
       dirty: {:bench_limit, :echo_dirty},
+      bare: {:bench_bare, :echo},
       nothing: nil
     ]
 
     with_peer(%{}, [:tame_echo_isolated], fn peer ->
       for per_second <- [100, 1000, 10_000] do
         samples =
-          turns(Keyword.keys(functions), 7, fn who ->
-            there(peer, :rate, [functions[who], payload, per_second, max(100, per_second)])
+          turns(Keyword.keys(functions), 7, fn
+            :bare ->
+              there(peer, :bare_rate, [payload, per_second, max(100, per_second)])
+
+            who ->
+              there(peer, :rate, [functions[who], payload, per_second, max(100, per_second)])
           end)
 
         for {who, _} <- functions do

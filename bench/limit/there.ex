@@ -29,7 +29,7 @@ defmodule Bench.Limit.There do
 
   # p50/3 of bench_bare, whose thread keeps a core for that long and no longer.
   def bare(payload, calls) do
-    :ok = :bench_bare.start()
+    :ok = :bench_bare.start(:spins)
     ns = p50({:bench_bare, :echo}, payload, calls)
     :ok = :bench_bare.stop()
     ns
@@ -59,8 +59,15 @@ defmodule Bench.Limit.There do
   end
 
   def bare_callers(count, calls, less) do
-    :ok = :bench_bare.start()
+    :ok = :bench_bare.start(:spins)
     seen = callers({:bench_bare, :echo_1us}, <<>>, count, calls, less)
+    :ok = :bench_bare.stop()
+    seen
+  end
+
+  def bare_rate(payload, per_second, calls) do
+    :ok = :bench_bare.start(:sleeps)
+    seen = rate({:bench_bare, :echo}, payload, per_second, calls)
     :ok = :bench_bare.stop()
     seen
   end

@@ -3,7 +3,7 @@ defmodule Tame.RingLeasesTest do
   use ExUnit.Case, async: true
 
   alias Tame.Await
-  alias Tame.Test.RingHost
+  alias Tame.Test.{Growth, RingHost}
 
   @moduletag isolation: :shared
 
@@ -52,11 +52,11 @@ defmodule Tame.RingLeasesTest do
     end
 
     # As many of few and of 32 times as many, so that both take as long where the machine is busy. To search all of them takes
-    # 32 times as long, memory that leaves the cache two to three times. The shortest of five, in turns.
+    # 32 times as long, memory that leaves the cache two to three times.
     test "that are held again and used, in any order, cost the same, however many there are" do
       held = 8_192
 
-      rings =
+      [few, many] =
         for count <- [held, 32 * held] do
           host = RingHost.start_ring()
 
@@ -68,16 +68,11 @@ defmodule Tame.RingLeasesTest do
           refs = leases |> Enum.sort(:desc) |> Enum.map(&elem(&1, 1))
           assert Enum.sort(:tame_ring.hold(host.ring, refs)) == Enum.to_list(1..count)
           assert :tame_ring.info(host.ring).leases_unused == count + 1
-          {host.ring, Enum.take_every(refs, div(count, held))}
+          refs = Enum.take_every(refs, div(count, held))
+          fn -> :ok = :tame_ring.used(host.ring, :tame_ring.hold(host.ring, refs)) end
         end
 
-      again = fn ring, refs -> :ok = :tame_ring.used(ring, :tame_ring.hold(ring, refs)) end
-
-      times =
-        for _ <- 1..5, do: for({ring, refs} <- rings, do: elem(:timer.tc(again, [ring, refs]), 0))
-
-      [few, many] = Enum.zip_with(times, &Enum.min/1)
-      assert many < 16 * few
+      assert Growth.ratio(few, many, 16) < 16
     end
 
     test "of a host that uses none of them come to an end" do
