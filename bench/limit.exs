@@ -3,7 +3,7 @@
 # second and slow in the next shows in both; so the ratio of a round is what is compared, and the median of rounds is
 # printed with the least and the greatest.
 #
-#   cd labs && mix run ../bench/limit.exs              all parts but `many`
+#   cd labs && mix run ../bench/limit.exs              all parts
 #   cd labs && mix run ../bench/limit.exs echo rates   some of them
 #
 #   echo       16 B to 256 KiB, back to back: limit, bare, isolated, dirty CPU NIF, port. Bare is a NIF that asks a thread that
@@ -67,7 +67,7 @@ defmodule Bench.Limit do
           rounds =
             rounds([:limit, :bare, :isolated, :dirty, :port], 15, fn
               :limit -> limit_ns(bytes, calls)
-              :bare -> there(peer, :bare, [payload, calls])
+              :bare -> there(peer, :bare, [:spins, :p50, [{:bench_bare, :echo}, payload, calls]])
               :isolated -> there(peer, :p50, [{:tame_echo_isolated, :echo}, payload, calls])
               :dirty -> there(peer, :p50, [{:bench_limit, :echo_dirty}, payload, calls])
               :port -> port_p50(port, payload, calls)
@@ -132,7 +132,8 @@ defmodule Bench.Limit do
         samples =
           turns(from, 7, fn
             {:bare, less} ->
-              there(peers[:vm], :bare_callers, [callers, calls, less])
+              args = [{:bench_bare, :echo_1us}, <<>>, callers, calls, less]
+              there(peers[:vm], :bare, [:spins, :callers, args])
 
             {who, less} ->
               args = [{:bench_limit, :spin}, 1000, callers, calls, less]
@@ -176,12 +177,12 @@ defmodule Bench.Limit do
     with_peer(%{}, [:tame_echo_isolated], fn peer ->
       for per_second <- [100, 1000, 10_000] do
         samples =
-          turns(Keyword.keys(functions), 7, fn
-            :bare ->
-              there(peer, :bare_rate, [payload, per_second, max(100, per_second)])
+          turns(Keyword.keys(functions), 7, fn who ->
+            args = [functions[who], payload, per_second, max(100, per_second)]
 
-            who ->
-              there(peer, :rate, [functions[who], payload, per_second, max(100, per_second)])
+            if who == :bare,
+              do: there(peer, :bare, [:sleeps, :rate, args]),
+              else: there(peer, :rate, args)
           end)
 
         for {who, _} <- functions do

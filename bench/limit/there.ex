@@ -27,12 +27,12 @@ defmodule Bench.Limit.There do
     end
   end
 
-  # p50/3 of bench_bare, whose thread keeps a core for that long and no longer.
-  def bare(payload, calls) do
-    :ok = :bench_bare.start(:spins)
-    ns = p50({:bench_bare, :echo}, payload, calls)
+  # What a function of this module says of bench_bare, whose thread is there for that long and no longer.
+  def bare(how, function, args) do
+    :ok = :bench_bare.start(how)
+    seen = apply(__MODULE__, function, args)
     :ok = :bench_bare.stop()
-    ns
+    seen
   end
 
   # `count` processes call a function of 1 µs at the same time: {calls per second, median ns, 99th percentile}. With that
@@ -56,20 +56,6 @@ defmodule Bench.Limit.There do
     seconds = (:erlang.monotonic_time() - start) / 1.0e9
     at = fn part -> Enum.at(times, floor(length(times) * part)) end
     {count * calls / seconds, at.(0.5), at.(0.99)}
-  end
-
-  def bare_callers(count, calls, less) do
-    :ok = :bench_bare.start(:spins)
-    seen = callers({:bench_bare, :echo_1us}, <<>>, count, calls, less)
-    :ok = :bench_bare.stop()
-    seen
-  end
-
-  def bare_rate(payload, per_second, calls) do
-    :ok = :bench_bare.start(:sleeps)
-    seen = rate({:bench_bare, :echo}, payload, per_second, calls)
-    :ok = :bench_bare.stop()
-    seen
   end
 
   # A call at each tick of a clock: {median ns, CPU of the VM and of its hosts in % of a core}.

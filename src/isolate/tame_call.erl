@@ -56,6 +56,7 @@ called(#library{deadline_ms = OwnMs} = Library, Index, Name, Args) ->
         DeadlineMs -> called(Library, DeadlineMs, Index, Name, Args)
     end.
 
+%% Outside of tame:with/2, as most calls are, no function of tame_job_call is called.
 left_ms(OwnMs) ->
     case get('$tame_deadline') of
         undefined -> OwnMs;
