@@ -17,7 +17,7 @@ defmodule Tame.HostRequestsTest do
 
   test "large messages, and frames with large maps, leave their scheduler" do
     for {name, normal_ms, dirty_ms} <-
-          PeerVm.scenario(PeerVm.start_link(), Tame.RequestScenarios, :large) do
+          PeerVm.scenario(PeerVm.start_link(), Tame.RequestScenarios, :large, [20]) do
       assert {name, dirty_ms > 20 * normal_ms} == {name, true}, "#{normal_ms} and #{dirty_ms} ms"
     end
   end

@@ -183,18 +183,25 @@ defmodule Tame.RingScenarios do
   end
 
   @doc """
-  Calls a host that lies by a generator of this `seed`, from four processes for `seconds`. Returns how many calls that
-  were, by how many bytes the emulator has grown meanwhile, and what a call on the closed ring came to.
+  Calls hosts that lie, each by a generator of its own seed from this `seed` on, from four processes; each for a second:
+  later most slots of a host belong to calls that it will not answer. Returns how many calls that were, by how many
+  bytes the emulator has grown meanwhile, and what a call on each closed ring came to.
   """
-  def hostile(seed, seconds) do
-    host = liar(~w(slots=16 reply_bytes=1048576 hostile=#{seed}), 10)
+  def hostile(seed, hosts) do
     # First until the memory that such calls need at a time is there.
-    _ = endure(host, System.monotonic_time(:second) + 5)
+    for number <- 1..5, do: endure_liar(seed - number)
     before = memory()
-    calls = endure(host, System.monotonic_time(:second) + seconds)
-    grown = memory() - before
+    {calls, closed} = Enum.unzip(for number <- 1..hosts, do: endure_liar(seed + number))
+    %{calls: Enum.sum(calls), grown: memory() - before, closed: Enum.uniq(closed)}
+  end
+
+  defp endure_liar(seed) do
+    host = liar(~w(slots=16 reply_bytes=1048576 hostile=#{abs(seed)}), 10)
+    calls = endure(host, System.monotonic_time(:millisecond) + 1000)
     :ok = :tame_ring.close(host.ring, :hostile)
-    %{calls: calls, grown: grown, closed: RingHost.call(host, :echo, [1])}
+    closed = RingHost.call(host, :echo, [1])
+    RingHost.stop(host)
+    {calls, closed}
   end
 
   # One that scribbles over its geometry before the ring is open is refused, rightly; this is about later.
@@ -218,7 +225,7 @@ defmodule Tame.RingScenarios do
 
   # As many calls as fit; large arguments and proxies now and then.
   defp endure(host, until, calls) do
-    if System.monotonic_time(:second) >= until do
+    if System.monotonic_time(:millisecond) >= until do
       calls
     else
       argument = if rem(calls, 50) == 0, do: :binary.copy("x", 100_000), else: calls
