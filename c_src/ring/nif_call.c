@@ -1,7 +1,8 @@
 /* nif_call.c - calls: arguments into a slot or a region, or into the line where no slot is free.
  *
- * A call encodes its arguments straight into a slot, spins where that is to pay, and returns
- * the value itself or {wait, Token}: then wait/3 with a reference, and after {Ref, ready} take/2.
+ * A call encodes its arguments straight into a slot, spins where that is to pay, and returns the
+ * value itself; or {poll, Token}: then poll/2, after others had their turn; or {wait, Token}: then
+ * wait/3 with a reference, and after {Ref, ready} take/2.
  */
 #include "etf_write.h"
 #include "nif_functions.h"
@@ -22,9 +23,8 @@ struct copy {
 
 /* ---- arguments that are in place ---- */
 
-static ERL_NIF_TERM submit(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term,
-                           uint32_t index, uint64_t id, uint32_t function, size_t size,
-                           struct extent region)
+static ERL_NIF_TERM submit(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id,
+                           uint32_t function, size_t size, struct extent region)
 {
     struct slot *slot = &ring->slots[index];
     const uint64_t now_ns = tame_now_ns();
@@ -43,7 +43,7 @@ static ERL_NIF_TERM submit(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_
 
     const int woke = ring_vm_submit(&ring->vm, index, use_of(id), 0, &request);
 
-    return await(env, ring, ring_term, index, id, size, woke);
+    return await(env, ring, index, id, size, woke);
 }
 
 static ERL_NIF_TERM busy(ErlNifEnv *env, struct ring *ring)
@@ -70,7 +70,8 @@ static ERL_NIF_TERM stand_in_line(ErlNifEnv *env, struct ring *ring, uint64_t id
     entry->size = size;
     if (region.pages == 0)
         memcpy(entry->data, data, size);
-    waiter_park(env, ring, &entry->waiter);
+    waiter_open(env, &entry->waiter);
+    waiter_monitor(env, ring, &entry->waiter);
 
     enif_mutex_lock(ring->lock);
     closed = is_closed(ring);
@@ -86,6 +87,8 @@ static ERL_NIF_TERM stand_in_line(ErlNifEnv *env, struct ring *ring, uint64_t id
     }
     counted(&ring->lined);
     counted(&ring->calls);
+    if (tame_now_ns() - __atomic_load_n(&ring->looked_ns, __ATOMIC_RELAXED) > LINE_LOOK_NS)
+        wake_reader(ring);
     pump(ring); /* a slot may have become free before the line was seen */
     return make_wait(env, ring, id, TOKEN_LINE);
 }
@@ -98,15 +101,15 @@ static ERL_NIF_TERM no_region(ErlNifEnv *env, struct ring *ring, size_t size)
 }
 
 /* Arguments that are in a region already. */
-static ERL_NIF_TERM submit_region(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term,
-                                  uint32_t function, size_t size, struct extent region)
+static ERL_NIF_TERM submit_region(ErlNifEnv *env, struct ring *ring, uint32_t function, size_t size,
+                                  struct extent region)
 {
     const uint64_t id = new_id(ring);
     const int index = claim_slot(ring, id);
 
     if (index < 0)
         return stand_in_line(env, ring, id, function, NULL, size, region);
-    return submit(env, ring, ring_term, (uint32_t)index, id, function, size, region);
+    return submit(env, ring, (uint32_t)index, id, function, size, region);
 }
 
 /* ---- the NIFs ---- */
@@ -123,8 +126,8 @@ static ERL_NIF_TERM encode(struct ring *ring, uint32_t function)
 }
 
 /* The arguments did not fit into the slot; the size is what they need. */
-static ERL_NIF_TERM call_by_region(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term,
-                                   uint32_t function, ERL_NIF_TERM args, size_t size)
+static ERL_NIF_TERM call_by_region(ErlNifEnv *env, struct ring *ring, uint32_t function,
+                                   ERL_NIF_TERM args, size_t size)
 {
     struct extent region;
 
@@ -139,12 +142,12 @@ static ERL_NIF_TERM call_by_region(ErlNifEnv *env, struct ring *ring, ERL_NIF_TE
         give_request_region(ring, region); /* cannot be: terms do not change */
         return ring->library->am_encode;
     }
-    return submit_region(env, ring, ring_term, function, size, region);
+    return submit_region(env, ring, function, size, region);
 }
 
 ERL_NIF_TERM nif_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    /* (Ring, Function, Args) -> Reply | {decode, ...} | {wait, Token} | encode */
+    /* (Ring, Function, Args) -> Reply | {decode, ...} | {poll | wait, Token} | encode */
     const struct extent none = {0, 0};
     struct ring *ring;
     uint32_t function;
@@ -170,9 +173,9 @@ ERL_NIF_TERM nif_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         const size_t size = etf_write(env, argv[2], payload, room);
 
         if (size > 0 && size <= room)
-            return submit(env, ring, argv[0], (uint32_t)index, id, function, size, none);
+            return submit(env, ring, (uint32_t)index, id, function, size, none);
         free_slot(ring, (uint32_t)index);
-        return call_by_region(env, ring, argv[0], function, argv[2], size);
+        return call_by_region(env, ring, function, argv[2], size);
     }
 
     uint8_t *data = enif_alloc(room);
@@ -183,7 +186,7 @@ ERL_NIF_TERM nif_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     const size_t size = etf_write(env, argv[2], data, room);
 
     result = size > 0 && size <= room ? stand_in_line(env, ring, id, function, data, size, none)
-                                      : call_by_region(env, ring, argv[0], function, argv[2], size);
+                                      : call_by_region(env, ring, function, argv[2], size);
     enif_free(data);
     return result;
 }
@@ -223,7 +226,7 @@ static ERL_NIF_TERM copy_slice(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
         return make_closed(env, ring);
     region = copy->region;
     copy->region = (struct extent){0, 0}; /* the call's now */
-    return submit_region(env, ring, argv[0], function, bytes.size, region);
+    return submit_region(env, ring, function, bytes.size, region);
 }
 
 ERL_NIF_TERM nif_call_encoded(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])

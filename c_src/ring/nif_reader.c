@@ -3,7 +3,8 @@
 #include "nif_leases.h"
 #include "nif_slots.h"
 
-/* All slots are looked at this often, because a host may ring without a mark, or not at all. */
+/* All slots are looked at this often, because a host may ring without a mark, or not at all, and a
+ * caller may die while it polls. */
 #define READER_CHECK_MS 1000
 
 /* After this number of wake-ups in a row without work the reader sleeps for a millisecond. */
@@ -170,6 +171,14 @@ static int callers_in_slots(struct ring *ring)
     return 0;
 }
 
+/* How often all slots are looked at now. */
+static uint64_t check_ns(struct ring *ring)
+{
+    return __atomic_load_n(&ring->line_len, __ATOMIC_SEQ_CST) > 0
+               ? LINE_LOOK_NS
+               : READER_CHECK_MS * UINT64_C(1000000);
+}
+
 /* Returns 0 when nobody rang. */
 static int sleep_until_rung(struct ring *ring, uint32_t bell)
 {
@@ -177,7 +186,7 @@ static int sleep_until_rung(struct ring *ring, uint32_t bell)
 
     __atomic_store_n(&ring->vm.header->vm_sleeps, 1, __ATOMIC_SEQ_CST);
     if (!anything_marked(ring) && !is_closed(ring) && !is_stopped(ring))
-        rung = bell_wait(&ring->vm.header->vm_bell, bell, READER_CHECK_MS);
+        rung = bell_wait(&ring->vm.header->vm_bell, bell, (int)(check_ns(ring) / 1000000));
     __atomic_store_n(&ring->vm.header->vm_sleeps, 0, __ATOMIC_SEQ_CST);
     return rung;
 }
@@ -185,8 +194,11 @@ static int sleep_until_rung(struct ring *ring, uint32_t bell)
 void reader_end(struct ring *ring)
 {
     dismiss_all(ring);
-    for (int ms = 0; ms < READER_LAST_CALLS_MS && !is_stopped(ring) && callers_in_slots(ring); ms++)
+    for (int ms = 0; ms < READER_LAST_CALLS_MS && !is_stopped(ring) && callers_in_slots(ring);
+         ms++) {
         (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+        abandon_left(ring);
+    }
     (void)leases_take_over(ring, 1);
     leases_drop(ring);
     /* The host is gone, and nobody reads what it left: the pages go back although somebody may
@@ -203,17 +215,18 @@ void *reader(void *arg)
 {
     struct ring *ring = arg;
     int false_alarms = 0;
-    uint64_t check_ns = 0; /* who rang while there was no reader was not heard */
+    uint64_t checked_ns = 0; /* who rang while there was no reader was not heard */
 
     while (!is_closed(ring) && !is_stopped(ring)) {
         const uint32_t bell = bell_read(&ring->vm.header->vm_bell);
         const uint64_t now_ns = tame_now_ns();
         int busy;
 
-        if (now_ns >= check_ns) { /* however the waits before ended */
+        if (now_ns >= checked_ns + check_ns(ring)) { /* however the waits before ended */
+            abandon_left(ring);
             deliver_all(ring);
             (void)flush_gone(ring);
-            check_ns = now_ns + READER_CHECK_MS * UINT64_C(1000000);
+            checked_ns = now_ns;
         }
         busy = deliver_marked(ring);
 

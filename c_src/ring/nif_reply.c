@@ -81,7 +81,7 @@ static void learn(struct ring *ring, const struct slot *slot, uint64_t work_ns)
 
     waiting_replied(&ring->waiting, slot->function, work_ns, now_ns);
     if (slot->polled_out)
-        waiting_polled_out(&ring->waiting, work_ns, now_ns);
+        waiting_polled_out(&ring->waiting, work_ns, slot->submitted_ns, now_ns);
 }
 
 ERL_NIF_TERM take_reply(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id)

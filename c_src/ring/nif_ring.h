@@ -6,7 +6,8 @@
  * A slot's word is id << 3 | phase, so that a step for a call that is over cannot hit the next one:
  *
  *     FREE -> BUSY          a NIF owns it; from PARKED on by compare-and-swap only
- *     BUSY -> PARKED        its caller lives and comes again by itself: the next poll, or wait/3
+ *     BUSY -> PARKED        its caller lives and comes again by itself, poll/2 or wait/3; one that
+ *                           is not monitored may have died, which the reader finds
  *     PARKED -> BUSY        it did
  *     BUSY -> WAITING       it waits in receive, the message to it is made
  *     WAITING -> BUSY       the NIF took it back: the reply came just then
@@ -33,7 +34,7 @@ enum phase { FREE, BUSY, PARKED, WAITING, EXCLUSIVE, TOLD, ABANDONED };
 /* One caller that does not spin any more. */
 struct waiter {
     ErlNifPid pid;
-    ErlNifMonitor monitor;
+    ErlNifMonitor monitor; /* not of one that polls in company */
     int monitored;
     ErlNifEnv *env;       /* holds message; NULL: not armed, or sent */
     ERL_NIF_TERM message; /* {Ref, ready} */
@@ -45,7 +46,10 @@ struct slot {
     struct waiter waiter;  /* from PARKED on */
     uint64_t abandoned_ns; /* since when, in phase ABANDONED */
     uint64_t submitted_ns; /* 0: not submitted */
-    uint64_t replied_ns;   /* when its caller saw the reply; 0: it has not noted that */
+    uint64_t looked_ns;    /* when its caller gave its turn away, where, after which visit there */
+    const struct waiting_scheduler *looked_on;
+    uint64_t looked_at;
+    uint64_t replied_ns; /* when its caller saw the reply; 0: it has not noted that */
     uint32_t function;
     int polled_out;    /* its caller has polled in vain */
     uint64_t answered; /* replies, ever; written by the slot's owner */
@@ -92,8 +96,8 @@ struct library {
     ErlNifResourceType *ring_type, *proxy_type, *copy_type, *reading_type;
     uint64_t names_seed;
     ERL_NIF_TERM am_value, am_raise, am_badarg, am_error, am_busy, am_host_down, am_bad_reply,
-        am_wait, am_encode, am_too_large, am_ok, am_closed, am_ready, am_decode, am_upgraded,
-        am_owner_down, am_reply_too_large, am_gone, am_none;
+        am_wait, am_poll, am_encode, am_too_large, am_ok, am_closed, am_ready, am_decode,
+        am_upgraded, am_owner_down, am_reply_too_large, am_gone, am_none;
 };
 
 /* The first words of struct library, for an instance that has another layout behind them. */
@@ -121,6 +125,7 @@ struct ring {
     /* Bits: slots in phase FREE. */
     RING_LINE uint64_t free[RING_SLOTS_MAX / 64];
     RING_LINE uint64_t next_id;
+    uint64_t looked_ns; /* when it was asked last which callers that polled have died */
     /* Written under lock. */
     RING_LINE uint32_t line_len;
     uint32_t closed;

@@ -3,11 +3,18 @@
 
 /* ---- waiters ---- */
 
-void waiter_park(ErlNifEnv *env, struct ring *ring, struct waiter *waiter)
+void waiter_open(ErlNifEnv *env, struct waiter *waiter)
 {
     enif_self(env, &waiter->pid);
-    waiter->monitored =
-        enif_monitor_process(env, ring->resource, &waiter->pid, &waiter->monitor) == 0;
+    waiter->monitored = 0;
+    waiter->env = NULL;
+}
+
+void waiter_monitor(ErlNifEnv *env, struct ring *ring, struct waiter *waiter)
+{
+    if (!waiter->monitored)
+        waiter->monitored =
+            enif_monitor_process(env, ring->resource, &waiter->pid, &waiter->monitor) == 0;
 }
 
 ErlNifEnv *waiter_message(struct ring *ring, ERL_NIF_TERM ref, ERL_NIF_TERM *message)
@@ -226,6 +233,22 @@ void abandon_slot(struct ring *ring, uint32_t index, uint64_t id)
     set_phase(slot, id, ABANDONED);
     if (replied)
         mark_ready(ring, index);
+}
+
+void abandon_left(struct ring *ring)
+{
+    for (uint32_t i = 0; i < ring->vm.geometry.slots; i++) {
+        struct slot *slot = &ring->slots[i];
+        const uint64_t word = __atomic_load_n(&slot->word, __ATOMIC_SEQ_CST);
+        ErlNifPid pid = slot->waiter.pid; /* the word's, if it can be claimed */
+
+        if ((word & 7) == PARKED && !enif_is_process_alive(NULL, &pid) &&
+            claim(slot, word >> 3, PARKED, EXCLUSIVE)) {
+            slot->waiter.monitored = 0; /* its monitor is gone with it */
+            abandon_slot(ring, i, word >> 3);
+        }
+    }
+    __atomic_store_n(&ring->looked_ns, tame_now_ns(), __ATOMIC_RELAXED);
 }
 
 uint64_t calls_under_way(struct ring *ring)

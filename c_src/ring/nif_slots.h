@@ -32,8 +32,11 @@ static inline uint64_t new_id(struct ring *ring)
     return __atomic_add_fetch(&ring->next_id, 1, __ATOMIC_RELAXED);
 }
 
-/* The calling process is not lost if it dies from here on: process_down finds its call. */
-void waiter_park(ErlNifEnv *env, struct ring *ring, struct waiter *waiter);
+/* The calling process is the waiter. */
+void waiter_open(ErlNifEnv *env, struct waiter *waiter);
+
+/* If the calling process, the waiter, dies from here on, process_down finds its call. */
+void waiter_monitor(ErlNifEnv *env, struct ring *ring, struct waiter *waiter);
 
 /* Makes the message, so that its sender has nothing to make. The environment is a new one: the
  * waiter's, until it is sent or closed. */
@@ -76,6 +79,12 @@ void finish_slot(struct ring *ring, uint32_t index, uint64_t id, const struct ri
 
 /* Nobody wants the reply of a slot of ours: the reader frees it when it is there. */
 void abandon_slot(struct ring *ring, uint32_t index, uint64_t id);
+
+/* While calls wait for a slot it is looked this often which callers that polled have died. */
+#define LINE_LOOK_NS 10000000
+
+/* Abandons the slots of callers that have died while they polled. Takes 20 us for 1024 slots. */
+void abandon_left(struct ring *ring);
 
 /* How many calls are in slots, and in line. */
 uint64_t calls_under_way(struct ring *ring);

@@ -28,7 +28,7 @@ static int spin(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id, 
         }
         now_ns = tame_now_ns();
         if (now_ns - last_ns > RING_DESCHEDULED_NS)
-            waiting_lost_core(&ring->waiting.crowd, now_ns);
+            waiting_lost_core(&ring->waiting.crowd, start_ns, now_ns);
         if (now_ns - start_ns > limit_ns || now_ns - last_ns > RING_DESCHEDULED_NS ||
             __atomic_load_n(&ring->closed, __ATOMIC_RELAXED)) {
             charge(env, now_ns - start_ns);
@@ -86,67 +86,98 @@ static ERL_NIF_TERM take_or_fail(ErlNifEnv *env, struct ring *ring, uint32_t ind
     return result;
 }
 
-/* A caller that has stopped spinning polls each time that its scheduler has nobody else to run: to
- * be woken from receive costs two threads a wake-up, 20 to 60 us, which is more than most calls
- * take. */
-static ERL_NIF_TERM poll_reply(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    /* (Ring, Index, Id, StartNs) -> Reply | {wait, Token} */
-    struct ring *ring;
-    uint32_t index;
-    ErlNifUInt64 id, start_ns;
+/* ---- in turns with other processes ---- */
 
-    if (!get_ring(env, argv[0], &ring))
-        return lost(env, argv[0]);
-    if (!enif_get_uint(env, argv[1], &index) || !enif_get_uint64(env, argv[2], &id) ||
-        !enif_get_uint64(env, argv[3], &start_ns))
-        return enif_make_badarg(env);
-    if (ring_vm_replied(&ring->vm, index, use_of(id)) && come_back(env, ring, index, id, PARKED)) {
-        waiting_uncrowded(&ring->waiting.crowd);
-        counted(&ring->polls_paid);
-        return take_reply(env, ring, index, id);
-    }
-    if (is_closed(ring))
-        return make_wait(env, ring, id, index);
-    if (tame_now_ns() - start_ns > WAITING_POLL_NS) {
-        ring->slots[index].polled_out = 1;
-        return make_wait(env, ring, id, index);
-    }
-    /* All of its timeslice, so that others really come first. */
-    (void)enif_consume_timeslice(env, 100);
-    return enif_schedule_nif(env, "poll", 0, poll_reply, argc, argv);
+/* What the process before on this scheduler did. */
+static __thread struct waiting_scheduler scheduler;
+
+static int has_company(ErlNifEnv *env, uint64_t now_ns)
+{
+    ErlNifPid self;
+
+    return waiting_called(&scheduler, enif_self(env, &self)->pid, now_ns);
 }
 
-ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term, uint32_t index,
-                   uint64_t id, size_t size, int woke)
+/* A caller that does not spin polls each time that its scheduler has run the others: to be woken
+ * from receive costs two threads a wake-up, 20 to 60 us, which is more than most calls take. */
+static ERL_NIF_TERM make_poll(ErlNifEnv *env, struct ring *ring, uint64_t id, uint32_t index,
+                              uint64_t now_ns)
+{
+    struct slot *slot = &ring->slots[index];
+
+    slot->looked_ns = now_ns;
+    slot->looked_on = &scheduler;
+    slot->looked_at = scheduler.visits;
+    return enif_make_tuple2(env, ring->library->am_poll, enif_make_uint64(env, id << 11 | index));
+}
+
+ERL_NIF_TERM nif_poll(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Ring, Token) -> Reply | {decode, ...} | {poll | wait, Token} */
+    struct ring *ring;
+    ErlNifUInt64 token;
+
+    (void)argc;
+    if (!get_ring(env, argv[0], &ring))
+        return lost(env, argv[0]);
+    if (!enif_get_uint64(env, argv[1], &token))
+        return enif_make_badarg(env);
+
+    const uint64_t id = token >> 11, now_ns = tame_now_ns();
+    const int index = find_slot(ring, token);
+
+    if (index < 0)
+        return make_closed(env, ring);
+
+    struct slot *slot = &ring->slots[index];
+
+    if (slot->looked_on == &scheduler)
+        waiting_looked(&scheduler, slot->looked_ns, slot->looked_at, now_ns);
+    if (ring_vm_replied(&ring->vm, (uint32_t)index, use_of(id)) &&
+        come_back(env, ring, (uint32_t)index, id, PARKED)) {
+        slot->replied_ns = now_ns;
+        waiting_uncrowded(&ring->waiting.crowd);
+        counted(&ring->polls_paid);
+        return take_reply(env, ring, (uint32_t)index, id);
+    }
+    if (is_closed(ring))
+        return make_wait(env, ring, id, (uint32_t)index);
+    if (now_ns - slot->submitted_ns > WAITING_POLL_NS) {
+        slot->polled_out = 1;
+        return make_wait(env, ring, id, (uint32_t)index);
+    }
+    return make_poll(env, ring, id, (uint32_t)index, now_ns);
+}
+
+ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id, size_t size,
+                   int woke)
 {
     struct slot *slot = &ring->slots[index];
     /* Not the submission's: to wake the host may take as long as the caller would spin. */
-    const uint64_t now_ns = woke ? tame_now_ns() : slot->submitted_ns;
+    uint64_t now_ns = woke ? tame_now_ns() : slot->submitted_ns;
     const uint32_t limit_ns =
         waiting_spin_ns(ring->spin_ns, size < INLINE_REQUEST_BYTES ? size : INLINE_REQUEST_BYTES);
-    enum waiting_how how =
-        ring->spin_ns == 0 ? WAITING_RECEIVE
-                           : waiting_begin(&ring->waiting, slot->function, limit_ns, woke, now_ns);
+    const int company = has_company(env, now_ns);
+    enum waiting_how how = ring->spin_ns == 0 ? WAITING_RECEIVE
+                                              : waiting_begin(&ring->waiting, slot->function,
+                                                              limit_ns, woke, company, now_ns);
 
     counted(&ring->calls);
     if (how == WAITING_SPIN) {
         if (spin(env, ring, index, id, limit_ns, now_ns))
             return take_reply(env, ring, index, id);
-        how = waiting_is_crowded(&ring->waiting.crowd, tame_now_ns()) ? WAITING_RECEIVE
-                                                                      : WAITING_POLL;
+        now_ns = tame_now_ns();
+        how = waiting_is_crowded(&ring->waiting.crowd, now_ns) ? WAITING_RECEIVE : WAITING_POLL;
     }
-    waiter_park(env, ring, &slot->waiter);
+    waiter_open(env, &slot->waiter);
+    /* To monitor costs as much as a short call does, where callers come one after another. */
+    if (!company || slot->region.pages > 0)
+        waiter_monitor(env, ring, &slot->waiter);
     set_phase(slot, id, PARKED);
     if (how == WAITING_RECEIVE)
         return make_wait(env, ring, id, index);
     ring_vm_nudge(&ring->vm, index);
-
-    const ERL_NIF_TERM next[] = {ring_term, enif_make_uint(env, index), enif_make_uint64(env, id),
-                                 enif_make_uint64(env, tame_now_ns())};
-
-    (void)enif_consume_timeslice(env, 100);
-    return enif_schedule_nif(env, "poll", 0, poll_reply, 4, next);
+    return make_poll(env, ring, id, index, now_ns);
 }
 
 /* ---- in receive ---- */
@@ -210,6 +241,7 @@ ERL_NIF_TERM nif_wait(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         waiter_close(env, ring, &slot->waiter);
         return take_or_fail(env, ring, (uint32_t)index, id);
     }
+    waiter_monitor(env, ring, &slot->waiter);
     slot->waiter.env = waiter_message(ring, argv[2], &slot->waiter.message);
     set_phase(slot, id, WAITING);
     /* From here on the host rings. It may have replied, or have died, just before. */

@@ -2,7 +2,8 @@
  * waits in receive at last; and what becomes of a call whose caller does not wait any more.
  *
  * Between two of these NIFs the caller's slot is PARKED: the caller comes again by itself, or dies,
- * which process_down sees. The reference of the wait is made in Erlang, so that the emulator knows
+ * which process_down sees; or, where a caller in company is not monitored until it waits in
+ * receive, the reader, when it looks at all slots. The reference of the wait is made in Erlang, so that the emulator knows
  * that no older message has it, and does not look through the mailbox. */
 #ifndef TAME_RING_NIF_WAIT_H
 #define TAME_RING_NIF_WAIT_H
@@ -23,9 +24,9 @@ ERL_NIF_TERM make_wait(ErlNifEnv *env, struct ring *ring, uint64_t id, uint32_t 
  * searched there first. */
 int find_slot(struct ring *ring, uint64_t token);
 
-/* A call that has been submitted, for which a worker had to be woken or not: its reply, or {wait,
- * Token}. */
-ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM ring_term, uint32_t index,
-                   uint64_t id, size_t size, int woke);
+/* A call that has been submitted, for which a worker had to be woken or not: its reply, or {poll,
+ * Token}, or {wait, Token}. */
+ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id, size_t size,
+                   int woke);
 
 #endif

@@ -259,7 +259,7 @@ static int spin(struct worker *worker)
         const uint64_t now_ns = tame_now_ns();
 
         if (now_ns - last_ns > RING_DESCHEDULED_NS && last_ns != start_ns) {
-            waiting_lost_core(&ring->waiting.crowd, now_ns);
+            waiting_lost_core(&ring->waiting.crowd, start_ns, now_ns);
             return 0;
         }
         if (now_ns - start_ns > limit_ns || !attends(worker))

@@ -23,7 +23,7 @@
 /* "tamering" and the layout's number. */
 #define ABI_MAGIC UINT64_C(0x74616d6572696e00)
 #ifndef ABI_LAYOUT /* a test builds another */
-#define ABI_LAYOUT 5
+#define ABI_LAYOUT 6
 #endif
 #define ABI (ABI_MAGIC | ABI_LAYOUT)
 
@@ -99,6 +99,7 @@ static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)
         {"host_down", &library->am_host_down},
         {"bad_reply", &library->am_bad_reply},
         {"wait", &library->am_wait},
+        {"poll", &library->am_poll},
         {"encode", &library->am_encode},
         {"too_large", &library->am_too_large},
         {"ok", &library->am_ok},
@@ -183,6 +184,7 @@ static ErlNifFunc functions[] = {
     {"open", 6, nif_open, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"call", 3, nif_call, 0},
     {"call_encoded", 3, nif_call_encoded, 0},
+    {"poll", 2, nif_poll, 0},
     {"wait", 3, nif_wait, 0},
     {"take", 2, nif_take, 0},
     {"decode", 2, nif_decode, 0},

@@ -125,8 +125,13 @@ call(Ring, Function, Args, Timeout) ->
             keep_alive(Args, reply(Ring, Reply, Timeout))
     end.
 
-reply(Ring, {wait, Token}, Timeout) -> wait(Ring, Token, Timeout);
-reply(Ring, Reply, _Timeout) -> made(Ring, Reply).
+reply(Ring, {poll, Token}, Timeout) ->
+    true = erlang:yield(),
+    reply(Ring, tame_ring_nif:poll(Ring, Token), Timeout);
+reply(Ring, {wait, Token}, Timeout) ->
+    wait(Ring, Token, Timeout);
+reply(Ring, Reply, _Timeout) ->
+    made(Ring, Reply).
 
 %% The reference is made, given away and received in one function, so that receive does not look at
 %% messages that are older (test: the compiler says so).

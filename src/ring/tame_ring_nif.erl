@@ -5,6 +5,7 @@
     open/6,
     call/3,
     call_encoded/3,
+    poll/2,
     wait/3,
     take/2,
     decode/2,
@@ -59,17 +60,22 @@ when
 open(_OsPid, _Fd, _MaxWaiting, _SpinNs, _MaxBytes, _MaxReplyBytes) ->
     erlang:nif_error(nif_not_loaded).
 
-%% encode: these arguments are for term_to_binary/1 and call_encoded/3. {wait, Token}: wait/3 is to
-%% be called.
+%% encode: these arguments are for term_to_binary/1 and call_encoded/3. {poll, Token}: poll/2 is to
+%% be called when others had their turn. {wait, Token}: wait/3 is to be called.
 -spec call(ring(), non_neg_integer(), list()) ->
-    tame_ring:reply() | decode() | {wait, token()} | encode.
+    tame_ring:reply() | decode() | {poll | wait, token()} | encode.
 call(_Ring, _Function, _Args) ->
     erlang:nif_error(nif_not_loaded).
 
 %% Arguments as term_to_binary/1 gives them; copied in slices.
 -spec call_encoded(ring(), non_neg_integer(), binary()) ->
-    tame_ring:reply() | decode() | {wait, token()}.
+    tame_ring:reply() | decode() | {poll | wait, token()}.
 call_encoded(_Ring, _Function, _Encoded) ->
+    erlang:nif_error(nif_not_loaded).
+
+%% As call/3.
+-spec poll(ring(), token()) -> tame_ring:reply() | decode() | {poll | wait, token()}.
+poll(_Ring, _Token) ->
     erlang:nif_error(nif_not_loaded).
 
 %% wait: the message {Ref, ready} will come, unless cancel/2 says otherwise.

@@ -29,7 +29,7 @@ static void estimates_fall_faster_than_they_rise(void)
 
 static enum waiting_how begins(struct waiting_vm *vm, int woke, uint64_t now_ns)
 {
-    return waiting_begin(vm, 5, waiting_spin_ns(20 * US, 0), woke, now_ns);
+    return waiting_begin(vm, 5, waiting_spin_ns(20 * US, 0), woke, 0, now_ns);
 }
 
 static void a_caller_spins_for_what_is_short(void)
@@ -46,14 +46,87 @@ static void a_caller_spins_for_what_is_short(void)
     CHECK_EQ(begins(&vm, 0, 0), WAITING_RECEIVE);
     /* Another function is another matter, also that of the host's next library; the same number
      * modulo WAITING_FUNCTIONS is not. */
-    CHECK_EQ(waiting_begin(&vm, 5 + (1 << 14), 20 * US, 0, 0), WAITING_SPIN);
-    CHECK_EQ(waiting_begin(&vm, 6, 20 * US, 0, 0), WAITING_SPIN);
-    CHECK_EQ(waiting_begin(&vm, 5 + WAITING_FUNCTIONS, 20 * US, 0, 0), WAITING_RECEIVE);
+    CHECK_EQ(waiting_begin(&vm, 5 + (1 << 14), 20 * US, 0, 0, 0), WAITING_SPIN);
+    CHECK_EQ(waiting_begin(&vm, 6, 20 * US, 0, 0, 0), WAITING_SPIN);
+    CHECK_EQ(waiting_begin(&vm, 5 + WAITING_FUNCTIONS, 20 * US, 0, 0, 0), WAITING_RECEIVE);
     /* A function that was slow and is fast again. */
     int calls = 0;
     for (; begins(&vm, 0, 0) != WAITING_SPIN; calls++)
         waiting_replied(&vm, 5, 2 * US, 0);
     CHECK_EQ(calls <= 8, 1);
+}
+
+static void a_caller_in_company_polls(void)
+{
+    struct waiting_scheduler scheduler = {.caller = 1};
+    struct waiting_vm vm = {.work_ns = {0}};
+    uint64_t now_ns = 5 * (uint64_t)MS;
+
+    for (int i = 0; i < 50; i++)
+        waiting_replied(&vm, 5, 2 * US, 0);
+    CHECK_EQ(waiting_begin(&vm, 5, 20 * US, 0, 0, 0), WAITING_SPIN);
+    CHECK_EQ(waiting_begin(&vm, 5, 20 * US, 0, 1, 0), WAITING_POLL);
+    /* To yield would take longer than the call. */
+    for (int i = 0; i < 50; i++)
+        waiting_replied(&vm, 5, US / 5, 0);
+    CHECK_EQ(waiting_begin(&vm, 5, 20 * US, 0, 1, 0), WAITING_SPIN);
+
+    /* Alone, and with one who called long ago. */
+    CHECK_EQ(waiting_called(&scheduler, 1, now_ns), 0);
+    CHECK_EQ(waiting_called(&scheduler, 1, now_ns += US), 0);
+    CHECK_EQ(waiting_called(&scheduler, 2, now_ns += WAITING_COMPANY_NS), 0);
+    /* In turns. */
+    CHECK_EQ(waiting_called(&scheduler, 1, now_ns += US), 1);
+    CHECK_EQ(waiting_called(&scheduler, 2, now_ns += US), 1);
+    CHECK_EQ(scheduler.visits, 5);
+}
+
+/* A turn of so long with so many visits of others, which begins now. */
+static void turns(struct waiting_scheduler *scheduler, uint64_t turn_ns, uint64_t visits,
+                  uint64_t *now_ns)
+{
+    const uint64_t since_ns = *now_ns, before = scheduler->visits;
+
+    *now_ns += turn_ns;
+    scheduler->visits += visits;
+    waiting_looked(scheduler, since_ns, before, *now_ns);
+}
+
+/* For how long callers in turn spin from now on. */
+static uint64_t spins_ns(struct waiting_scheduler *scheduler, uint64_t *now_ns)
+{
+    const uint64_t start_ns = *now_ns;
+
+    for (int i = 0; i < 100000; i++, *now_ns += US)
+        if (waiting_called(scheduler, (uint64_t)(7 + i % 2), *now_ns) && i > 0)
+            return *now_ns - US - start_ns;
+    return UINT64_MAX;
+}
+
+static void callers_spin_after_bad_turns(void)
+{
+    struct waiting_scheduler scheduler = {.caller = 1};
+    uint64_t now_ns = 5 * (uint64_t)MS;
+
+    /* Long, but with many visits in it; or bad once, which all callers see. */
+    turns(&scheduler, 128 * US, 64, &now_ns);
+    CHECK_EQ(spins_ns(&scheduler, &now_ns), 0);
+    for (int i = 0; i < 16; i++)
+        waiting_looked(&scheduler, now_ns - MS + i * US, scheduler.visits - 16, now_ns + i * US);
+    now_ns += 16 * US;
+    CHECK_EQ(spins_ns(&scheduler, &now_ns), 0);
+    turns(&scheduler, 20 * US, 16, &now_ns);
+    turns(&scheduler, MS, 16, &now_ns);
+    CHECK_EQ(spins_ns(&scheduler, &now_ns), 0);
+    /* Twice in a row. */
+    turns(&scheduler, MS, 16, &now_ns);
+    CHECK_EQ(spins_ns(&scheduler, &now_ns) / MS, WAITING_BAD_TURNS - 1);
+    /* One that is bad is enough then, for as long as none is good. */
+    turns(&scheduler, 60 * US, 4, &now_ns);
+    CHECK_EQ(spins_ns(&scheduler, &now_ns) / (60 * US), WAITING_BAD_TURNS - 1);
+    turns(&scheduler, 4 * US, 4, &now_ns);
+    turns(&scheduler, 60 * US, 4, &now_ns);
+    CHECK_EQ(spins_ns(&scheduler, &now_ns), 0);
 }
 
 static void a_core_that_is_lost_by_chance_is_no_crowd(void)
@@ -62,12 +135,16 @@ static void a_core_that_is_lost_by_chance_is_no_crowd(void)
     uint64_t now_ns = 5 * (uint64_t)MS;
 
     for (int i = 0; i < 20; i++) {
-        waiting_lost_core(&vm.crowd, now_ns);
+        waiting_lost_core(&vm.crowd, now_ns, now_ns);
         CHECK_EQ(begins(&vm, 0, now_ns), WAITING_SPIN);
         now_ns += WAITING_AGAIN_NS + 1;
     }
-    waiting_lost_core(&vm.crowd, now_ns);
-    waiting_lost_core(&vm.crowd, now_ns + WAITING_AGAIN_NS);
+    waiting_lost_core(&vm.crowd, now_ns, now_ns);
+    /* 64 callers who waited then have lost it once, not 64 times. */
+    for (int i = 1; i < 64; i++)
+        waiting_lost_core(&vm.crowd, now_ns - i * US, now_ns + i * US);
+    CHECK_EQ(begins(&vm, 0, now_ns + 64 * US), WAITING_SPIN);
+    waiting_lost_core(&vm.crowd, now_ns + WAITING_AGAIN_NS, now_ns + WAITING_AGAIN_NS);
     CHECK_EQ(begins(&vm, 0, now_ns + WAITING_AGAIN_NS), WAITING_RECEIVE);
 }
 
@@ -76,11 +153,11 @@ static void a_crowd_ends_spinning_for_a_while(void)
     struct waiting_vm vm = {.work_ns = {0}};
     uint64_t now_ns = 5 * (uint64_t)MS, last_ns = 0;
 
-    waiting_lost_core(&vm.crowd, now_ns);
+    waiting_lost_core(&vm.crowd, now_ns, now_ns);
     for (int i = 0; i < 20; i++) {
         uint64_t end_ns = now_ns;
 
-        waiting_lost_core(&vm.crowd, now_ns);
+        waiting_lost_core(&vm.crowd, now_ns, now_ns);
         while (begins(&vm, 0, end_ns) == WAITING_RECEIVE)
             end_ns += MS / 4;
         CHECK_EQ(end_ns - now_ns >= last_ns, 1);
@@ -91,14 +168,14 @@ static void a_crowd_ends_spinning_for_a_while(void)
     CHECK_EQ(last_ns, WAITING_CROWDED_MAX_NS);
     for (int i = 0; i < 30; i++)
         waiting_uncrowded(&vm.crowd);
-    waiting_lost_core(&vm.crowd, now_ns);
+    waiting_lost_core(&vm.crowd, now_ns, now_ns);
     CHECK_EQ(begins(&vm, 0, now_ns), WAITING_RECEIVE);
     CHECK_EQ(begins(&vm, 0, now_ns + WAITING_CROWDED_NS), WAITING_SPIN);
     /* Polling in vain for a long call says nothing of others. */
     vm.crowd = (struct waiting_crowd){.lost_ns = now_ns};
-    waiting_polled_out(&vm, MS, now_ns);
+    waiting_polled_out(&vm, MS, now_ns, now_ns);
     CHECK_EQ(begins(&vm, 0, now_ns), WAITING_SPIN);
-    waiting_polled_out(&vm, US, now_ns);
+    waiting_polled_out(&vm, US, now_ns, now_ns);
     CHECK_EQ(begins(&vm, 0, now_ns), WAITING_RECEIVE);
 }
 
@@ -118,9 +195,9 @@ static void a_worker_spins_while_calls_come_soon(void)
     (void)waiting_taken(&host, 1, US);
     (void)waiting_taken(&host, 1, US);
     CHECK_EQ(waiting_attend_ns(&host, 0, 0) > 0, 1);
-    waiting_lost_core(&host.crowd, 7);
+    waiting_lost_core(&host.crowd, 7, 7);
     CHECK_EQ(waiting_attend_ns(&host, 0, 8) > 0, 1);
-    waiting_lost_core(&host.crowd, 8);
+    waiting_lost_core(&host.crowd, 8, 8);
     CHECK_EQ(waiting_attend_ns(&host, 0, 9), 0);
 }
 
@@ -176,7 +253,7 @@ static void call(struct machine *machine, uint64_t work_ns)
     const enum waiting_how how = machine->policy == ALWAYS ? WAITING_SPIN
                                  : machine->policy == NEVER
                                      ? WAITING_RECEIVE
-                                     : waiting_begin(&machine->vm, 1, 20 * US, !awake, start_ns);
+                                     : waiting_begin(&machine->vm, 1, 20 * US, !awake, 0, start_ns);
     const uint64_t patience_ns = machine->policy == ALWAYS ? UINT64_MAX
                                  : how == WAITING_SPIN     ? 20 * US + WAITING_POLL_NS
                                  : how == WAITING_POLL     ? WAITING_POLL_NS
@@ -276,6 +353,8 @@ int main(void)
 {
     RUN(estimates_fall_faster_than_they_rise);
     RUN(a_caller_spins_for_what_is_short);
+    RUN(a_caller_in_company_polls);
+    RUN(callers_spin_after_bad_turns);
     RUN(a_core_that_is_lost_by_chance_is_no_crowd);
     RUN(a_crowd_ends_spinning_for_a_while);
     RUN(a_worker_spins_while_calls_come_soon);

@@ -281,6 +281,18 @@ defmodule Tame.RingTest do
     assert RingHost.call(host, :echo, [:last]) == {:value, :last}
   end
 
+  # They are not monitored. The reader looks who has died, sooner where others wait for a slot: else each would wait for a
+  # second.
+  test "callers that are killed while they poll leave nothing behind, nor keep others waiting" do
+    peer = PeerVm.start(%{args: [~c"+S", ~c"1"]})
+
+    {polled, ms, free?} = PeerVm.scenario(peer, Tame.RingScenarios, :killed_while_polling, [60])
+    :peer.stop(peer)
+    assert polled > 30
+    assert ms < 15_000
+    assert free?
+  end
+
   test "a host that dies: callers in flight are told by close/2, later ones too" do
     Process.flag(:trap_exit, true)
     host = RingHost.start_ring(~w(slots=4 workers=4))

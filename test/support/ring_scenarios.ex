@@ -81,6 +81,38 @@ defmodule Tame.RingScenarios do
     :erlang.halt(0)
   end
 
+  @doc """
+  Callers that are killed while they poll, `times`, one after another on a ring of few slots, with a call before and after
+  each, so that they poll in company; in an emulator with one scheduler, so that a process that runs finds the caller between
+  two looks at its reply. Returns how many were not in receive when they were killed, how long all that took, in ms, and
+  whether all slots are free at last.
+  """
+  def killed_while_polling(times) do
+    host = RingHost.start_ring(~w(slots=4 workers=8))
+    start = System.monotonic_time(:millisecond)
+
+    polled =
+      for number <- 1..times do
+        %{calls: calls, waits: waits} = :tame_ring.info(host.ring)
+        pid = spawn(fn -> RingHost.call(host, :until_cancelled, []) end)
+        :ok = yield_until(fn -> :tame_ring.info(host.ring).calls > calls end)
+        polls? = :tame_ring.info(host.ring).waits == waits
+        Process.exit(pid, :kill)
+        {:value, ^number} = RingHost.call(host, :echo, [number])
+        polls?
+      end
+
+    ms = System.monotonic_time(:millisecond) - start
+    free? = Await.until(fn -> :tame_ring.info(host.ring).slots_in_use == 0 end)
+    RingHost.stop(host)
+    {Enum.count(polled, & &1), ms, free?}
+  end
+
+  defp yield_until(condition) do
+    true = :erlang.yield()
+    if condition.(), do: :ok, else: yield_until(condition)
+  end
+
   @doc "Maps of every size and kind of key, each `times` times, by callers that spin, that wait, and that wait long."
   def maps(times) do
     hosts = for us <- [0, 20], do: RingHost.start_ring(["workers=2"], %{spin_us: us})
