@@ -9,7 +9,7 @@
 #   echo       16 B to 256 KiB, back to back: limit, bare, isolated, dirty CPU NIF, port. Bare is a NIF that asks a thread that
 #              spins: the least that a call from the VM to another core costs (natives/bench_bare_nif.c)
 #   workers    64 KiB by one caller, with 1, 2 and 4 workers
-#   callers    1, 16 and 64 callers of a function that takes 1 µs: calls per second, p50, p99; in a VM with the schedulers that
+#   callers    1, 16 and 64 callers of a function that takes 1 µs: calls per second, p50, p99, p99.9; in a VM with the schedulers that
 #              it has by itself, and in one with a scheduler less, so that the worker has a core to itself; bare beside it
 #   rates      20 bytes at 100, 1,000 and 10,000 calls a second, not back to back: isolated, dirty, bare (whose thread sleeps after
 #              0.1 ms without a call), and the CPU of each
@@ -141,23 +141,27 @@ defmodule Bench.Limit do
           end)
 
         for {who, less} <- from do
-          {rates, p50, p99} = unzip3(samples[{who, less}])
+          {rates, times} = Enum.unzip(samples[{who, less}])
+
+          [p50, p99, p999] =
+            for times <- Enum.zip_with(times, & &1), do: Enum.map(times, &(&1 / 1000))
 
           [
             "#{callers}",
             "#{who}",
             "#{:erlang.system_info(:schedulers_online) - less}",
             Bench.decimals(Bench.median(rates), 0),
-            Bench.decimals(Bench.median(p50) / 1000, 1),
-            Bench.decimals(Bench.median(p99) / 1000, 1),
-            "#{Bench.decimals(Enum.min(p99) / 1000, 1)} to #{Bench.decimals(Enum.max(p99) / 1000, 1)}"
+            Bench.decimals(Bench.median(p50), 1),
+            Bench.decimals(Bench.median(p99), 1),
+            "#{Bench.decimals(Enum.min(p99), 1)} to #{Bench.decimals(Enum.max(p99), 1)}",
+            Bench.decimals(Bench.median(p999), 1)
           ]
         end
       end
       |> Enum.concat()
       |> then(
         &Bench.table(
-          ["callers", "in", "schedulers", "calls/s", "p50 µs", "p99 µs", "of rounds"],
+          ["callers", "in", "schedulers", "calls/s", "p50 µs", "p99 µs", "of rounds", "p99.9 µs"],
           &1
         )
       )
@@ -347,11 +351,6 @@ defmodule Bench.Limit do
     [median, least, most] = [Bench.median(ratios), Enum.min(ratios), Enum.max(ratios)]
     "#{Bench.decimals(median, 2)} (#{Bench.decimals(least, 2)}-#{Bench.decimals(most, 2)})"
   end
-
-  defp unzip3(tuples),
-    do:
-      {for({a, _, _} <- tuples, do: a), for({_, b, _} <- tuples, do: b),
-       for({_, _, c} <- tuples, do: c)}
 
   # ---- peers ------------------------------------------------------------------------------------
 

@@ -2,6 +2,9 @@ defmodule Bench.Limit.There do
   # Runs in a VM of its own.
   @compile {:no_warn_undefined, [:bench_bare, :bench_clock, :bench_limit]}
 
+  # p50, p99 and p99.9.
+  @parts [0.5, 0.99, 0.999]
+
   # ns a call, each by itself; the median.
   def p50(function, argument, calls) do
     :erlang.garbage_collect()
@@ -35,7 +38,7 @@ defmodule Bench.Limit.There do
     seen
   end
 
-  # `count` processes call a function of 1 µs at the same time: {calls per second, median ns, 99th percentile}. With that
+  # `count` processes call a function of 1 µs at the same time: {calls per second, [ns at each of these parts]}. With that
   # many schedulers less.
   def callers(function, argument, count, calls, less) do
     online = :erlang.system_info(:schedulers_online)
@@ -54,8 +57,7 @@ defmodule Bench.Limit.There do
 
     times = tasks |> Task.await_many(:infinity) |> Enum.concat() |> Enum.sort()
     seconds = (:erlang.monotonic_time() - start) / 1.0e9
-    at = fn part -> Enum.at(times, floor(length(times) * part)) end
-    {count * calls / seconds, at.(0.5), at.(0.99)}
+    {count * calls / seconds, for(part <- @parts, do: Enum.at(times, floor(length(times) * part)))}
   end
 
   # A call at each tick of a clock: {median ns, CPU of the VM and of its hosts in % of a core}.

@@ -281,6 +281,17 @@ defmodule Tame.RingTest do
     assert RingHost.call(host, :echo, [:last]) == {:value, :last}
   end
 
+  test "callers that share a scheduler poll in turn, and one alone spins" do
+    peer = PeerVm.start(%{args: [~c"+S", ~c"1"]})
+
+    for {callers, enough} <- [{1, {:below, 0.5}}, {16, {:above, 0.5}}, {1, {:below, 0.5}}] do
+      polled = PeerVm.scenario(peer, Tame.RingScenarios, :polled, [callers, enough])
+      assert {callers, polled > 0.5} == {callers, callers > 1}, "#{polled}"
+    end
+
+    :peer.stop(peer)
+  end
+
   # They are not monitored. The reader looks who has died, sooner where others wait for a slot: else each would wait for a
   # second.
   test "callers that are killed while they poll leave nothing behind, nor keep others waiting" do

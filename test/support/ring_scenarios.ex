@@ -113,6 +113,38 @@ defmodule Tame.RingScenarios do
     if condition.(), do: :ok, else: yield_until(condition)
   end
 
+  @doc """
+  So many callers at once, in an emulator with one scheduler: the part of their calls that polled. They call for some rounds,
+  until `enough` says that this part will do: a machine that is busy has them wait otherwise.
+  """
+  def polled(callers, enough) do
+    host = RingHost.start_ring(["workers=1"])
+    polled = polled(host, callers, enough, 300)
+    RingHost.stop(host)
+    polled
+  end
+
+  defp polled(host, callers, enough, rounds) do
+    before = :tame_ring.info(host.ring)
+    # The host is at it for some µs: to yield pays.
+    argument = :binary.copy("x", 16_000)
+
+    fn -> for _ <- 1..200, do: {:value, ^argument} = RingHost.call(host, :echo, [argument]) end
+    |> List.duplicate(callers)
+    |> Enum.map(&Task.async/1)
+    |> Task.await_many(:infinity)
+
+    later = :tame_ring.info(host.ring)
+    polled = (later.polls_paid - before.polls_paid) / (later.calls - before.calls)
+
+    if rounds == 1 or enough?(polled, enough),
+      do: polled,
+      else: polled(host, callers, enough, rounds - 1)
+  end
+
+  defp enough?(polled, {:above, part}), do: polled > part
+  defp enough?(polled, {:below, part}), do: polled < part
+
   @doc "Maps of every size and kind of key, each `times` times, by callers that spin, that wait, and that wait long."
   def maps(times) do
     hosts = for us <- [0, 20], do: RingHost.start_ring(["workers=2"], %{spin_us: us})
