@@ -36,19 +36,22 @@ defmodule Tame.PlainTest do
     end
   end
 
-  test "progress is silent where the output is no terminal" do
+  test "progress says which part begins where the output is no terminal, and nothing else" do
     assert ExUnit.CaptureIO.capture_io(:stderr, fn ->
+             Tame.Progress.part("measuring latency", false)
              Tame.Progress.printer(false).(%{what: "x", done: 1, total: 2})
              Tame.Progress.clear(false)
-           end) == ""
+           end) == "measuring latency\n"
   end
 
   test "progress on a terminal says what runs, how far it is and the time left" do
     shown =
       ExUnit.CaptureIO.capture_io(:stderr, fn ->
+        Tame.Progress.part("measuring latency", true)
         Tame.Progress.printer(true).(%{what: "port, round 1", done: 1, total: 2})
       end)
 
     assert shown =~ "50 %  port, round 1, about 0 s left"
+    refute shown =~ "measuring"
   end
 end

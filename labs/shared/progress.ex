@@ -1,7 +1,7 @@
 defmodule Tame.Progress do
   @moduledoc """
-  Shows on a terminal what a long run is doing, how far it is and how long it will take; shows
-  nothing where the output is not a terminal.
+  Shows on a terminal what a long run is doing, how far it is and how long it will take. Where the output is
+  not a terminal, a run of several parts says which of them begins.
   """
 
   @doc """
@@ -24,6 +24,12 @@ defmodule Tame.Progress do
       IO.write(:stderr, ["\r", IO.ANSI.clear_line(), line(step, elapsed_ms)])
     end
   end
+
+  @doc "Says that a part of some minutes begins, on a line of its own; a terminal shows more than that by `printer/1`."
+  @spec part(String.t(), boolean()) :: :ok
+  def part(what, terminal? \\ terminal?())
+  def part(_what, true), do: :ok
+  def part(what, false), do: IO.puts(:stderr, what)
 
   @doc "Clears the progress line; call it before printing results."
   @spec clear(boolean()) :: :ok

@@ -202,7 +202,13 @@ defmodule Mix.Tasks.Tame.Report do
 
   defp measure(ready, command) do
     from = DateTime.utc_now()
-    results = for {lab, measure} <- ready, do: {lab, shown(lab, measure.())}
+
+    results =
+      for {lab, measure} <- ready do
+        Progress.part("measuring #{lab.name()}")
+        {lab, shown(lab, measure.())}
+      end
+
     saved = Saved.new(results, command, from, DateTime.utc_now())
     text = saved |> Saved.encode() |> IO.iodata_to_binary()
     {text, Enum.all?(results, fn {lab, result} -> lab.ok?(result) end)}
