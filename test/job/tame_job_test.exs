@@ -1,7 +1,7 @@
 defmodule Tame.JobTest do
   use ExUnit.Case, async: true
 
-  alias Tame.{JobProbe, JobScenarios}
+  alias Tame.{JobFetchScenarios, JobProbe, JobQueueScenarios, JobScenarios}
 
   @moduletag isolation: :shared
 
@@ -29,7 +29,7 @@ defmodule Tame.JobTest do
       peer = start_peer(context)
 
       for placement <- @placements do
-        assert {:value, {own, own}} = run(peer, :leavings, [placement])
+        assert {:value, {own, own}} = run(peer, JobScenarios, :leavings, [placement])
       end
 
       # Three good calls and a bad one each.
@@ -51,7 +51,7 @@ defmodule Tame.JobTest do
             true -> 100_000
           end
 
-        {before, later} = run(peer, :bad_calls, [placement, calls])
+        {before, later} = run(peer, JobScenarios, :bad_calls, [placement, calls])
         # A state leaks its 1000 bytes, a term at least 16.
         assert later - before < max(calls, 500_000), "#{placement} grew by #{later - before} bytes"
       end
@@ -79,7 +79,10 @@ defmodule Tame.JobTest do
     for placement <- @placements do
       test "stops its job: #{placement}", context do
         peer = start_peer(context)
-        {outlived_ms, steps, counters} = run(peer, :kill, [unquote(placement), context.path])
+
+        {outlived_ms, steps, counters} =
+          run(peer, JobScenarios, :kill, [unquote(placement), context.path])
+
         assert steps == 0
         assert %{init: 2, cleanup: 2, broken: 0, result: results} = counters
         # The next job's. The inline one comes to its end.
@@ -94,7 +97,7 @@ defmodule Tame.JobTest do
       peer = start_peer(context)
 
       for placement <- @placements do
-        counters = run(peer, :kill_anywhere, [placement, context.path])
+        counters = run(peer, JobScenarios, :kill_anywhere, [placement, context.path])
         assert %{init: same, cleanup: same, broken: 0} = counters
       end
     end
@@ -103,32 +106,35 @@ defmodule Tame.JobTest do
       peer = start_peer(context)
 
       assert {:ok, 10, %{init: 12, cleanup: 12, broken: 0}} =
-               run(peer, :kill_waiting, [context.path])
+               run(peer, JobQueueScenarios, :kill_waiting, [context.path])
     end
   end
 
   describe "a call whose steps are done, and whose result is not made" do
     test "is cleaned up when its caller dies, and is no other process's", context do
       assert {:badarg, before, later, 5} =
-               run(start_peer(context), :die_before_fetch, [context.path])
+               run(start_peer(context), JobFetchScenarios, :die_before_fetch, [context.path])
 
       assert %{init: 1, result: 0, cleanup: 0} = before
       assert %{init: 1, result: 0, cleanup: 1, broken: 0} = later
     end
 
     test "gives its place back when its caller dies", context do
-      assert run(start_peer(context), :gate_before_fetch, [context.path]) == {2, 2}
+      assert run(start_peer(context), JobFetchScenarios, :gate_before_fetch, [context.path]) ==
+               {2, 2}
     end
 
     test "is asked for it once, with as many arguments", context do
       assert {[:badarg, 1, :badarg], counters} =
-               run(start_peer(context), :fetch_twice, [context.path])
+               run(start_peer(context), JobFetchScenarios, :fetch_twice, [context.path])
 
       assert %{init: 1, result: 1, cleanup: 1, broken: 0} = counters
     end
 
     test "or that has its turn, goes on in a module that was loaded anew", context do
-      assert {[1, 2], counters} = run(start_peer(context), :upgrade_before_fetch, [context.path])
+      assert {[1, 2], counters} =
+               run(start_peer(context), JobFetchScenarios, :upgrade_before_fetch, [context.path])
+
       assert %{result: 2, broken: 0} = counters
     end
   end
@@ -138,7 +144,7 @@ defmodule Tame.JobTest do
     peer = start_peer(context)
 
     for placement <- @placements do
-      assert {placement, run(peer, :refused, [placement])} ==
+      assert {placement, run(peer, JobScenarios, :refused, [placement])} ==
                {placement,
                 [
                   {:tame, :failed},
@@ -155,7 +161,7 @@ defmodule Tame.JobTest do
     test "is first come first served", context do
       peer = start_peer(context, [~c"+S", ~c"1:1"])
       # The first result is that of the call that held the worker.
-      assert run(peer, :order, [context.path]) == Enum.to_list(2..21)
+      assert run(peer, JobQueueScenarios, :order, [context.path]) == Enum.to_list(2..21)
     end
 
     test "refuses at once what may not wait", context do
@@ -163,7 +169,10 @@ defmodule Tame.JobTest do
 
       # The test above is about their order: on a busy machine a second worker may have come meanwhile.
       {values, refused} =
-        Enum.split_with(run(peer, :refuse, [context.path]), &match?({:value, _}, &1))
+        Enum.split_with(
+          run(peer, JobQueueScenarios, :refuse, [context.path]),
+          &match?({:value, _}, &1)
+        )
 
       assert Enum.sort(values) == for(number <- 2..4, do: {:value, number})
       assert refused == List.duplicate({:error, {:tame, :busy}}, 7)
@@ -174,33 +183,37 @@ defmodule Tame.JobTest do
 
   describe "what the review of version 1 found" do
     test "short calls in the pool do not wait for the end of long ones", context do
-      assert run(start_peer(context), :short_behind_long, [context.path]) == 20
+      assert run(start_peer(context), JobQueueScenarios, :short_behind_long, [context.path]) == 20
     end
 
     test "who keeps a late error keeps no place, and no run", context do
-      {admitted, frames} = run(start_peer(context), :kept_errors, [context.path])
+      {admitted, frames} = run(start_peer(context), JobQueueScenarios, :kept_errors, [context.path])
       assert admitted == 2
       assert Enum.uniq(frames) == [{JobProbe, :gated_pool, [300, "raises"]}]
     end
 
     test "there are as many workers as are needed, and no more than schedulers online", context do
-      {one_by_one, many} = run(start_peer(context, [~c"+S", ~c"8:2"]), :workers, [context.path])
+      {one_by_one, many} =
+        run(start_peer(context, [~c"+S", ~c"8:2"]), JobQueueScenarios, :workers, [context.path])
+
       assert one_by_one <= 2
       assert many in 1..2
     end
 
     test "waiting does not depend on the length of the mailbox", context do
-      {full, empty} = run(start_peer(context), :mailbox, [300_000])
+      {full, empty} = run(start_peer(context), JobQueueScenarios, :mailbox, [300_000])
       assert full < 50 * max(empty, 5)
     end
 
     test "callers that wait leave the queue at the same cost from either end", context do
-      [first, last] = run(start_peer(context), :kill_orders, [8_000, context.path])
+      [first, last] =
+        run(start_peer(context), JobQueueScenarios, :kill_orders, [8_000, context.path])
+
       assert last < 8 * first
     end
 
     test "a VM that was stopped owes nothing for that time", context do
-      {reductions, passed_us} = run(start_peer(context), :stopped, [300_000])
+      {reductions, passed_us} = run(start_peer(context), JobScenarios, :stopped, [300_000])
       assert passed_us > 1_000_000
       assert reductions < 4000 * 700
     end
@@ -209,7 +222,7 @@ defmodule Tame.JobTest do
   describe "the gate" do
     test "lets the first wait, refuses at once who may not, forgets the dead", context do
       peer = start_peer(context)
-      {ends, counters} = run(peer, :gate, [context.path])
+      {ends, counters} = run(peer, JobQueueScenarios, :gate, [context.path])
       busy = {:error, {:tame, :busy}}
       # Two run at once, so any of the three may be the first to end.
       assert [{:value, a}, {:value, b}, ^busy, ^busy, ^busy, {:value, c}] = ends
@@ -218,7 +231,7 @@ defmodule Tame.JobTest do
     end
 
     test "has all its places again after callers died at any moment", context do
-      assert run(start_peer(context), :gate_storm, [context.path]) == 2
+      assert run(start_peer(context), JobQueueScenarios, :gate_storm, [context.path]) == 2
     end
   end
 
@@ -226,7 +239,10 @@ defmodule Tame.JobTest do
     for placement <- @placements, kind <- [:wrapped, :bare] do
       test "does not crash: #{placement}, #{kind}", context do
         peer = start_peer(context)
-        {ends, counters} = run(peer, :upgrade, [unquote(placement), unquote(kind), context.path])
+
+        {ends, counters} =
+          run(peer, JobScenarios, :upgrade, [unquote(placement), unquote(kind), context.path])
+
         assert %{init: same, cleanup: same, broken: 0} = counters
 
         for {reason, _} <- ends do
@@ -240,7 +256,7 @@ defmodule Tame.JobTest do
 
     test "does not crash while calls that are done pay for their time", context do
       peer = start_peer(context)
-      {ends, counters} = run(peer, :unload_while_paying, [context.path])
+      {ends, counters} = run(peer, JobScenarios, :unload_while_paying, [context.path])
       assert %{init: 4, cleanup: 4, result: 4, broken: 0} = counters
       assert Map.keys(ends) -- [:normal, :killed] == []
     end
@@ -282,7 +298,7 @@ defmodule Tame.JobTest do
     Tame.Test.PeerVm.start(%{args: args, env: env})
   end
 
-  defp run(peer, scenario, args), do: :peer.call(peer, JobScenarios, scenario, args, 150_000)
+  defp run(peer, module, scenario, args), do: :peer.call(peer, module, scenario, args, 150_000)
 
   # The counters once every job has been cleaned up, or as they are after 5 s.
   defp settled(path) do
