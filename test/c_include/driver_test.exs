@@ -4,7 +4,7 @@ defmodule Tame.DriverTest do
 
   import :proper_types, only: [integer: 2, list: 1, oneof: 1, frequency: 1]
 
-  alias Tame.{DriverProbe, DriverScenarios, Property}
+  alias Tame.{DriverLives, DriverProbe, DriverScenarios, Property}
 
   @moduletag isolation: :shared
 
@@ -152,7 +152,7 @@ defmodule Tame.DriverTest do
 
     Property.check(
       list(command()),
-      fn commands -> :peer.call(peer, DriverScenarios, :lives, [commands], 60_000) end,
+      fn commands -> :peer.call(peer, DriverLives, :run, [commands], 60_000) end,
       numtests: @lives,
       max_size: 40,
       max_shrinks: 20
