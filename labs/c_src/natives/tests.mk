@@ -14,6 +14,8 @@ $(addprefix $(TEST_BUILD)/,cycles_test charge_test place_test queue_test os_test
     $(TEST_BUILD)/%: $(C_TESTS)%.c $(C_TESTS)check.h $(TAME_H)
 	$(C_TEST)
 
+$(TEST_BUILD)/output_test: $(C_TESTS)fake_binaries.h
+
 # It reads the drawing.
 $(TEST_BUILD)/run_test: $(C_TESTS)run_test.c $(C_TESTS)check.h $(TAME)/docs/architecture.md $(TAME_H)
 	$(Q)mkdir -p $(@D) && $(C) $(SANITIZE) -I$(TAME)/c_include -DDRAWING='"$(TAME)/docs/architecture.md"' -o $@ $<
