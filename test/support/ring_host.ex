@@ -25,7 +25,8 @@ defmodule Tame.Test.RingHost do
     raw: 15,
     leases: 16,
     slow_leases: 17,
-    untold: 18
+    untold: 18,
+    spin_echo: 19
   }
 
   @doc "Brings the program up to date with its sources."

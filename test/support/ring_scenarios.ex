@@ -114,32 +114,30 @@ defmodule Tame.RingScenarios do
   end
 
   @doc """
-  So many callers at once, in an emulator with one scheduler: the part of their calls that polled. They call for some rounds,
-  until `enough` says that this part will do: a machine that is busy has them wait otherwise.
+  So many callers at once of a call of some µs, in an emulator with one scheduler: of the replies that came in time, the part
+  that was polled for and not spun for. They call for at least ten rounds, and for more until `enough` says that this part
+  will do: where the machine is busy some rounds say nothing.
   """
   def polled(callers, enough) do
     host = RingHost.start_ring(["workers=1"])
-    polled = polled(host, callers, enough, 300)
+    polled = polled(host, callers, enough, :tame_ring.info(host.ring), 1)
     RingHost.stop(host)
     polled
   end
 
-  defp polled(host, callers, enough, rounds) do
-    before = :tame_ring.info(host.ring)
-    # The host is at it for some µs: to yield pays.
-    argument = :binary.copy("x", 16_000)
-
-    fn -> for _ <- 1..200, do: {:value, ^argument} = RingHost.call(host, :echo, [argument]) end
+  defp polled(host, callers, enough, before, round) do
+    fn -> for n <- 1..200, do: {:value, ^n} = RingHost.call(host, :spin_echo, [n]) end
     |> List.duplicate(callers)
     |> Enum.map(&Task.async/1)
     |> Task.await_many(:infinity)
 
     later = :tame_ring.info(host.ring)
-    polled = (later.polls_paid - before.polls_paid) / (later.calls - before.calls)
+    [polls, spins] = for name <- [:polls_paid, :spins_paid], do: later[name] - before[name]
+    polled = polls / max(1, polls + spins)
 
-    if rounds == 1 or enough?(polled, enough),
+    if round >= 300 or (round >= 10 and enough?(polled, enough)),
       do: polled,
-      else: polled(host, callers, enough, rounds - 1)
+      else: polled(host, callers, enough, before, round + 1)
   end
 
   defp enough?(polled, {:above, part}), do: polled > part

@@ -17,6 +17,7 @@
 
 #include "etf_tags.h"
 #include "ring_host_private.h"
+#include "spin.h"
 
 static void wait_ms(uint64_t ms)
 {
@@ -187,6 +188,13 @@ static enum ring_code call(void *context, uint32_t function, uint64_t id, const 
         __atomic_fetch_and(&reply->slot->state, ~(uint32_t)RING_WAIT, __ATOMIC_SEQ_CST);
         if (pthread_create(&ringing, NULL, ring_on, echo->ring) == 0)
             (void)pthread_detach(ringing);
+        return echo_first(args, size, reply);
+    }
+    case 19: { /* (Term) -> Term, after it has computed for 2 us */
+        const uint64_t until_ns = tame_now_ns() + 2000;
+
+        while (tame_now_ns() < until_ns)
+            tame_impl_pause();
         return echo_first(args, size, reply);
     }
     default:
