@@ -3,8 +3,8 @@
  *
  * Between two of these NIFs the caller's slot is PARKED: the caller comes again by itself, or dies,
  * which process_down sees; or, where a caller in company is not monitored until it waits in
- * receive, the reader, when it looks at all slots. The reference of the wait is made in Erlang, so that the emulator knows
- * that no older message has it, and does not look through the mailbox. */
+ * receive, the reader, when it looks at all slots. The reference of the wait is made in Erlang, so
+ * that the emulator knows that no older message has it, and does not look through the mailbox. */
 #ifndef TAME_RING_NIF_WAIT_H
 #define TAME_RING_NIF_WAIT_H
 

@@ -64,7 +64,7 @@
  * in the first turn after some in which all spun; and 10 to 20 for a process that computes. */
 #define WAITING_SHARE_NS 5000
 
-/* After bad turns callers spin for so many times as long. */
+/* After two bad turns in a row callers spin for this many times the length of the last one. */
 #define WAITING_BAD_TURNS 16
 
 /* To yield takes 0.3 us: for a call that is shorter than this it does not pay. */

@@ -81,7 +81,7 @@ static void a_caller_in_company_polls(void)
     CHECK_EQ(scheduler.visits, 5);
 }
 
-/* A turn of so long with so many visits of others, which begins now. */
+/* A turn that begins now, takes turn_ns, and has `visits` of other callers in it. */
 static void turns(struct waiting_scheduler *scheduler, uint64_t turn_ns, uint64_t visits,
                   uint64_t *now_ns)
 {

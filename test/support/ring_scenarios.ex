@@ -114,9 +114,9 @@ defmodule Tame.RingScenarios do
   end
 
   @doc """
-  So many callers at once of a call of some µs, in an emulator with one scheduler: of the replies that came in time, the part
-  that was polled for and not spun for. They call for at least ten rounds, and for more until `enough` says that this part
-  will do: where the machine is busy some rounds say nothing.
+  `callers` processes call a function of 2 µs at the same time, in an emulator with one scheduler. Returns which part of
+  the replies came by polling, of those that came by polling or by spinning. There are ten rounds, and more (up to 300) until
+  `enough` holds: on a busy machine all callers wait in receive for some rounds.
   """
   def polled(callers, enough) do
     host = RingHost.start_ring(["workers=1"])
