@@ -64,8 +64,10 @@
  * in the first turn after some in which all spun; and 10 to 20 for a process that computes. */
 #define WAITING_SHARE_NS 5000
 
-/* After two bad turns in a row callers spin for this many times the length of the last one. */
+/* After two bad turns in a row callers spin for this many times the length of the last one, and no
+ * longer than that. */
 #define WAITING_BAD_TURNS 16
+#define WAITING_BAD_MAX_NS 1000000000
 
 /* To yield takes 0.3 us: for a call that is shorter than this it does not pay. */
 #define WAITING_YIELD_NS 500
@@ -187,8 +189,12 @@ static inline void waiting_looked(struct waiting_scheduler *scheduler, uint64_t 
         scheduler->bad_ns = 0;
         return;
     }
-    if (scheduler->bad_ns > 0)
-        scheduler->until_ns = now_ns + (now_ns - since_ns) * WAITING_BAD_TURNS;
+    if (scheduler->bad_ns > 0) {
+        const uint64_t spin_ns = (now_ns - since_ns) * WAITING_BAD_TURNS;
+
+        scheduler->until_ns =
+            now_ns + (spin_ns < WAITING_BAD_MAX_NS ? spin_ns : WAITING_BAD_MAX_NS);
+    }
     scheduler->bad_ns = now_ns;
 }
 

@@ -127,6 +127,11 @@ static void callers_spin_after_bad_turns(void)
     turns(&scheduler, 4 * US, 4, &now_ns);
     turns(&scheduler, 60 * US, 4, &now_ns);
     CHECK_EQ(spins_ns(&scheduler, &now_ns), 0);
+    /* Who was suspended for long is no reason to spin for longer. */
+    turns(&scheduler, 3600 * 1000 * (uint64_t)MS, 4, &now_ns);
+    CHECK_EQ(waiting_called(&scheduler, 9, now_ns), 0);
+    CHECK_EQ(waiting_called(&scheduler, 10, now_ns += WAITING_BAD_MAX_NS), 0);
+    CHECK_EQ(waiting_called(&scheduler, 11, now_ns), 1);
 }
 
 static void a_core_that_is_lost_by_chance_is_no_crowd(void)
