@@ -87,7 +87,7 @@ static ERL_NIF_TERM stand_in_line(ErlNifEnv *env, struct ring *ring, uint64_t id
     }
     counted(&ring->lined);
     counted(&ring->calls);
-    if (tame_now_ns() - __atomic_load_n(&ring->looked_ns, __ATOMIC_RELAXED) > LINE_LOOK_NS)
+    if (tame_now_ns() - __atomic_load_n(&ring->checked_ns, __ATOMIC_RELAXED) > LINE_LOOK_NS)
         wake_reader(ring);
     pump(ring); /* a slot may have become free before the line was seen */
     return make_wait(env, ring, id, TOKEN_LINE);

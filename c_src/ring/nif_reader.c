@@ -215,18 +215,19 @@ void *reader(void *arg)
 {
     struct ring *ring = arg;
     int false_alarms = 0;
-    uint64_t checked_ns = 0; /* who rang while there was no reader was not heard */
 
+    /* Who rang while there was no reader was not heard. */
+    __atomic_store_n(&ring->checked_ns, 0, __ATOMIC_RELAXED);
     while (!is_closed(ring) && !is_stopped(ring)) {
         const uint32_t bell = bell_read(&ring->vm.header->vm_bell);
         const uint64_t now_ns = tame_now_ns();
         int busy;
 
-        if (now_ns >= checked_ns + check_ns(ring)) { /* however the waits before ended */
+        if (now_ns >= ring->checked_ns + check_ns(ring)) { /* however the waits before ended */
             abandon_left(ring);
             deliver_all(ring);
             (void)flush_gone(ring);
-            checked_ns = now_ns;
+            __atomic_store_n(&ring->checked_ns, now_ns, __ATOMIC_RELAXED);
         }
         busy = deliver_marked(ring);
 

@@ -125,7 +125,7 @@ struct ring {
     /* Bits: slots in phase FREE. */
     RING_LINE uint64_t free[RING_SLOTS_MAX / 64];
     RING_LINE uint64_t next_id;
-    uint64_t looked_ns; /* when it was asked last which callers that polled have died */
+    uint64_t checked_ns; /* when the reader looked at all slots; 0: it is new */
     /* Written under lock. */
     RING_LINE uint32_t line_len;
     uint32_t closed;

@@ -248,7 +248,6 @@ void abandon_left(struct ring *ring)
             abandon_slot(ring, i, word >> 3);
         }
     }
-    __atomic_store_n(&ring->looked_ns, tame_now_ns(), __ATOMIC_RELAXED);
 }
 
 uint64_t calls_under_way(struct ring *ring)
