@@ -70,7 +70,7 @@
 #define WAITING_BAD_TURNS 16
 #define WAITING_BAD_MAX_NS 1000000000
 
-/* To yield takes 0.1 us, and so does to look: for a call that is shorter than this it does not pay. */
+/* To yield takes 0.1 us, and a look is one NIF call more: a shorter call is spun for. */
 #define WAITING_YIELD_NS 500
 
 /* A call is short when it is over before another worker would be awake. */
