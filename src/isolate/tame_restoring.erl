@@ -72,6 +72,15 @@ left_in_time(Module, Until) ->
             left_in_time(Module, Until);
         {false, false} ->
             {error, {_, Text}} = tame_old_code:in_use(Module),
+            named_or_left(Module, Text)
+    end.
+
+%% While they were asked for their names the last of them may have ended.
+named_or_left(Module, Text) ->
+    case has_left(Module) of
+        true ->
+            ok;
+        false ->
             Format = "~p is restored for new calls; its hosts go on until these end: ~ts",
             {error, {in_use, text(Format, [Module, Text])}}
     end.

@@ -75,7 +75,8 @@ defmodule Tame.FdModel do
 
     with %{} = state <- step({:close, :process}, state),
          true <- Await.until(fn -> FdProbe.number(state.near) == -1 end),
-         ^number <- FdProbe.guard(number),
+         # The VM closes it, and maybe a little later.
+         true <- Await.until(fn -> FdProbe.guard(number) == number end),
          # What could still close the number: another close, the owner's death, the last term.
          :closed <- FdProbe.close_wait(state.near),
          _ = Process.exit(state.owner, :kill),
