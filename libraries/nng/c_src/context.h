@@ -1,32 +1,144 @@
 /* context.h - a context: a request, reply, survey or subscription of its own on a socket.
  *
  * nng has no descriptor for a context, so here an nng_aio waits, and its callback, on a thread of
- * nng's, tells the result. nng keeps the deadline. Each operation that begins ends by one
- * callback, closed or not; what may not be done in a callback (nng: freeing, stopping, closing)
- * the reaper does later. */
+ * nng's, tells the result. nng keeps the deadline. Each operation that begins ends by one callback,
+ * closed or not.
+ *
+ * nng 1.5 frees a context, and a socket, beside who is still at it. So here
+ * - no call on a context is inside nng while its socket is closed: the last one frees the context,
+ *   looks at the socket for that, and nng_close does not wait for it;
+ * - an aio is freed before its context is closed: nng's thread of deadlines may be about to look at
+ *   the context, and nng_aio_free alone waits for that;
+ * - what a subscription receives is neither cancelled nor has a deadline in nng, which may hand it a
+ *   message at that moment (nng#1523): subscription.h.
+ * All of this takes time and is the reaper's: that of a context which is closed, and that of those
+ * which a socket still has when it is closed. */
 #ifndef TAME_NNG_CONTEXT_H
 #define TAME_NNG_CONTEXT_H
 
+#include "control.h"
 #include "reaper.h"
-#include "socket.h"
+
+struct tn_context;
+
+/* What is left to do of a socket. First member of what a way has besides. */
+struct tn_end {
+    struct tn_reap reap; /* first */
+    nng_socket nng;
+    struct tn_context *contexts; /* those that nng has */
+    struct tn_context *leaving;  /* leaving.h; or NULL */
+};
 
 /* First member of what a way has besides. Allocated by the way, freed by `freed'. */
 struct tn_context {
     struct tn_reap reap; /* first */
     nng_ctx nng;
     nng_aio *aio;
-    int busy; /* atomic: an operation is on its way; it alone has what follows */
     int sending;
     /* On a thread of nng's, once for each operation: the next may begin at once. A message that
      * came is the way's. */
     void (*told)(struct tn_context *context, int error, nng_msg *message);
     void (*freed)(struct tn_context *context);
+    /* What follows is under tn_contexts.lock. */
+    struct tn_end *end;            /* its socket's; NULL: nng has the context no more */
+    struct tn_context *next, **at; /* of the socket's */
+    int inside;                    /* calls that are in nng */
+    int busy;                      /* an operation is on its way */
+    int closed;                    /* none begins any more */
+    int ending;                    /* nng is about to have it no more */
+    int queued;                    /* the reaper has it */
+    int left;                      /* nobody else has it any more */
+    /* Of a subscription alone. */
+    nng_aio *source; /* receives from nng for as long as it takes; NULL: it is none */
+    nng_msg *early;  /* came when nobody waited any more */
+    int receiving, waiting;
 };
+
+/* One lock for all: it is held for some instructions at a time. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+} tn_contexts = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER};
+
+static inline void tn_contexts_lock(void)
+{
+    (void)pthread_mutex_lock(&tn_contexts.lock);
+}
+
+static inline void tn_contexts_unlock(void)
+{
+    (void)pthread_mutex_unlock(&tn_contexts.lock);
+}
+
+/* ---- an operation ---- */
+
+/* For ever. */
+#define TN_NO_DEADLINE INT64_MAX
+
+/* Whether the context is the caller's for an operation: 0, or nng's error. */
+static inline int tn_context_take(struct tn_context *context)
+{
+    int error;
+
+    tn_contexts_lock();
+    error = context->closed ? NNG_ECLOSED : context->busy ? NNG_EBUSY : 0;
+    if (error == 0) {
+        context->busy = 1;
+        context->inside++;
+    }
+    tn_contexts_unlock();
+    return error;
+}
+
+/* What was taken is not in nng any more. */
+static inline void tn_context_leave(struct tn_context *context)
+{
+    tn_contexts_lock();
+    context->inside--;
+    if (context->closed)
+        (void)pthread_cond_broadcast(&tn_contexts.changed);
+    tn_contexts_unlock();
+}
+
+/* As TN_SET has it; also beside an operation. Returns nng's error. */
+static inline int tn_context_set(struct tn_context *context, const unsigned char *bytes,
+                                 size_t size)
+{
+    int error;
+
+    tn_contexts_lock();
+    error = context->closed ? NNG_ECLOSED : 0;
+    context->inside += error == 0;
+    tn_contexts_unlock();
+    if (error != 0)
+        return error;
+    error = tn_control_context(context->nng, bytes, size);
+    tn_context_leave(context);
+    return error;
+}
+
+/* The next operation may begin. */
+static inline void tn_context_let_go(struct tn_context *context)
+{
+    tn_contexts_lock();
+    context->busy = 0;
+    tn_contexts_unlock();
+}
+
+static inline int tn_context_is_closed(const struct tn_context *context)
+{
+    int closed;
+
+    tn_contexts_lock();
+    closed = context->closed;
+    tn_contexts_unlock();
+    return closed;
+}
 
 static inline void tn_context_callback(void *arg)
 {
     struct tn_context *context = (struct tn_context *)arg;
-    const int error = nng_aio_result(context->aio);
+    int error = nng_aio_result(context->aio);
     nng_msg *message = nng_aio_get_msg(context->aio);
 
     nng_aio_set_msg(context->aio, NULL);
@@ -34,38 +146,10 @@ static inline void tn_context_callback(void *arg)
         nng_msg_free(message); /* nng did not take it */
     if (error != 0 || context->sending)
         message = NULL;
+    if (error == NNG_ECANCELED && tn_context_is_closed(context))
+        error = NNG_ECLOSED;
     context->told(context, error, message);
 }
-
-/* Returns nng's error. */
-static inline int tn_context_open(struct tn_context *context, nng_socket socket)
-{
-    int error = nng_aio_alloc(&context->aio, tn_context_callback, context);
-
-    if (error != 0)
-        return error;
-    error = nng_ctx_open(&context->nng, socket);
-    if (error != 0)
-        nng_aio_free(context->aio); /* it was never used */
-    return error;
-}
-
-/* Whether the context is the caller's for an operation. */
-static inline int tn_context_take(struct tn_context *context)
-{
-    int free = 0;
-
-    return __atomic_compare_exchange_n(&context->busy, &free, 1, 0, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_RELAXED);
-}
-
-static inline void tn_context_let_go(struct tn_context *context)
-{
-    __atomic_store_n(&context->busy, 0, __ATOMIC_RELEASE);
-}
-
-/* For ever. */
-#define TN_NO_DEADLINE INT64_MAX
 
 static inline nng_duration tn_context_left(int64_t deadline, int64_t now)
 {
@@ -76,41 +160,26 @@ static inline nng_duration tn_context_left(int64_t deadline, int64_t now)
     return deadline - now < INT32_MAX ? (nng_duration)(deadline - now) : INT32_MAX;
 }
 
+/* subscription.h */
+static inline void tn_subscription_receive(struct tn_context *context, nng_duration left);
+
 /* Sends the message, or receives when it is NULL. Whose the context is; `told' may be called before
  * this returns. The deadline is a time of the VM's monotonic clock, ms. */
 static inline void tn_context_start(struct tn_context *context, nng_msg *message, int64_t deadline,
                                     int64_t now)
 {
+    const nng_duration left = tn_context_left(deadline, now);
+
     context->sending = message != NULL;
-    nng_aio_set_timeout(context->aio, tn_context_left(deadline, now));
+    nng_aio_set_timeout(context->aio, left);
     nng_aio_set_msg(context->aio, message);
     if (message != NULL)
         nng_ctx_send(context->nng, context->aio);
+    else if (context->source != NULL)
+        tn_subscription_receive(context, left);
     else
         nng_ctx_recv(context->nng, context->aio);
-}
-
-/* What is on its way ends with an error. Any number of times, from any thread; does not wait. */
-static inline void tn_context_close(struct tn_context *context)
-{
-    (void)nng_ctx_close(context->nng);
-}
-
-static inline void tn_context_reap(struct tn_reap *reap)
-{
-    struct tn_context *context = (struct tn_context *)reap;
-
-    nng_aio_stop(context->aio);
-    nng_aio_free(context->aio);
-    context->freed(context);
-}
-
-/* Once, when nobody begins an operation any more. */
-static inline void tn_context_end(struct tn_context *context)
-{
-    tn_context_close(context);
-    context->reap.run = tn_context_reap;
-    tn_reaper_take(&context->reap);
+    tn_context_leave(context);
 }
 
 #endif

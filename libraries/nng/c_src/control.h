@@ -141,26 +141,48 @@ static const struct tn_option tn_options[] = {
     {"unsubscribe", NNG_OPT_SUB_UNSUBSCRIBE, TN_TOPIC},
 };
 
-static inline int tn_option_set(nng_socket nng, const struct tn_option *option,
-                                const unsigned char *value, size_t size)
+/* name: size:8 and the bytes; what follows is at *value. NULL: there is none of that name. */
+static inline const struct tn_option *tn_option_find(const unsigned char *bytes, size_t size,
+                                                     const unsigned char **value)
+{
+    const size_t name = size > 0 ? bytes[0] : 0;
+
+    if (size < 1 + name)
+        return NULL;
+    *value = bytes + 1 + name;
+    for (size_t i = 0; i < sizeof tn_options / sizeof tn_options[0]; i++)
+        if (strlen(tn_options[i].name) == name && memcmp(tn_options[i].name, bytes + 1, name) == 0)
+            return &tn_options[i];
+    return NULL;
+}
+
+/* Of a socket, or of a context when there is one. */
+static inline int tn_option_set(nng_socket nng, const nng_ctx *context,
+                                const struct tn_option *option, const unsigned char *value,
+                                size_t size)
 {
     const int64_t number = size == 8 ? (int64_t)tn_read(value, 8) : 0;
 
     if (option->type == TN_TOPIC)
-        return nng_socket_set(nng, option->nng, value, size);
+        return context != NULL ? nng_ctx_set(*context, option->nng, value, size)
+                               : nng_socket_set(nng, option->nng, value, size);
     if (size != 8 || (option->type != TN_SIZE && (number < INT32_MIN || number > INT32_MAX)) ||
         (option->type != TN_MS && number < 0) || number < -1 ||
         (option->type == TN_BOOL && number > 1))
         return NNG_EINVAL;
     switch (option->type) {
     case TN_BOOL:
-        return nng_socket_set_bool(nng, option->nng, number != 0);
+        return context != NULL ? nng_ctx_set_bool(*context, option->nng, number != 0)
+                               : nng_socket_set_bool(nng, option->nng, number != 0);
     case TN_INT:
-        return nng_socket_set_int(nng, option->nng, (int)number);
+        return context != NULL ? nng_ctx_set_int(*context, option->nng, (int)number)
+                               : nng_socket_set_int(nng, option->nng, (int)number);
     case TN_SIZE:
-        return nng_socket_set_size(nng, option->nng, (size_t)number);
+        return context != NULL ? nng_ctx_set_size(*context, option->nng, (size_t)number)
+                               : nng_socket_set_size(nng, option->nng, (size_t)number);
     default:
-        return nng_socket_set_ms(nng, option->nng, (nng_duration)number);
+        return context != NULL ? nng_ctx_set_ms(*context, option->nng, (nng_duration)number)
+                               : nng_socket_set_ms(nng, option->nng, (nng_duration)number);
     }
 }
 
@@ -198,21 +220,26 @@ static inline size_t tn_control_option(struct tn_socket *socket, unsigned code,
                                        const unsigned char *bytes, size_t size,
                                        unsigned char *reply)
 {
-    const size_t name = size > 0 ? bytes[0] : 0;
+    const unsigned char *value;
+    const struct tn_option *option = tn_option_find(bytes, size, &value);
 
-    if (size < 1 + name)
+    if (option == NULL)
         return tn_reply_done(reply, NNG_EINVAL);
-    for (size_t i = 0; i < sizeof tn_options / sizeof tn_options[0]; i++) {
-        const struct tn_option *option = &tn_options[i];
+    if (code == TN_GET)
+        return tn_option_get(socket->nng, option, reply);
+    return tn_reply_done(
+        reply, tn_option_set(socket->nng, NULL, option, value, size - (size_t)(value - bytes)));
+}
 
-        if (strlen(option->name) != name || memcmp(option->name, bytes + 1, name) != 0)
-            continue;
-        if (code == TN_GET)
-            return tn_option_get(socket->nng, option, reply);
-        return tn_reply_done(reply,
-                             tn_option_set(socket->nng, option, bytes + 1 + name, size - 1 - name));
-    }
-    return tn_reply_done(reply, NNG_EINVAL);
+/* What TN_SET has, for a context. Returns nng's error. */
+static inline int tn_control_context(nng_ctx context, const unsigned char *bytes, size_t size)
+{
+    const unsigned char *value;
+    const struct tn_option *option = tn_option_find(bytes, size, &value);
+
+    return option == NULL ? NNG_EINVAL
+                          : tn_option_set((nng_socket)NNG_SOCKET_INITIALIZER, &context, option,
+                                          value, size - (size_t)(value - bytes));
 }
 
 /* ---- statistics ---- */

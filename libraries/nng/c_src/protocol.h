@@ -20,7 +20,9 @@ enum tn_trait {
     TN_RECEIVES = 1,
     TN_SENDS = 2,
     TN_REPLIES = 4, /* sends once for each message that it has received */
-    TN_SURVEYS = 8  /* nng does not tell a waiter that the survey is over */
+    TN_SURVEYS = 8, /* nng does not tell a waiter that the survey is over */
+    TN_SUBSCRIBES = 16,
+    TN_KEEPS = 32 /* nng may keep connections that have ended: leaving.h */
 };
 
 struct tn_protocol {
@@ -33,13 +35,13 @@ static const struct tn_protocol tn_protocols[] = {
     {"req0", nng_req0_open, TN_RECEIVES | TN_SENDS},
     {"rep0", nng_rep0_open, TN_RECEIVES | TN_SENDS | TN_REPLIES},
     {"pub0", nng_pub0_open, TN_SENDS},
-    {"sub0", nng_sub0_open, TN_RECEIVES},
+    {"sub0", nng_sub0_open, TN_RECEIVES | TN_SUBSCRIBES},
     {"push0", nng_push0_open, TN_SENDS},
     {"pull0", nng_pull0_open, TN_RECEIVES},
     {"pair0", nng_pair0_open, TN_RECEIVES | TN_SENDS},
     {"pair1", nng_pair1_open, TN_RECEIVES | TN_SENDS},
     {"surveyor0", nng_surveyor0_open, TN_RECEIVES | TN_SENDS | TN_SURVEYS},
-    {"respondent0", nng_respondent0_open, TN_RECEIVES | TN_SENDS | TN_REPLIES},
+    {"respondent0", nng_respondent0_open, TN_RECEIVES | TN_SENDS | TN_REPLIES | TN_KEEPS},
     {"bus0", nng_bus0_open, TN_RECEIVES | TN_SENDS},
 };
 

@@ -49,6 +49,7 @@ static ErlNifFunc functions[] = {
     {"give", 2, tn_nif_give, 0},
     {"owner", 1, tn_nif_owner, 0},
     {"context_open", 1, tn_nif_context_open, 0},
+    {"context_set", 2, tn_nif_context_set, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"context_recv", 3, tn_nif_context_recv, 0},
     {"context_send", 4, tn_nif_context_send, 0},
     {"context_close", 1, tn_nif_context_close, 0},

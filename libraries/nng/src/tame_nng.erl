@@ -259,8 +259,10 @@ request(Socket, Message, Timeout) ->
 %% As long as there is credit, recv answers {error, einval}; one that waits already answers so when
 %% a message comes by nif, and has that message by driver.
 %% What is said of addresses (nodelay, keepalive, recv_max_size, reconnect_min, reconnect_max)
-%% holds for those that come after.
--spec setopts(socket(), [option()]) -> ok | {error, reason()}.
+%% holds for those that come after. A context has subscribe, unsubscribe, prefer_new, recv_buffer,
+%% resend_time and survey_time of its own, as its protocol has them, and begins with its socket's,
+%% but with no topic.
+-spec setopts(socket() | context(), [option()]) -> ok | {error, reason()}.
 setopts(_, []) ->
     ok;
 setopts(Socket, [{active, Active} | More]) ->
@@ -273,13 +275,20 @@ setopts(Socket, [{Name, Value} | More]) ->
         unknown ->
             {error, einval};
         Request ->
-            case control(Socket, Request, [[{Name, Value}]]) of
+            case set(Socket, Request, [[{Name, Value}]]) of
                 ok -> setopts(Socket, More);
                 {error, _} = Error -> Error
             end
     end;
 setopts(_, _) ->
     {error, einval}.
+
+set({?CONTEXT, Socket, Context}, {_, Bytes}, Args) ->
+    with(Socket, Args, fun(Way, Of) ->
+        tame_nng_control:reply(Way:context_set(Of, Context, Bytes))
+    end);
+set(Socket, Request, Args) ->
+    control(Socket, Request, Args).
 
 set_active(Socket, Active) when is_boolean(Active); Active =:= once; is_integer(Active) ->
     case with(Socket, [Active], fun(Way, Of) -> Way:set_active(Of, Active) end) of

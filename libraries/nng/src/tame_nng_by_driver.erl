@@ -9,7 +9,7 @@
 -export([recv/2, send/3]).
 -export([set_active/2, active/1]).
 -export([give/2, owner/1]).
--export([context_open/1, context_recv/3, context_send/4, context_close/2]).
+-export([context_open/1, context_set/3, context_recv/3, context_send/4, context_close/2]).
 
 -import(tame_nng_way, [left/1]).
 
@@ -27,6 +27,7 @@
 -define(CONTEXT_OPEN, 16#4e4e470a).
 -define(CONTEXT_RECV, 16#4e4e470b).
 -define(CONTEXT_CLOSE, 16#4e4e470c).
+-define(CONTEXT_SET, 16#4e4e470d).
 
 %% From this size on a message goes by reference and is copied outside; a smaller one is copied
 %% once more, by port_control/3, which answers at once.
@@ -262,6 +263,10 @@ owner(Port) ->
 -spec context_open(port()) -> {ok, pos_integer()} | {error, atom()}.
 context_open(Port) ->
     tame_nng_control:reply(command(Port, ?CONTEXT_OPEN, <<>>)).
+
+-spec context_set(port(), pos_integer(), binary()) -> binary() | {error, atom()}.
+context_set(Port, Context, Bytes) ->
+    command(Port, ?CONTEXT_SET, <<Context:32, Bytes/binary>>).
 
 %% nng keeps the deadline, and ends each operation by one callback.
 -spec context_recv(port(), pos_integer(), tame_nng_way:deadline()) ->

@@ -6,7 +6,7 @@
 -export([recv/2, send/3]).
 -export([set_active/2, active/1]).
 -export([give/2, owner/1]).
--export([context_open/1, context_recv/3, context_send/4, context_close/2]).
+-export([context_open/1, context_set/3, context_recv/3, context_send/4, context_close/2]).
 
 -import(tame_nng_way, [left/1]).
 
@@ -127,6 +127,10 @@ owner(Socket) ->
 -spec context_open(tame_nng_nif:socket()) -> {ok, tame_nng_nif:context()} | {error, atom()}.
 context_open(Socket) ->
     tame_nng_nif:context_open(Socket).
+
+-spec context_set(tame_nng_nif:socket(), tame_nng_nif:context(), binary()) -> binary().
+context_set(_, Context, Bytes) ->
+    tame_nng_nif:context_set(Context, Bytes).
 
 -spec context_recv(tame_nng_nif:socket(), tame_nng_nif:context(), tame_nng_way:deadline()) ->
     {ok, binary()} | {error, atom()}.

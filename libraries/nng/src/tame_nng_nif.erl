@@ -8,13 +8,13 @@
 -export([recv/2, send/3, cancel/2]).
 -export([push/1, credit/3, passive/2, active/1]).
 -export([give/2, owner/1]).
--export([context_open/1, context_recv/3, context_send/4, context_close/1]).
+-export([context_open/1, context_set/2, context_recv/3, context_send/4, context_close/1]).
 
 -nifs([open/1, close/2, control/3]).
 -nifs([recv/2, send/3, cancel/2]).
 -nifs([push/1, credit/3, passive/2, active/1]).
 -nifs([give/2, owner/1]).
--nifs([context_open/1, context_recv/3, context_send/4, context_close/1]).
+-nifs([context_open/1, context_set/2, context_recv/3, context_send/4, context_close/1]).
 -on_load(load/0).
 
 -type socket() :: reference().
@@ -63,6 +63,9 @@ owner(_) -> erlang:nif_error(not_loaded).
 
 -spec context_open(socket()) -> {ok, context()} | failure().
 context_open(_) -> erlang:nif_error(not_loaded).
+
+-spec context_set(context(), binary()) -> binary().
+context_set(_, _) -> erlang:nif_error(not_loaded).
 
 -spec context_recv(context(), tame_nng_way:deadline(), reference()) -> wait | failure().
 context_recv(_, _, _) -> erlang:nif_error(not_loaded).

@@ -23,6 +23,8 @@
 -callback give(socket(), pid()) -> result().
 -callback owner(socket()) -> {ok, pid()} | {error, closed}.
 -callback context_open(socket()) -> {ok, context()} | {error, atom()}.
+%% Bytes of tame_nng_control:set/2, and the reply.
+-callback context_set(socket(), context(), binary()) -> binary() | {error, atom()}.
 -callback context_recv(socket(), context(), deadline()) -> {ok, binary()} | {error, atom()}.
 -callback context_send(socket(), context(), [binary()], deadline()) -> result().
 -callback context_close(socket(), context()) -> ok.

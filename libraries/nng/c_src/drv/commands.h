@@ -20,8 +20,9 @@ enum tn_command {
     TN_COMMAND_PASSIVE,
     TN_COMMAND_ACTIVE,
     TN_COMMAND_CONTEXT_OPEN,
-    TN_COMMAND_CONTEXT_RECV, /* id:64, context:32, deadline:64 */
-    TN_COMMAND_CONTEXT_CLOSE /* context:32 */
+    TN_COMMAND_CONTEXT_RECV,  /* id:64, context:32, deadline:64 */
+    TN_COMMAND_CONTEXT_CLOSE, /* context:32 */
+    TN_COMMAND_CONTEXT_SET    /* context:32, bytes as of TN_SET */
 };
 
 #define TN_SEND_HEADER 20
@@ -64,9 +65,33 @@ static inline ErlDrvSSizeT tn_reply_value(char **reply, int64_t number)
 
 /* ---- open, close, control ---- */
 
+/* A socket with its descriptors and its end. Returns nng's error, and then there is nothing. */
+static inline int tn_port_open(struct tn_port *port, const struct tn_protocol *protocol,
+                               struct tn_drv_end *end)
+{
+    struct tn_line *in = &port->lines[TN_RECEIVING], *out = &port->lines[TN_SENDING];
+    int error = tn_open(&port->socket, protocol, &in->number, &out->number);
+
+    if (error != 0)
+        return error;
+    memset(end, 0, sizeof *end);
+    end->end.reap.run = tn_drv_end_run;
+    end->port = port->term;
+    error = tn_end_open(&end->end, &port->socket);
+    if (error == 0)
+        return 0;
+    if (in->number >= 0)
+        (void)close(in->number);
+    if (out->number >= 0)
+        (void)close(out->number);
+    (void)nng_close(port->socket.nng);
+    return error;
+}
+
 static inline int tn_command_open(struct tn_port *port, const char *bytes, size_t size)
 {
     const struct tn_protocol *protocol;
+    struct tn_drv_end *end;
     char name[32];
     int error;
 
@@ -77,22 +102,17 @@ static inline int tn_command_open(struct tn_port *port, const char *bytes, size_
     protocol = tn_protocol_find(name);
     if (protocol == NULL)
         return NNG_EINVAL;
-    port->end = (struct tn_drv_end *)driver_alloc(sizeof *port->end); /* the reaper frees it */
-    if (port->end == NULL)
+    end = (struct tn_drv_end *)driver_alloc(sizeof *end); /* the reaper frees it */
+    if (end == NULL)
         return NNG_ENOMEM;
-    error = tn_open(&port->socket, protocol, &port->lines[TN_RECEIVING].number,
-                    &port->lines[TN_SENDING].number);
+    error = tn_port_open(port, protocol, end);
     if (error != 0) {
         port->socket.protocol = NULL;
         port->lines[TN_RECEIVING].number = port->lines[TN_SENDING].number = -1;
-        driver_free(port->end);
-        port->end = NULL;
+        driver_free(end);
         return error;
     }
-    memset(port->end, 0, sizeof *port->end);
-    port->end->reap.run = tn_drv_end_run;
-    port->end->nng = port->socket.nng;
-    port->end->port = port->term;
+    port->end = end;
     return 0;
 }
 
@@ -243,6 +263,7 @@ static inline size_t tn_command_bytes(unsigned int command)
     case TN_COMMAND_CREDIT:
         return 5;
     case TN_COMMAND_CONTEXT_CLOSE:
+    case TN_COMMAND_CONTEXT_SET:
         return 4;
     default:
         return 0;
@@ -259,7 +280,7 @@ static ErlDrvSSizeT tn_commands(ErlDrvData data, unsigned int command, char *buf
     int error;
 
     (void)room;
-    if (command < TN_COMMAND_OPEN || command > TN_COMMAND_CONTEXT_CLOSE ||
+    if (command < TN_COMMAND_OPEN || command > TN_COMMAND_CONTEXT_SET ||
         len < tn_command_bytes(command) ||
         (port->socket.protocol == NULL) != (command == TN_COMMAND_OPEN))
         return (ErlDrvSSizeT)ERL_DRV_ERROR_BADARG;
@@ -300,6 +321,9 @@ static ErlDrvSSizeT tn_commands(ErlDrvData data, unsigned int command, char *buf
         return tn_reply_result(reply, tn_drv_context_start(port, (uint32_t)tn_read(bytes + 8, 4),
                                                            NULL, (int64_t)tn_read(bytes + 12, 8),
                                                            tame_drv_caller(port->port), id));
+    case TN_COMMAND_CONTEXT_SET:
+        return tn_reply_result(
+            reply, tn_drv_context_set(port, (uint32_t)tn_read(bytes, 4), bytes + 4, len - 4));
     default:
         tn_drv_context_remove(port, tn_drv_context_find(port, (uint32_t)tn_read(bytes, 4)));
         return tn_reply_result(reply, 0);

@@ -48,14 +48,15 @@ static inline int tn_drv_context_open(struct tn_port *port, ErlDrvTermData pid, 
         memset(context, 0, sizeof *context);
         context->context.told = tn_drv_context_told;
         context->context.freed = tn_drv_context_freed;
-        error = tn_context_open(&context->context, port->socket.nng);
+        error = tn_context_open(&context->context, &port->end->end,
+                                port->socket.protocol->traits & TN_SUBSCRIBES);
     }
     if (error != 0 && context != NULL)
         driver_free(context);
     if (error != 0)
         return error;
     if (driver_monitor_process(port->port, pid, &context->monitor) != 0) {
-        tn_context_end(&context->context);
+        tn_context_close_last(&context->context);
         return NNG_ECLOSED;
     }
     context->port = port->term;
@@ -82,7 +83,15 @@ static inline void tn_drv_context_remove(struct tn_port *port, struct tn_drv_con
         return;
     *at = context->next;
     (void)tame_drv_demonitor(port->port, &context->monitor);
-    tn_context_end(&context->context);
+    tn_context_close_last(&context->context);
+}
+
+static inline int tn_drv_context_set(struct tn_port *port, uint32_t id, const unsigned char *bytes,
+                                     size_t size)
+{
+    struct tn_drv_context *context = *tn_drv_context_find(port, id);
+
+    return context == NULL ? NNG_ECLOSED : tn_context_set(&context->context, bytes, size);
 }
 
 /* Takes the message; NULL: receives. NNG_EAGAIN: the caller is told. */
@@ -91,22 +100,23 @@ static inline int tn_drv_context_start(struct tn_port *port, uint32_t id, nng_ms
 {
     const int trait = message != NULL ? TN_SENDS : TN_RECEIVES;
     struct tn_drv_context *context = *tn_drv_context_find(port, id);
-    int error = NNG_EAGAIN;
+    int error;
 
     if (context == NULL)
         error = NNG_ECLOSED;
     else if (!(port->socket.protocol->traits & trait))
         error = NNG_ENOTSUP;
-    else if (!tn_context_take(&context->context))
-        error = NNG_EBUSY;
-    if (error == NNG_EAGAIN) {
+    else
+        error = tn_context_take(&context->context);
+    if (error == 0) {
         context->pid = pid;
         context->operation = operation;
         tn_context_start(&context->context, message, deadline,
                          (int64_t)erl_drv_monotonic_time(ERL_DRV_MSEC));
-    } else if (message != NULL) {
-        nng_msg_free(message);
+        return NNG_EAGAIN;
     }
+    if (message != NULL)
+        nng_msg_free(message);
     return error;
 }
 

@@ -7,11 +7,9 @@
 
 #include <tame/driver.h>
 
-#include "../context.h"
 #include "../control.h"
 #include "../credit.h"
-#include "../reaper.h"
-#include "../socket.h"
+#include "../leaving.h"
 
 /* A call that waits. From driver_alloc; the line's. */
 struct tn_waiter {
@@ -47,8 +45,7 @@ struct tn_outside {
 
 /* As nif/handle.h has it: what is left to do, made when the socket is. */
 struct tn_drv_end {
-    struct tn_reap reap; /* first */
-    nng_socket nng;
+    struct tn_end end; /* first */
     int asked;
     ErlDrvTermData port, pid;
     uint64_t id;
@@ -270,7 +267,7 @@ static inline void tn_drv_end_run(struct tn_reap *reap)
     struct tn_drv_end *end = (struct tn_drv_end *)reap;
     const ErlDrvTermData closed[] = {ERL_DRV_ATOM, tn_atom_closed};
 
-    (void)nng_close(end->nng);
+    tn_end_socket(&end->end);
     if (end->asked)
         tn_tell(end->port, end->pid, end->id, closed, 2);
     driver_free(end);
@@ -294,7 +291,7 @@ static inline void tn_port_end(struct tn_port *port)
             tn_line_remove(port, line, line->first);
         }
     }
-    tn_reaper_take(&end->reap);
+    tn_reaper_take(&end->end.reap);
 }
 
 #endif

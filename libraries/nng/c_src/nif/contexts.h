@@ -2,7 +2,6 @@
 #ifndef TAME_NNG_NIF_CONTEXTS_H
 #define TAME_NNG_NIF_CONTEXTS_H
 
-#include "../context.h"
 #include "message.h"
 
 struct tn_nif_context {
@@ -52,7 +51,7 @@ static void tn_nif_context_destroy(ErlNifEnv *env, void *object)
 
     (void)env;
     if (hold->context != NULL)
-        tn_context_end(&hold->context->context);
+        tn_context_close_last(&hold->context->context);
 }
 
 /* Its owner has died. */
@@ -76,6 +75,20 @@ static inline int tn_nif_contexts_load(ErlNifEnv *env)
         env, "tame_nng_context", &callbacks,
         (ErlNifResourceFlags)(ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER), NULL);
     return tn_nif_contexts == NULL;
+}
+
+/* While the number is in use the socket does not end. Returns nng's error. */
+static inline int tn_nif_context_new(ErlNifEnv *env, struct tn_context *context,
+                                     struct tn_nif *handle)
+{
+    int error;
+
+    if (tame_fd_use(&handle->fd) < 0)
+        return NNG_ECLOSED;
+    error = tn_context_open(context, &handle->end->end,
+                            handle->socket.protocol->traits & TN_SUBSCRIBES);
+    tame_fd_unuse(env, &handle->fd);
+    return error;
 }
 
 /* (Handle) -> {ok, Context} | {error, Reason} */
@@ -103,7 +116,7 @@ static ERL_NIF_TERM tn_nif_context_open(ErlNifEnv *env, int argc, const ERL_NIF_
         context->context.freed = tn_nif_context_freed;
         context->resource = hold;
         context->traits = handle->socket.protocol->traits;
-        error = tn_context_open(&context->context, handle->socket.nng);
+        error = tn_nif_context_new(env, &context->context, handle);
     }
     if (error != 0) {
         if (context != NULL)
@@ -133,17 +146,20 @@ static inline ERL_NIF_TERM tn_nif_context_start(ErlNifEnv *env, struct tn_nif_co
                                                 nng_msg *message, int64_t deadline,
                                                 ERL_NIF_TERM ref)
 {
-    if (!tn_context_take(&context->context)) {
-        if (message != NULL)
-            nng_msg_free(message);
-        return tn_error(env, "ebusy");
+    int error = tn_context_take(&context->context);
+
+    if (error == 0) {
+        context->env = enif_alloc_env(); /* the callback frees it */
+        if (context->env == NULL) {
+            tn_context_let_go(&context->context);
+            tn_context_leave(&context->context);
+            error = NNG_ENOMEM;
+        }
     }
-    context->env = enif_alloc_env(); /* the callback frees it */
-    if (context->env == NULL) {
-        tn_context_let_go(&context->context);
+    if (error != 0) {
         if (message != NULL)
             nng_msg_free(message);
-        return tn_error(env, "enomem");
+        return tn_failed(env, error);
     }
     context->ref = enif_make_copy(context->env, ref);
     (void)enif_self(env, &context->pid);
@@ -201,6 +217,23 @@ static ERL_NIF_TERM tn_nif_context_send(ErlNifEnv *env, int argc, const ERL_NIF_
     if (message == NULL)
         return tn_error(env, "enomem");
     return tn_nif_context_start(env, context, message, deadline, argv[3]);
+}
+
+/* (Context, Bytes) -> Reply, as TN_SET of control.h has them. */
+static ERL_NIF_TERM tn_nif_context_set(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct tn_nif_context *context = tn_nif_context_get(env, argv[0]);
+    unsigned char reply[TN_REPLY_MAX];
+    ErlNifBinary bytes;
+    ERL_NIF_TERM term;
+    size_t size;
+
+    (void)argc;
+    if (context == NULL || !enif_inspect_binary(env, argv[1], &bytes))
+        return enif_make_badarg(env);
+    size = tn_reply_done(reply, tn_context_set(&context->context, bytes.data, bytes.size));
+    memcpy(enif_make_new_binary(env, size, &term), reply, size);
+    return term;
 }
 
 /* (Context) -> ok */

@@ -12,8 +12,7 @@
 
 #include "../control.h"
 #include "../credit.h"
-#include "../reaper.h"
-#include "../socket.h"
+#include "../leaving.h"
 
 /* ---- what the functions return ---- */
 
@@ -55,9 +54,8 @@ static inline ERL_NIF_TERM tn_answer(ErlNifEnv *env, enum tame_fd_answer answer)
 /* What is left to do when the descriptors are closed. Made with the handle, so that an end needs no
  * memory; the reaper's from the close hook on. */
 struct tn_nif_end {
-    struct tn_reap reap; /* first */
-    nng_socket nng;
-    int asked; /* atomic: somebody calls close, and is told by what follows */
+    struct tn_end end; /* first */
+    int asked;         /* atomic: somebody calls close, and is told by what follows */
     ErlNifPid pid;
     ErlNifEnv *env;
     ERL_NIF_TERM ref;
@@ -67,7 +65,7 @@ static inline void tn_nif_end_run(struct tn_reap *reap)
 {
     struct tn_nif_end *end = (struct tn_nif_end *)reap;
 
-    (void)nng_close(end->nng);
+    tn_end_socket(&end->end);
     if (__atomic_load_n(&end->asked, __ATOMIC_ACQUIRE))
         (void)enif_send(NULL, &end->pid, end->env,
                         enif_make_tuple3(end->env, tn_atom(end->env, "tame_nng"), end->ref,
@@ -95,7 +93,7 @@ static inline void tn_nif_close(struct tame_fd *fd, int number)
 
     (void)close(number);
     if (handle->end != NULL)
-        tn_reaper_take(&handle->end->reap);
+        tn_reaper_take(&handle->end->end.reap);
     handle->end = NULL;
 }
 

@@ -6,7 +6,7 @@
 #include "handle.h"
 
 /* NULL without memory. */
-static inline struct tn_nif_end *tn_nif_end_new(nng_socket nng)
+static inline struct tn_nif_end *tn_nif_end_new(const struct tn_socket *socket)
 {
     struct tn_nif_end *end =
         (struct tn_nif_end *)enif_alloc(sizeof *end); /* tn_nif_end_run frees */
@@ -14,20 +14,21 @@ static inline struct tn_nif_end *tn_nif_end_new(nng_socket nng)
     if (end == NULL)
         return NULL;
     memset(end, 0, sizeof *end);
-    end->reap.run = tn_nif_end_run;
-    end->nng = nng;
+    end->end.reap.run = tn_nif_end_run;
     end->env = enif_alloc_env();
-    if (end->env != NULL)
+    if (end->env != NULL && tn_end_open(&end->end, socket) == 0)
         return end;
+    if (end->env != NULL)
+        enif_free_env(end->env);
     enif_free(end);
     return NULL;
 }
 
-/* The resource owns what it is given; NULL, and then nothing is owned. */
+/* The resource owns what it is given; NULL, and then all of it is closed. */
 static inline struct tn_nif *tn_nif_new(ErlNifEnv *env, const struct tn_socket *socket,
                                         int receives, int sends)
 {
-    struct tn_nif_end *end = tn_nif_end_new(socket->nng);
+    struct tn_nif_end *end = tn_nif_end_new(socket);
     struct tame_fd *second = NULL;
     struct tn_nif *handle = NULL;
     ErlNifPid self;
@@ -51,8 +52,11 @@ static inline struct tn_nif *tn_nif_new(ErlNifEnv *env, const struct tn_socket *
     if (second != NULL)
         enif_release_resource(second);
     if (end != NULL) {
+        tn_end_socket(&end->end);
         enif_free_env(end->env);
         enif_free(end);
+    } else {
+        (void)nng_close(socket->nng);
     }
     if (receives >= 0)
         (void)close(receives);
@@ -78,11 +82,7 @@ static ERL_NIF_TERM tn_nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     if (error != 0)
         return tn_failed(env, error);
     handle = tn_nif_new(env, &socket, receives, sends);
-    if (handle == NULL) {
-        (void)nng_close(socket.nng);
-        return tn_error(env, "enomem");
-    }
-    return tn_ok(env, tame_fd_term(env, handle));
+    return handle == NULL ? tn_error(env, "enomem") : tn_ok(env, tame_fd_term(env, handle));
 }
 
 /* (Handle, Ref) -> ok | wait: {tame_nng, Ref, closed} comes when nng has closed its socket. */

@@ -24,6 +24,71 @@ defmodule Tame.Nng.Test.Far do
     serve(rep)
   end
 
+  # What sockets of an isolated NIF do, before and after the process that has them is killed as by a fault of its own.
+  def isolated do
+    :ok = :logger.set_primary_config(:level, :none)
+    {:ok, _} = Application.ensure_all_started(:tame)
+    :ok = :tame.isolate(:tame_nng_nif)
+    import Tame.Nng.Test.Sockets
+    {rep, req} = pair(:rep0, :req0)
+    server = spawn(fn -> contexts(rep) end)
+
+    requests =
+      1..20
+      |> Enum.map(fn n -> Task.async(fn -> :tame_nng.request(req, <<n>>, 10_000) end) end)
+      |> Enum.map(fn task -> with({:ok, <<"re:", n>>} <- Task.await(task, 20_000), do: n) end)
+
+    {a, b} = pair(:pair0, :pair0)
+    :ok = :tame_nng.setopts(a, active: true)
+    for message <- ["a", "b"], do: :ok = :tame_nng.send(b, message, 5000)
+
+    active =
+      for _ <- 1..2, do: receive(do: ({:nng, ^a, message} -> message), after: (5000 -> nil))
+
+    deadline = :tame_nng.recv(b, 20)
+    test = self()
+    owner = spawn(fn -> send(test, {:owned, open(:pull0)}) && Process.sleep(:infinity) end)
+    owned = receive(do: ({:owned, socket} -> socket))
+    Process.exit(owner, :kill)
+    until(fn -> :tame_nng.owner(owned) == {:error, :closed} end)
+    owner_died = :tame_nng.recv(owned, 0)
+
+    crashed = crash(b)
+    Process.exit(server, :kill)
+    {rep, req} = pair(:rep0, :req0)
+    spawn(fn -> contexts(rep) end)
+
+    %{
+      requests: requests,
+      active: active,
+      deadline: deadline,
+      owner_died: owner_died,
+      crashed: crashed,
+      afterwards: :tame_nng.request(req, "still there?", 5000)
+    }
+  end
+
+  defp contexts(rep) do
+    {:ok, context} = :tame_nng.context(rep)
+    in_context(context)
+  end
+
+  defp in_context(context) do
+    {:ok, bytes} = :tame_nng.recv(context)
+    :ok = :tame_nng.send(context, ["re:", bytes])
+    in_context(context)
+  end
+
+  # What a call says when the process that has the socket dies in it, or before.
+  defp crash(socket) do
+    %{tame_nng_nif: %{hosts: [%{os_pid: os_pid} | _]}} = :tame.info()
+    {_, 0} = System.cmd("kill", ["-SEGV", to_string(os_pid)])
+    for _ <- 1..1000, do: :tame_nng.recv(socket, 5)
+    :none
+  catch
+    kind, {:tame, {:crashed, %{signal: signal}}} -> {kind, {:tame, :crashed, signal}}
+  end
+
   # The driver goes when nobody has it loaded and its last port is closed, and comes back.
   def unload do
     :ok = :logger.set_primary_config(:level, :none)

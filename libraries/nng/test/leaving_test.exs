@@ -1,0 +1,41 @@
+defmodule Tame.Nng.LeavingTest do
+  # Surveyors that leave a respondent which has not received, or not answered, what they asked.
+  use ExUnit.Case, async: false
+
+  import Tame.Nng.Test.Sockets
+
+  # nng before 1.10 reads freed memory then (nng#1959). By a context, because a socket of nng 1.5 may forget that it can
+  # reply when a connection ends beside a reply.
+  for by <- [:nif, :driver], transport <- [:inproc, :ipc, :tcp] do
+    test "by #{by} over #{transport}: one that asked twice and leaves before the first reply" do
+      respondent = open(:respondent0, by: unquote(by))
+      url = listen(respondent, unquote(transport))
+      {:ok, context} = :tame_nng.context(respondent)
+      stays = open(:surveyor0, by: unquote(by))
+      dial(stays, url)
+
+      for _ <- 1..10 do
+        leaves = open(:surveyor0, by: unquote(by))
+        dial(leaves, url)
+        assert connected(respondent, 2)
+        :ok = :tame_nng.send(leaves, "one")
+        assert :tame_nng.recv(context, 5000) == {:ok, "one"}
+        # It waits to be received, and nobody looks at the connection any more.
+        :ok = :tame_nng.send(leaves, "two")
+        Process.sleep(20)
+        assert :tame_nng.close(leaves) == :ok
+        # The reply finds that the connection has ended.
+        _ = :tame_nng.send(context, "too late", 500)
+        Process.sleep(20)
+        assert :tame_nng.recv(context, 20) in [{:ok, "two"}, {:error, :timeout}]
+        assert connected(respondent, 1)
+        :ok = :tame_nng.send(stays, "still there?")
+        assert :tame_nng.recv(context, 5000) == {:ok, "still there?"}
+        assert :tame_nng.send(context, "yes", 5000) == :ok
+        assert :tame_nng.recv(stays, 5000) == {:ok, "yes"}
+      end
+
+      for socket <- [respondent, stays], do: assert(:tame_nng.close(socket) == :ok)
+    end
+  end
+end
