@@ -11,32 +11,42 @@
 /* Messages of one call, before others have their turn. */
 #define TCP_PUSH_MESSAGES 16
 
-/* {Tag, Socket} or {Tag, Socket, Term} for the owner. */
-static void tcp_tell_owner(ErlNifEnv *env, struct tcp_socket *socket, ERL_NIF_TERM name,
-                           const ERL_NIF_TERM *term)
+/* {Tag, Socket} or {Tag, Socket, Term}. */
+static void tcp_tell(ErlNifEnv *env, struct tcp_socket *socket, const ErlNifPid *pid,
+                     ERL_NIF_TERM name, const ERL_NIF_TERM *term)
 {
-    ErlNifPid owner;
-    ERL_NIF_TERM self;
+    const ERL_NIF_TERM self = enif_make_resource(env, socket);
 
-    if (!tame_fd_owner(&socket->fd, &owner))
-        return;
-    self = enif_make_resource(env, socket);
-    (void)enif_send(env, &owner, NULL,
+    (void)enif_send(env, pid, NULL,
                     term == NULL ? enif_make_tuple2(env, name, self)
                                  : enif_make_tuple3(env, name, self, *term));
 }
 
-/* Tells the owner first: a socket that is closed has none. */
+static void tcp_tell_owner(ErlNifEnv *env, struct tcp_socket *socket, ERL_NIF_TERM name,
+                           const ERL_NIF_TERM *term)
+{
+    ErlNifPid owner;
+
+    if (tame_fd_owner(&socket->fd, &owner))
+        tcp_tell(env, socket, &owner, name, term);
+}
+
+/* Closes first: who is told that a socket is closed finds it so. But one that is has no owner. */
 static void tcp_push_end(ErlNifEnv *env, struct tcp_socket *socket, const char *reason)
 {
+    ErlNifPid owner;
+    const int owned = tame_fd_owner(&socket->fd, &owner);
+
     __atomic_store_n(&socket->credit, TCP_PASSIVE, __ATOMIC_RELEASE);
+    (void)tame_fd_close(env, &socket->fd, NULL, 0);
+    if (!owned)
+        return;
     if (reason != NULL) {
         const ERL_NIF_TERM atom = tcp_atom(env, reason);
 
-        tcp_tell_owner(env, socket, tcp_atom(env, "tcp_error"), &atom);
+        tcp_tell(env, socket, &owner, tcp_atom(env, "tcp_error"), &atom);
     }
-    tcp_tell_owner(env, socket, tcp_atom(env, "tcp_closed"), NULL);
-    (void)tame_fd_close(env, &socket->fd, NULL, 0);
+    tcp_tell(env, socket, &owner, tcp_atom(env, "tcp_closed"), NULL);
 }
 
 /* Takes one of the credit. Whether there was any; and whether it was the last of a number that was

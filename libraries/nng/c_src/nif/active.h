@@ -7,33 +7,41 @@
 
 #include "moving.h"
 
-/* {Tag, Socket} or {Tag, Socket, Term} for the owner. */
-static void tn_tell_owner(ErlNifEnv *env, struct tn_nif *handle, const char *tag,
-                          const ERL_NIF_TERM *term)
+/* {Tag, Socket} or {Tag, Socket, Term}. */
+static void tn_tell(ErlNifEnv *env, struct tn_nif *handle, const ErlNifPid *pid, const char *tag,
+                    const ERL_NIF_TERM *term)
 {
-    const ERL_NIF_TERM name = tn_atom(env, tag);
-    ErlNifPid owner;
-    ERL_NIF_TERM self;
+    const ERL_NIF_TERM name = tn_atom(env, tag), self = enif_make_resource(env, handle);
 
-    if (!tame_fd_owner(&handle->fd, &owner))
-        return;
-    self = enif_make_resource(env, handle);
-    (void)enif_send(env, &owner, NULL,
+    (void)enif_send(env, pid, NULL,
                     term == NULL ? enif_make_tuple2(env, name, self)
                                  : enif_make_tuple3(env, name, self, *term));
 }
 
-/* Tells the owner first: a socket that is closed has none. */
+static void tn_tell_owner(ErlNifEnv *env, struct tn_nif *handle, const char *tag,
+                          const ERL_NIF_TERM *term)
+{
+    ErlNifPid owner;
+
+    if (tame_fd_owner(&handle->fd, &owner))
+        tn_tell(env, handle, &owner, tag, term);
+}
+
+/* Closes first: who is told that a socket is closed finds it so. But one that is has no owner. */
 static void tn_push_end(ErlNifEnv *env, struct tn_nif *handle, const char *reason)
 {
     const ERL_NIF_TERM atom = tn_atom(env, reason);
+    ErlNifPid owner;
+    const int owned = tame_fd_owner(&handle->fd, &owner);
 
     (void)tn_credit_end(&handle->credit);
-    tn_tell_owner(env, handle, "nng_error", &atom);
-    tn_tell_owner(env, handle, "nng_closed", NULL);
     if (handle->sends != NULL)
         (void)tame_fd_close(env, handle->sends, NULL, 0);
     (void)tame_fd_close(env, &handle->fd, NULL, 0);
+    if (!owned)
+        return;
+    tn_tell(env, handle, &owner, "nng_error", &atom);
+    tn_tell(env, handle, &owner, "nng_closed", NULL);
 }
 
 /* Messages while there is credit, up to a slice. 0: there may be more. */
