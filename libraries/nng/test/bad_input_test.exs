@@ -3,6 +3,7 @@ defmodule Tame.Nng.BadInputTest do
   use ExUnit.Case, async: false
 
   import Tame.Nng.Test.Sockets
+  alias Tame.Nng.Test.{Far, Peer}
 
   test "what is no protocol, option, address, message or time, in a sentence" do
     {:ok, socket} = :tame_nng.open(:pair0)
@@ -137,13 +138,10 @@ defmodule Tame.Nng.BadInputTest do
         for socket <- [rep, req], do: assert(:tame_nng.close(socket) == :ok)
       end
 
+      # In a VM of its own: as the connection ends nng 1.5 may hang, or, by push0, end the process (README, "Limits").
       test "a message that is too large ends the connection, and not the next message", %{by: by} do
-        # Not by push0, by which nng itself may end the process when a connection ends (README, "Limits").
-        {a, b} = pair(:pair0, :pair0, [by: by, recv_max_size: 1000, reconnect_min: 5], :tcp)
-        assert :tame_nng.send(b, :binary.copy("x", 1001)) == :ok
-        assert :tame_nng.recv(a, 50) == {:error, :timeout}
-        assert until(fn -> small(b) and match?({:ok, "small"}, :tame_nng.recv(a, 20)) end)
-        for socket <- [a, b], do: assert(:tame_nng.close(socket) == :ok)
+        peer = Peer.start_link()
+        assert Peer.call(peer, Far, :too_large, [by]) == {{:error, :timeout}, true}
       end
 
       test "protocols that do not go together: refused, counted, and nobody hangs", %{by: by} do
@@ -159,8 +157,6 @@ defmodule Tame.Nng.BadInputTest do
       end
     end
   end
-
-  defp small(socket), do: :tame_nng.send(socket, "small", 20) in [:ok, {:error, :timeout}]
 
   defp refused(socket) do
     {:ok, %{refused: refused}} = :tame_nng.getstat(socket)

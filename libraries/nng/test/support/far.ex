@@ -24,6 +24,21 @@ defmodule Tame.Nng.Test.Far do
     serve(rep)
   end
 
+  # What a receiver has of a message that is too large, and whether the next one comes.
+  def too_large(by) do
+    import Tame.Nng.Test.Sockets
+    {a, b} = pair(:pair0, :pair0, [by: by, recv_max_size: 1000, reconnect_min: 5], :tcp)
+    :ok = :tame_nng.send(b, :binary.copy("x", 1001))
+    large = :tame_nng.recv(a, 50)
+
+    small = fn ->
+      _ = :tame_nng.send(b, "small", 0)
+      :tame_nng.recv(a, 20) == {:ok, "small"}
+    end
+
+    {large, until(small)}
+  end
+
   # What sockets of an isolated NIF do, before and after the process that has them is killed as by a fault of its own.
   def isolated do
     :ok = :logger.set_primary_config(:level, :none)
