@@ -34,7 +34,8 @@ struct tn_context {
     struct tn_reap reap; /* first */
     nng_ctx nng;
     nng_aio *aio;
-    int sending;
+    int sending, surveys;
+    struct tn_survey survey;
     /* On a thread of nng's, once for each operation: the next may begin at once. A message that
      * came is the way's. */
     void (*told)(struct tn_context *context, int error, nng_msg *message);
@@ -112,7 +113,8 @@ static inline int tn_context_set(struct tn_context *context, const unsigned char
     tn_contexts_unlock();
     if (error != 0)
         return error;
-    error = tn_control_context(context->nng, bytes, size);
+    error =
+        tn_control_context(context->nng, context->surveys ? &context->survey : NULL, bytes, size);
     tn_context_leave(context);
     return error;
 }
@@ -160,6 +162,28 @@ static inline nng_duration tn_context_left(int64_t deadline, int64_t now)
     return deadline - now < INT32_MAX ? (nng_duration)(deadline - now) : INT32_MAX;
 }
 
+/* The operation ends with this error, and nng does not see it. */
+static inline void tn_context_fail(struct tn_context *context, int error)
+{
+    (void)nng_aio_begin(context->aio); /* it is stopped only when nobody is inside */
+    nng_aio_finish(context->aio, error);
+}
+
+/* For the caller's time, and for as long as the survey goes on. */
+static inline void tn_context_receive(struct tn_context *context, nng_duration left)
+{
+    const nng_duration survey =
+        context->surveys ? tn_survey_left(&context->survey) : NNG_DURATION_INFINITE;
+
+    if (survey == 0) {
+        tn_context_fail(context, NNG_ESTATE);
+        return;
+    }
+    if (survey != NNG_DURATION_INFINITE && (left == NNG_DURATION_INFINITE || left > survey))
+        nng_aio_set_timeout(context->aio, survey);
+    nng_ctx_recv(context->nng, context->aio);
+}
+
 /* subscription.h */
 static inline void tn_subscription_receive(struct tn_context *context, nng_duration left);
 
@@ -173,12 +197,14 @@ static inline void tn_context_start(struct tn_context *context, nng_msg *message
     context->sending = message != NULL;
     nng_aio_set_timeout(context->aio, left);
     nng_aio_set_msg(context->aio, message);
+    if (message != NULL && context->surveys)
+        tn_survey_begin(&context->survey);
     if (message != NULL)
         nng_ctx_send(context->nng, context->aio);
     else if (context->source != NULL)
         tn_subscription_receive(context, left);
     else
-        nng_ctx_recv(context->nng, context->aio);
+        tn_context_receive(context, left);
     tn_context_leave(context);
 }
 

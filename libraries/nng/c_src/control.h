@@ -118,7 +118,7 @@ static inline size_t tn_control_end_point(unsigned code, const unsigned char *by
 
 /* ---- options ---- */
 
-enum tn_option_type { TN_BOOL, TN_INT, TN_SIZE, TN_MS, TN_TOPIC };
+enum tn_option_type { TN_BOOL, TN_INT, TN_SIZE, TN_MS, TN_SURVEY, TN_TOPIC };
 
 struct tn_option {
     const char *name, *nng;
@@ -135,7 +135,7 @@ static const struct tn_option tn_options[] = {
     {"nodelay", NNG_OPT_TCP_NODELAY, TN_BOOL},
     {"keepalive", NNG_OPT_TCP_KEEPALIVE, TN_BOOL},
     {"resend_time", NNG_OPT_REQ_RESENDTIME, TN_MS},
-    {"survey_time", NNG_OPT_SURVEYOR_SURVEYTIME, TN_MS},
+    {"survey_time", NNG_OPT_SURVEYOR_SURVEYTIME, TN_SURVEY},
     {"prefer_new", NNG_OPT_SUB_PREFNEW, TN_BOOL},
     {"subscribe", NNG_OPT_SUB_SUBSCRIBE, TN_TOPIC},
     {"unsubscribe", NNG_OPT_SUB_UNSUBSCRIBE, TN_TOPIC},
@@ -156,8 +156,8 @@ static inline const struct tn_option *tn_option_find(const unsigned char *bytes,
     return NULL;
 }
 
-/* Of a socket, or of a context when there is one. */
-static inline int tn_option_set(nng_socket nng, const nng_ctx *context,
+/* Of a socket, or of a context when there is one; `survey' is theirs, or NULL. */
+static inline int tn_option_set(nng_socket nng, const nng_ctx *context, struct tn_survey *survey,
                                 const struct tn_option *option, const unsigned char *value,
                                 size_t size)
 {
@@ -167,10 +167,15 @@ static inline int tn_option_set(nng_socket nng, const nng_ctx *context,
         return context != NULL ? nng_ctx_set(*context, option->nng, value, size)
                                : nng_socket_set(nng, option->nng, value, size);
     if (size != 8 || (option->type != TN_SIZE && (number < INT32_MIN || number > INT32_MAX)) ||
-        (option->type != TN_MS && number < 0) || number < -1 ||
+        (option->type != TN_MS && option->type != TN_SURVEY && number < 0) || number < -1 ||
         (option->type == TN_BOOL && number > 1))
         return NNG_EINVAL;
     switch (option->type) {
+    case TN_SURVEY:
+        if (survey == NULL)
+            return NNG_ENOTSUP;
+        __atomic_store_n(&survey->time, number, __ATOMIC_RELAXED);
+        return 0;
     case TN_BOOL:
         return context != NULL ? nng_ctx_set_bool(*context, option->nng, number != 0)
                                : nng_socket_set_bool(nng, option->nng, number != 0);
@@ -186,15 +191,27 @@ static inline int tn_option_set(nng_socket nng, const nng_ctx *context,
     }
 }
 
-static inline size_t tn_option_get(nng_socket nng, const struct tn_option *option,
+/* NULL: it does not survey. */
+static inline struct tn_survey *tn_survey_of(struct tn_socket *socket)
+{
+    return socket->protocol->traits & TN_SURVEYS ? &socket->survey : NULL;
+}
+
+static inline size_t tn_option_get(struct tn_socket *socket, const struct tn_option *option,
                                    unsigned char *reply)
 {
+    const struct tn_survey *survey = tn_survey_of(socket);
+    const nng_socket nng = socket->nng;
     nng_duration ms = 0;
     bool truth = false;
     size_t size = 0;
     int number = 0, error;
 
     switch (option->type) {
+    case TN_SURVEY:
+        error = survey == NULL ? NNG_ENOTSUP : 0;
+        ms = survey == NULL ? 0 : (nng_duration)__atomic_load_n(&survey->time, __ATOMIC_RELAXED);
+        break;
     case TN_BOOL:
         error = nng_socket_get_bool(nng, option->nng, &truth);
         break;
@@ -226,20 +243,21 @@ static inline size_t tn_control_option(struct tn_socket *socket, unsigned code,
     if (option == NULL)
         return tn_reply_done(reply, NNG_EINVAL);
     if (code == TN_GET)
-        return tn_option_get(socket->nng, option, reply);
-    return tn_reply_done(
-        reply, tn_option_set(socket->nng, NULL, option, value, size - (size_t)(value - bytes)));
+        return tn_option_get(socket, option, reply);
+    return tn_reply_done(reply, tn_option_set(socket->nng, NULL, tn_survey_of(socket), option,
+                                              value, size - (size_t)(value - bytes)));
 }
 
-/* What TN_SET has, for a context. Returns nng's error. */
-static inline int tn_control_context(nng_ctx context, const unsigned char *bytes, size_t size)
+/* What TN_SET has, for a context and its survey, or NULL. Returns nng's error. */
+static inline int tn_control_context(nng_ctx context, struct tn_survey *survey,
+                                     const unsigned char *bytes, size_t size)
 {
     const unsigned char *value;
     const struct tn_option *option = tn_option_find(bytes, size, &value);
 
     return option == NULL ? NNG_EINVAL
-                          : tn_option_set((nng_socket)NNG_SOCKET_INITIALIZER, &context, option,
-                                          value, size - (size_t)(value - bytes));
+                          : tn_option_set((nng_socket)NNG_SOCKET_INITIALIZER, &context, survey,
+                                          option, value, size - (size_t)(value - bytes));
 }
 
 /* ---- statistics ---- */

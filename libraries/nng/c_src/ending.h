@@ -10,13 +10,16 @@
 /* ---- nng has a context ---- */
 
 /* While the socket does not end. Returns nng's error. */
-static inline int tn_context_open(struct tn_context *context, struct tn_end *end, int subscribes)
+static inline int tn_context_open(struct tn_context *context, struct tn_end *end,
+                                  const struct tn_socket *socket)
 {
     int error = nng_aio_alloc(&context->aio, tn_context_callback, context);
 
     if (error != 0)
         return error;
-    if (subscribes)
+    context->surveys = (socket->protocol->traits & TN_SURVEYS) != 0;
+    context->survey.time = __atomic_load_n(&socket->survey.time, __ATOMIC_RELAXED);
+    if (socket->protocol->traits & TN_SUBSCRIBES)
         error = tn_subscription_open(context);
     if (error == 0)
         error = nng_ctx_open(&context->nng, end->nng);

@@ -70,7 +70,7 @@ static inline int tn_leaving_is_mended(void)
 }
 
 /* Returns nng's error. */
-static inline int tn_leaving_open(struct tn_end *end)
+static inline int tn_leaving_open(struct tn_end *end, const struct tn_socket *socket)
 {
     struct tn_leaving *leaving = (struct tn_leaving *)nng_alloc(sizeof *leaving);
     int error = NNG_ENOMEM;
@@ -79,7 +79,7 @@ static inline int tn_leaving_open(struct tn_end *end)
         memset(leaving, 0, sizeof *leaving);
         leaving->context.told = tn_leaving_told;
         leaving->context.freed = tn_leaving_freed;
-        error = tn_context_open(&leaving->context, end, 0);
+        error = tn_context_open(&leaving->context, end, socket);
     }
     if (error != 0 && leaving != NULL)
         nng_free(leaving, sizeof *leaving);
@@ -99,8 +99,9 @@ static inline int tn_leaving_open(struct tn_end *end)
 static inline int tn_end_open(struct tn_end *end, const struct tn_socket *socket)
 {
     end->nng = socket->nng;
-    return socket->protocol->traits & TN_KEEPS && !tn_leaving_is_mended() ? tn_leaving_open(end)
-                                                                          : 0;
+    return socket->protocol->traits & TN_KEEPS && !tn_leaving_is_mended()
+               ? tn_leaving_open(end, socket)
+               : 0;
 }
 
 #endif

@@ -16,11 +16,13 @@
 
 #include "error.h"
 #include "protocol.h"
+#include "survey.h"
 
 struct tn_socket {
     nng_socket nng;
     const struct tn_protocol *protocol;
-    int owes; /* atomic: of who replies: a message was received and not replied to */
+    int owes;                /* atomic: of who replies: a message was received and not replied to */
+    struct tn_survey survey; /* of who surveys */
     /* Atomic, but not of contexts. nng 1.5 counts only the messages of pair1 for a socket. */
     uint64_t sent, received, sent_bytes, received_bytes;
 };
@@ -81,6 +83,9 @@ static inline int tn_open(struct tn_socket *socket, const struct tn_protocol *pr
         *sends = tn_duplicate(socket->nng, NNG_OPT_SENDFD, &error);
     if (error == 0 && protocol->traits & TN_REPLIES)
         error = nng_socket_set_ms(socket->nng, NNG_OPT_SENDTIMEO, TN_REPLY_MS);
+    socket->survey.time = TN_SURVEY_MS;
+    if (error == 0 && protocol->traits & TN_SURVEYS)
+        error = nng_socket_set_ms(socket->nng, NNG_OPT_SURVEYOR_SURVEYTIME, TN_SURVEY_NNG);
     if (error == 0)
         return 0;
     if (*sends >= 0)
@@ -96,6 +101,21 @@ static inline void tn_count(uint64_t *counter, uint64_t more)
     (void)__atomic_fetch_add(counter, more, __ATOMIC_RELAXED);
 }
 
+static inline int tn_survey_is_over(const struct tn_socket *socket)
+{
+    return socket->protocol->traits & TN_SURVEYS && tn_survey_left(&socket->survey) == 0;
+}
+
+/* What came too late for its survey, 128 messages at most (nng), unless more come. */
+static inline int tn_drop_late(const struct tn_socket *socket)
+{
+    nng_msg *message;
+
+    while (nng_recvmsg(socket->nng, &message, NNG_FLAG_NONBLOCK) == 0)
+        nng_msg_free(message);
+    return NNG_ESTATE;
+}
+
 /* 0 and a message, which is the caller's; NNG_EAGAIN: wait for the descriptor. */
 static inline int tn_receive(struct tn_socket *socket, nng_msg **message)
 {
@@ -103,6 +123,8 @@ static inline int tn_receive(struct tn_socket *socket, nng_msg **message)
 
     if (!(socket->protocol->traits & TN_RECEIVES))
         return NNG_ENOTSUP;
+    if (tn_survey_is_over(socket))
+        return tn_drop_late(socket);
     error = nng_recvmsg(socket->nng, message, NNG_FLAG_NONBLOCK);
     if (error != 0)
         return error;
@@ -142,6 +164,8 @@ static inline int tn_send(struct tn_socket *socket, nng_msg *message, int sends)
         return NNG_EAGAIN;
     if (replies)
         __atomic_store_n(&socket->owes, 0, __ATOMIC_RELEASE);
+    if (socket->protocol->traits & TN_SURVEYS)
+        tn_survey_begin(&socket->survey);
     error = nng_sendmsg(socket->nng, message, replies ? 0 : NNG_FLAG_NONBLOCK);
     if (error == 0) {
         tn_count(&socket->sent, 1);

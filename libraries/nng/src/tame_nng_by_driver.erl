@@ -128,9 +128,11 @@ recv(Port, Deadline) ->
         Reply -> tame_nng_control:reply(Reply)
     end.
 
-%% nng does not say that the survey has ended, but it knows.
+%% Nobody says that the survey has ended, but the socket knows.
 await_survey(Port, Id, Deadline, Ms) ->
     case await(Port, Id, recv, min(Deadline, tame_nng_way:now_ms() + Ms)) of
+        {error, estate} ->
+            {error, timeout};
         {error, timeout} ->
             case left(Deadline) > 0 andalso recv(Port, Deadline) of
                 false -> {error, timeout};

@@ -43,7 +43,8 @@ recv(Socket, Deadline) ->
 
 recv_wait(Socket, Ref, Deadline, Survey) ->
     receive
-        {tame_fd, Ref, ready} -> recv(Socket, Deadline);
+        {tame_fd, Ref, ready} when Survey =:= infinity -> recv(Socket, Deadline);
+        {tame_fd, Ref, ready} -> survey_over(recv(Socket, Deadline));
         {tame_fd, Ref, closed} -> {error, closed}
     after min(left(Deadline), Survey) ->
         ok = cancel(Socket, recv, Ref),
@@ -53,7 +54,7 @@ recv_wait(Socket, Ref, Deadline, Survey) ->
         end
     end.
 
-%% nng does not say that the survey has ended, but it knows.
+%% Nobody says that the survey has ended, but the socket knows.
 survey_over({error, estate}) -> {error, timeout};
 survey_over(Other) -> Other.
 

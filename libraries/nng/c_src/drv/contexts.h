@@ -48,8 +48,7 @@ static inline int tn_drv_context_open(struct tn_port *port, ErlDrvTermData pid, 
         memset(context, 0, sizeof *context);
         context->context.told = tn_drv_context_told;
         context->context.freed = tn_drv_context_freed;
-        error = tn_context_open(&context->context, &port->end->end,
-                                port->socket.protocol->traits & TN_SUBSCRIBES);
+        error = tn_context_open(&context->context, &port->end->end, &port->socket);
     }
     if (error != 0 && context != NULL)
         driver_free(context);

@@ -85,8 +85,7 @@ static inline int tn_nif_context_new(ErlNifEnv *env, struct tn_context *context,
 
     if (tame_fd_use(&handle->fd) < 0)
         return NNG_ECLOSED;
-    error = tn_context_open(context, &handle->end->end,
-                            handle->socket.protocol->traits & TN_SUBSCRIBES);
+    error = tn_context_open(context, &handle->end->end, &handle->socket);
     tame_fd_unuse(env, &handle->fd);
     return error;
 }

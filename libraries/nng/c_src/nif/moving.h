@@ -48,8 +48,9 @@ static ERL_NIF_TERM tn_nif_recv(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
         return error == 0 ? tn_ok(env, tn_message_bytes(env, message)) : tn_failed(env, error);
     }
     answer = tame_fd_wait(env, &handle->fd, TAME_FD_READ, &self, argv[1]);
-    if (answer == TAME_FD_WAIT && handle->socket.protocol->traits & TN_SURVEYS &&
-        nng_socket_get_ms(handle->socket.nng, NNG_OPT_SURVEYOR_SURVEYTIME, &ms) == 0 && ms > 0)
+    ms = handle->socket.protocol->traits & TN_SURVEYS ? tn_survey_left(&handle->socket.survey)
+                                                      : NNG_DURATION_INFINITE;
+    if (answer == TAME_FD_WAIT && ms >= 0)
         return enif_make_tuple2(env, tn_atom(env, "wait"), enif_make_int(env, ms + 1));
     return tn_answer(env, answer);
 }

@@ -39,6 +39,22 @@ defmodule Tame.Nng.Test.Far do
     {large, until(small)}
   end
 
+  # Surveys of 1 ms, each sent about when the one before ends.
+  def survey_after_survey(by, surveys) do
+    {:ok, surveyor} = :tame_nng.open(:surveyor0, by: by, survey_time: 1)
+
+    for _ <- 1..surveys do
+      at = System.monotonic_time(:microsecond) + 1000 + :rand.uniform(200) - 50
+      :ok = :tame_nng.send(surveyor, "who?")
+      awake(at)
+    end
+
+    :tame_nng.close(surveyor)
+    :done
+  end
+
+  defp awake(at), do: if(System.monotonic_time(:microsecond) < at, do: awake(at))
+
   # What sockets of an isolated NIF do, before and after the process that has them is killed as by a fault of its own.
   def isolated do
     :ok = :logger.set_primary_config(:level, :none)
