@@ -13,6 +13,7 @@
 /* From nng_alloc; the socket's end frees it when no connection is left. */
 struct tn_leaving {
     struct tn_context context; /* first */
+    int connections;           /* atomic: that were begun and have not ended */
     int error;
     nng_msg *message;
 };
@@ -46,16 +47,22 @@ static inline int tn_leaving_drop(struct tn_leaving *leaving, nng_pipe pipe)
     return more;
 }
 
-/* On nng's thread that ends connections, one after the other. Where the socket is closed nobody
- * receives any more. */
+/* A connection begins, or ends: on nng's thread for that, one after the other. The list goes in turn
+ * and has each connection once, so what waits before this one's is no more than there are
+ * connections. Where the socket is closed nobody receives any more. */
 static inline void tn_leaving_pipe(nng_pipe pipe, nng_pipe_ev event, void *arg)
 {
     struct tn_leaving *leaving = (struct tn_leaving *)arg;
+    int most;
 
-    (void)event;
+    if (event == NNG_PIPE_EV_ADD_PRE) {
+        (void)__atomic_add_fetch(&leaving->connections, 1, __ATOMIC_ACQ_REL);
+        return;
+    }
+    most = __atomic_fetch_sub(&leaving->connections, 1, __ATOMIC_ACQ_REL);
     if (tn_context_take(&leaving->context) != 0)
         return;
-    while (tn_leaving_drop(leaving, pipe))
+    while (most-- > 0 && tn_leaving_drop(leaving, pipe))
         ;
     tn_context_let_go(&leaving->context);
     tn_context_leave(&leaving->context);
@@ -85,7 +92,9 @@ static inline int tn_leaving_open(struct tn_end *end, const struct tn_socket *so
         nng_free(leaving, sizeof *leaving);
     if (error != 0)
         return error;
-    error = nng_pipe_notify(end->nng, NNG_PIPE_EV_REM_POST, tn_leaving_pipe, leaving);
+    error = nng_pipe_notify(end->nng, NNG_PIPE_EV_ADD_PRE, tn_leaving_pipe, leaving);
+    if (error == 0)
+        error = nng_pipe_notify(end->nng, NNG_PIPE_EV_REM_POST, tn_leaving_pipe, leaving);
     if (error == 0) {
         end->leaving = &leaving->context;
         return 0;

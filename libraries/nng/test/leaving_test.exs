@@ -38,4 +38,34 @@ defmodule Tame.Nng.LeavingTest do
       for socket <- [respondent, stays], do: assert(:tame_nng.close(socket) == :ok)
     end
   end
+
+  for by <- [:nif, :driver] do
+    test "by #{by}: one that leaves among others that ask without end" do
+      respondent = open(:respondent0, by: unquote(by))
+      url = listen(respondent, :inproc)
+      others = for _ <- 1..3, do: open(:surveyor0, by: unquote(by))
+      for other <- others, do: dial(other, url)
+      asking = for other <- others, do: spawn_link(fn -> ask(other) end)
+
+      for _ <- 1..20 do
+        leaves = open(:surveyor0, by: unquote(by))
+        dial(leaves, url)
+        # Its end is seen at once: nothing of it waits.
+        assert :tame_nng.close(leaves) == :ok
+        assert connected(respondent, 3)
+      end
+
+      for pid <- asking do
+        Process.unlink(pid)
+        Process.exit(pid, :kill)
+      end
+
+      for socket <- [respondent | others], do: assert(:tame_nng.close(socket) == :ok)
+    end
+  end
+
+  defp ask(surveyor) do
+    :ok = :tame_nng.send(surveyor, "who?")
+    ask(surveyor)
+  end
 end
