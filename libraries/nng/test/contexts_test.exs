@@ -196,15 +196,6 @@ defmodule Tame.Nng.ContextsTest do
     end
   end
 
-  defp collect(_, 0), do: []
-
-  defp collect(context, left) do
-    case :tame_nng.recv(context, :rand.uniform(3) - 1) do
-      {:ok, <<n::32>>} -> [n | collect(context, left - 1)]
-      {:error, :timeout} -> collect(context, left)
-    end
-  end
-
   defp close(sockets) do
     for socket <- sockets, do: assert(:tame_nng.close(socket) == :ok)
     refute_received _

@@ -370,15 +370,6 @@ defmodule Tame.Nng.EndingTest do
     end
   end
 
-  defp collect(_, 0), do: []
-
-  defp collect(socket, left) do
-    case :tame_nng.recv(socket, :rand.uniform(2) - 1) do
-      {:ok, <<n::32>>} -> [n | collect(socket, left - 1)]
-      {:error, :timeout} -> collect(socket, left)
-    end
-  end
-
   defp fill(socket, timeout, message \\ "x") do
     case :tame_nng.send(socket, message, timeout) do
       :ok -> fill(socket, timeout, message)
