@@ -12,7 +12,8 @@ for part <- 1..modules do
     # Unknown names in a million places make no atoms; modules that are loaded late, and names within
     # max_atoms, may make some.
     @atoms 110_000
-    @memory 256 * 1_048_576
+    # 70 MB at most here; where cores are scarce what waits to be read (128 MiB, then the host is killed) is looked at late.
+    @memory 512 * 1_048_576
     @info_ms 5_000
     @logged 2000
 

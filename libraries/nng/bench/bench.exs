@@ -10,6 +10,7 @@ defmodule Tame.Nng.Bench do
   def run do
     BenchTable.head()
     {:ok, _} = Application.ensure_all_started(:tame_nng)
+    if System.get_env("BENCH_ISOLATED"), do: isolate()
     only = System.get_env("BENCH_ONLY", "trip request stream")
 
     for transport <- [:inproc, :ipc, :tcp] do
@@ -17,6 +18,13 @@ defmodule Tame.Nng.Bench do
       if only =~ "request", do: requests(transport)
       if only =~ "stream", do: for(size <- [64, 65_536], do: stream(transport, size))
     end
+  end
+
+  # The sockets of the driver stay here.
+  defp isolate do
+    {:ok, _} = Application.ensure_all_started(:tame)
+    :ok = :tame.isolate(:tame_nng_nif)
+    IO.puts("the NIF is isolated: its sockets are in another process, whose CPU is not counted")
   end
 
   defp round_trips(transport, size) do

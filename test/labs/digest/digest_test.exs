@@ -39,8 +39,13 @@ defmodule Tame.DigestTest do
       for %{way: way, us: us} <- Calls.measure(bytes, 3, 1), into: %{}, do: {way, us}
     end
 
-    {small, large} = {us.(1000), us.(1_000_000)}
-    for way <- ["crypto", "tame_sha3"], do: assert(large[way] > 50 * small[way])
+    # A hundred times as long and more, where nobody takes the core of the small one meanwhile.
+    longer? = fn ->
+      {small, large} = {us.(1000), us.(1_000_000)}
+      Enum.all?(["crypto", "tame_sha3"], &(large[&1] > 50 * small[&1]))
+    end
+
+    assert Enum.any?(1..5, fn _ -> longer?.() end)
   end
 
   test "begins with how fast it is, and with what it does to a neighbour" do
