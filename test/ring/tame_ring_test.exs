@@ -284,9 +284,10 @@ defmodule Tame.RingTest do
   test "callers that share a scheduler poll in turn, and one alone spins" do
     peer = PeerVm.start(%{args: [~c"+S", ~c"1"]})
 
-    for {callers, enough} <- [{1, {:below, 0.5}}, {16, {:above, 0.5}}, {1, {:below, 0.5}}] do
+    # Those in company spin as well, after bad turns: for a second at a time where all is slow, as with sanitizers.
+    for {callers, enough} <- [{1, {:below, 0.1}}, {16, {:above, 0.1}}, {1, {:below, 0.1}}] do
       polled = PeerVm.scenario(peer, Tame.RingScenarios, :polled, [callers, enough])
-      assert {callers, polled > 0.5} == {callers, callers > 1}, "#{polled}"
+      assert {callers, polled > 0.1} == {callers, callers > 1}, "#{polled}"
     end
 
     :peer.stop(peer)
