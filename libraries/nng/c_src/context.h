@@ -181,6 +181,9 @@ static inline void tn_context_receive(struct tn_context *context, nng_duration l
     }
     if (survey != NNG_DURATION_INFINITE && (left == NNG_DURATION_INFINITE || left > survey))
         nng_aio_set_timeout(context->aio, survey);
+    else if (context->surveys && left == NNG_DURATION_ZERO)
+        nng_aio_set_timeout(context->aio,
+                            1); /* none is nng's own time of the survey, from 1.7 on */
     nng_ctx_recv(context->nng, context->aio);
 }
 

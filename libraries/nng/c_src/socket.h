@@ -23,6 +23,7 @@ struct tn_socket {
     const struct tn_protocol *protocol;
     int owes;                /* atomic: of who replies: a message was received and not replied to */
     struct tn_survey survey; /* of who surveys */
+    int readable;            /* nng's own descriptor, as long as the socket is open */
     /* Atomic, but not of contexts. nng 1.5 counts only the messages of pair1 for a socket. */
     uint64_t sent, received, sent_bytes, received_bytes;
 };
@@ -85,6 +86,8 @@ static inline int tn_open(struct tn_socket *socket, const struct tn_protocol *pr
         error = nng_socket_set_ms(socket->nng, NNG_OPT_SENDTIMEO, TN_REPLY_MS);
     socket->survey.time = TN_SURVEY_MS;
     if (error == 0 && protocol->traits & TN_SURVEYS)
+        error = nng_socket_get_int(socket->nng, NNG_OPT_RECVFD, &socket->readable);
+    if (error == 0 && protocol->traits & TN_SURVEYS)
         error = nng_socket_set_ms(socket->nng, NNG_OPT_SURVEYOR_SURVEYTIME, TN_SURVEY_NNG);
     if (error == 0)
         return 0;
@@ -101,6 +104,13 @@ static inline void tn_count(uint64_t *counter, uint64_t more)
     (void)__atomic_fetch_add(counter, more, __ATOMIC_RELAXED);
 }
 
+static inline int tn_is_readable(int number)
+{
+    struct pollfd at = {.fd = number, .events = POLLIN};
+
+    return poll(&at, 1, 0) > 0;
+}
+
 static inline int tn_survey_is_over(const struct tn_socket *socket)
 {
     return socket->protocol->traits & TN_SURVEYS && tn_survey_left(&socket->survey) == 0;
@@ -111,7 +121,8 @@ static inline int tn_drop_late(const struct tn_socket *socket)
 {
     nng_msg *message;
 
-    while (nng_recvmsg(socket->nng, &message, NNG_FLAG_NONBLOCK) == 0)
+    while (tn_is_readable(socket->readable) &&
+           nng_recvmsg(socket->nng, &message, NNG_FLAG_NONBLOCK) == 0)
         nng_msg_free(message);
     return NNG_ESTATE;
 }
@@ -125,6 +136,9 @@ static inline int tn_receive(struct tn_socket *socket, nng_msg **message)
         return NNG_ENOTSUP;
     if (tn_survey_is_over(socket))
         return tn_drop_late(socket);
+    /* nng from 1.7 on waits for a surveyor, for as long as the survey goes on. */
+    if (socket->protocol->traits & TN_SURVEYS && !tn_is_readable(socket->readable))
+        return NNG_EAGAIN;
     error = nng_recvmsg(socket->nng, message, NNG_FLAG_NONBLOCK);
     if (error != 0)
         return error;
@@ -133,13 +147,6 @@ static inline int tn_receive(struct tn_socket *socket, nng_msg **message)
     tn_count(&socket->received, 1);
     tn_count(&socket->received_bytes, nng_msg_len(*message));
     return 0;
-}
-
-static inline int tn_is_readable(int number)
-{
-    struct pollfd at = {.fd = number, .events = POLLIN};
-
-    return poll(&at, 1, 0) > 0;
 }
 
 /* 0: the message is nng's. NNG_EAGAIN: wait for the descriptor `sends`.
