@@ -111,9 +111,11 @@ static inline int tn_is_readable(int number)
     return poll(&at, 1, 0) > 0;
 }
 
-static inline int tn_survey_is_over(const struct tn_socket *socket)
+/* As tn_survey_left; who does not survey has no end. */
+static inline nng_duration tn_survey_left_of(const struct tn_socket *socket)
 {
-    return socket->protocol->traits & TN_SURVEYS && tn_survey_left(&socket->survey) == 0;
+    return socket->protocol->traits & TN_SURVEYS ? tn_survey_left(&socket->survey)
+                                                 : NNG_DURATION_INFINITE;
 }
 
 /* What came too late for its survey, 128 messages at most (nng), unless more come. */
@@ -134,7 +136,7 @@ static inline int tn_receive(struct tn_socket *socket, nng_msg **message)
 
     if (!(socket->protocol->traits & TN_RECEIVES))
         return NNG_ENOTSUP;
-    if (tn_survey_is_over(socket))
+    if (tn_survey_left_of(socket) == 0)
         return tn_drop_late(socket);
     /* nng from 1.7 on waits for a surveyor, for as long as the survey goes on. */
     if (socket->protocol->traits & TN_SURVEYS && !tn_is_readable(socket->readable))

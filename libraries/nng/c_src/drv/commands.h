@@ -176,8 +176,7 @@ static inline ErlDrvSSizeT tn_command_recv(struct tn_port *port, uint64_t id, ch
         return tn_reply_result(reply, error);
     if (!tn_line_wait(port, line, tame_drv_caller(port->port), id, NULL))
         return tn_reply_result(reply, NNG_ENOMEM);
-    ms = port->socket.protocol->traits & TN_SURVEYS ? tn_survey_left(&port->socket.survey)
-                                                    : NNG_DURATION_INFINITE;
+    ms = tn_survey_left_of(&port->socket);
     if (ms >= 0) {
         tn_write64(bytes + 1, (uint64_t)ms + 1);
         return tn_reply(reply, bytes, 9);

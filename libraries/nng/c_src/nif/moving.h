@@ -48,8 +48,7 @@ static ERL_NIF_TERM tn_nif_recv(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
         return error == 0 ? tn_ok(env, tn_message_bytes(env, message)) : tn_failed(env, error);
     }
     answer = tame_fd_wait(env, &handle->fd, TAME_FD_READ, &self, argv[1]);
-    ms = handle->socket.protocol->traits & TN_SURVEYS ? tn_survey_left(&handle->socket.survey)
-                                                      : NNG_DURATION_INFINITE;
+    ms = tn_survey_left_of(&handle->socket);
     if (answer == TAME_FD_WAIT && ms >= 0)
         return enif_make_tuple2(env, tn_atom(env, "wait"), enif_make_int(env, ms + 1));
     return tn_answer(env, answer);
