@@ -2,11 +2,16 @@
 # Starts the release, kills jiffy's OS process, and expects answers before and after.
 set -eu
 
-app=_build/prod/rel/isolated_app/bin/isolated_app
+release=_build/prod/rel/isolated_app
+app=$release/bin/isolated_app
 export RELEASE_DISTRIBUTION=name RELEASE_NODE="isolated_app_$$@127.0.0.1"
+# The node's name is known to an epmd of its own, which ends with it; else one would be left.
+export ERL_EPMD_ADDRESS=127.0.0.1
+ERL_EPMD_PORT=$((20000 + $$ % 12000))
+export ERL_EPMD_PORT
 
 "$app" start &
-trap '"$app" stop; wait' EXIT
+trap '"$app" stop; wait; "$release"/erts-*/bin/epmd -kill >/dev/null' EXIT
 # It answers before it has started all its applications.
 started='IO.puts(List.keymember?(Application.started_applications(), :isolated_app, 0))'
 tries=60
