@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "dialing.h"
 #include "socket.h"
 
 enum tn_control_code {
@@ -80,15 +81,21 @@ static inline size_t tn_control_address(struct tn_socket *socket, unsigned code,
     char url[NNG_MAXADDRLEN + 1];
     nng_listener listener = NNG_LISTENER_INITIALIZER;
     nng_dialer dialer = NNG_DIALER_INITIALIZER;
-    int error;
+    struct tn_dialing dialing;
+    int error = 0;
 
     if (size >= sizeof url || memchr(bytes, 0, size) != NULL)
         return tn_reply_done(reply, NNG_EINVAL);
     memcpy(url, bytes, size);
     url[size] = 0;
-    error = code == TN_LISTEN
-                ? nng_listen(socket->nng, url, &listener, 0)
-                : nng_dial(socket->nng, url, &dialer, code == TN_DIAL ? NNG_FLAG_NONBLOCK : 0);
+    if (code == TN_LISTEN) {
+        error = nng_listen(socket->nng, url, &listener, 0);
+    } else if (code == TN_DIAL) {
+        error = nng_dial(socket->nng, url, &dialer, NNG_FLAG_NONBLOCK);
+    } else if ((error = tn_dialing_begin(&dialing, socket->nng)) == 0) {
+        error = nng_dial(socket->nng, url, &dialer, 0);
+        tn_dialing_end(&dialing);
+    }
     if (error != 0)
         return tn_reply_done(reply, error);
     return tn_reply_number(reply, code == TN_LISTEN ? listener.id : dialer.id);

@@ -152,7 +152,7 @@ static inline void tn_end_contexts(struct tn_end *end)
 static inline void tn_end_socket(struct tn_end *end)
 {
     tn_end_contexts(end);
-    (void)nng_close(end->nng);
+    tn_dialing_close(end->nng);
     if (end->leaving != NULL)
         tn_context_close_last(end->leaving);
 }

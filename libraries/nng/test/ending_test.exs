@@ -201,10 +201,32 @@ defmodule Tame.Nng.EndingTest do
         assert {:error, reason} = Task.await(task)
         assert reason in [:closed, :ecanceled, :econnaborted]
 
+        :gen_tcp.close(silent)
+      end
+
+      # nng itself forgets who dials when its socket is closed before the dial has begun to connect.
+      test "a dial that waits ends with its socket at whatever moment that ends", %{by: by} do
+        {:ok, silent} = :gen_tcp.listen(0, ip: :loopback, backlog: 1000)
+        {:ok, port} = :inet.port(silent)
+        url = "tcp://127.0.0.1:#{port}"
         before = descriptors()
-        owner = spawn(fn -> :tame_nng.dial(open(:req0, by: by), url, [:wait]) end)
-        assert until(fn -> descriptors() > before end)
-        Process.exit(owner, :kill)
+
+        for _ <- 1..200 do
+          owner = spawn(fn -> :tame_nng.dial(open(:req0, by: by), url, [:wait]) end)
+          assert until(fn -> descriptors() > before end)
+          busy(:rand.uniform(200))
+          Process.exit(owner, :kill)
+          assert until(fn -> descriptors() <= before end)
+        end
+
+        for _ <- 1..200 do
+          socket = open(:req0, by: by)
+          task = Task.async(fn -> :tame_nng.dial(socket, url, [:wait]) end)
+          busy(:rand.uniform(200))
+          assert :tame_nng.close(socket) == :ok
+          assert {:ok, {:error, _}} = Task.yield(task, 5000)
+        end
+
         assert until(fn -> descriptors() <= before end)
         :gen_tcp.close(silent)
       end
@@ -305,6 +327,12 @@ defmodule Tame.Nng.EndingTest do
   defp dialled_in_vain({peer, dial}) do
     assert {:error, _} = Task.await(dial, 20_000)
     Enum.each(peer, &:gen_tcp.close/1)
+  end
+
+  # Without giving up the scheduler.
+  defp busy(us) do
+    until = System.monotonic_time(:microsecond) + us
+    Stream.repeatedly(fn -> System.monotonic_time(:microsecond) end) |> Enum.find(&(&1 >= until))
   end
 
   # Waits for a message, and ends with it.
