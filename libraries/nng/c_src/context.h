@@ -7,8 +7,11 @@
  * nng 1.5 frees a context, and a socket, beside who is still at it. So here
  * - no call on a context is inside nng while its socket is closed: the last one frees the context,
  *   looks at the socket for that, and nng_close does not wait for it;
- * - an aio is freed before its context is closed: nng's thread of deadlines may be about to look at
- *   the context, and nng_aio_free alone waits for that;
+ * - an aio whose deadline is near is freed before its context is closed: nng's thread of deadlines may
+ *   be about to look at the context, and nng_aio_free alone waits for that;
+ * - no aio is stopped or freed while its operation is on its way: nng 1.9 to 1.11 takes one that is
+ *   about to end for one that never began, and ends it when it is freed (nng#2208). It ends by itself,
+ *   or because its context is closed;
  * - what a subscription receives is neither cancelled nor has a deadline in nng, which may hand it a
  *   message at that moment (nng#1523): subscription.h.
  * All of this takes time and is the reaper's: that of a context which is closed, and that of those
@@ -36,6 +39,7 @@ struct tn_context {
     nng_aio *aio;
     int sending, surveys;
     struct tn_survey survey;
+    int64_t due; /* an operation's deadline, ms of tn_survey_now; INT64_MAX: none */
     /* On a thread of nng's, once for each operation: the next may begin at once. A message that
      * came is the way's. */
     void (*told)(struct tn_context *context, int error, nng_msg *message);
@@ -124,6 +128,8 @@ static inline void tn_context_let_go(struct tn_context *context)
 {
     tn_contexts_lock();
     context->busy = 0;
+    if (context->closed)
+        (void)pthread_cond_broadcast(&tn_contexts.changed);
     tn_contexts_unlock();
 }
 
@@ -162,6 +168,13 @@ static inline nng_duration tn_context_left(int64_t deadline, int64_t now)
     return deadline - now < INT32_MAX ? (nng_duration)(deadline - now) : INT32_MAX;
 }
 
+/* What nng has for the operation: ms, or NNG_DURATION_INFINITE. */
+static inline void tn_context_time(struct tn_context *context, nng_duration left)
+{
+    context->due = left == NNG_DURATION_INFINITE ? INT64_MAX : tn_survey_now() + left;
+    nng_aio_set_timeout(context->aio, left);
+}
+
 /* The operation ends with this error, and nng does not see it. */
 static inline void tn_context_fail(struct tn_context *context, int error)
 {
@@ -180,10 +193,9 @@ static inline void tn_context_receive(struct tn_context *context, nng_duration l
         return;
     }
     if (survey != NNG_DURATION_INFINITE && (left == NNG_DURATION_INFINITE || left > survey))
-        nng_aio_set_timeout(context->aio, survey);
+        tn_context_time(context, survey);
     else if (context->surveys && left == NNG_DURATION_ZERO)
-        nng_aio_set_timeout(context->aio,
-                            1); /* none is nng's own time of the survey, from 1.7 on */
+        tn_context_time(context, 1); /* none is nng's own time of the survey, from 1.7 on */
     nng_ctx_recv(context->nng, context->aio);
 }
 
@@ -198,7 +210,7 @@ static inline void tn_context_start(struct tn_context *context, nng_msg *message
     const nng_duration left = tn_context_left(deadline, now);
 
     context->sending = message != NULL;
-    nng_aio_set_timeout(context->aio, left);
+    tn_context_time(context, left);
     nng_aio_set_msg(context->aio, message);
     if (message != NULL && context->surveys)
         tn_survey_begin(&context->survey);

@@ -39,17 +39,46 @@ static inline int tn_context_open(struct tn_context *context, struct tn_end *end
     return 0;
 }
 
-/* What is on its way ends; waits for that. */
+/* A deadline that is nearer than this, ms, may pass while nng closes the context. */
+#define TN_CONTEXT_NEAR_MS 100
+
+/* Whether an operation is on its way; waits first for one whose deadline is near. */
+static inline int tn_context_is_busy(struct tn_context *context)
+{
+    int busy;
+
+    tn_contexts_lock();
+    while (context->busy && context->due < INT64_MAX &&
+           context->due - tn_survey_now() < TN_CONTEXT_NEAR_MS)
+        (void)pthread_cond_wait(&tn_contexts.changed, &tn_contexts.lock);
+    busy = context->busy;
+    tn_contexts_unlock();
+    return busy;
+}
+
+/* nng has the context no more, and no operation is on its way; waits for that. */
+static inline void tn_context_withdraw(struct tn_context *context)
+{
+    (void)nng_ctx_close(context->nng);
+    if (context->source != NULL)
+        tn_subscription_end(context);
+    tn_contexts_lock();
+    while (context->busy)
+        (void)pthread_cond_wait(&tn_contexts.changed, &tn_contexts.lock);
+    tn_contexts_unlock();
+}
+
+/* What is on its way ends; waits for that. A subscription's aio nng's context does not know. */
 static inline void tn_context_stop(struct tn_context *context)
 {
-    if (context->source != NULL) {
-        (void)nng_ctx_close(context->nng);
-        tn_subscription_end(context);
-    }
+    const int first = context->source != NULL || tn_context_is_busy(context);
+
+    if (first)
+        tn_context_withdraw(context);
     nng_aio_stop(context->aio);
     nng_aio_free(context->aio);
-    if (context->source == NULL)
-        (void)nng_ctx_close(context->nng);
+    if (!first)
+        tn_context_withdraw(context);
 }
 
 /* ---- and has it no more ---- */

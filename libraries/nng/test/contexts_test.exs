@@ -71,7 +71,8 @@ defmodule Tame.Nng.ContextsTest do
         close([req])
       end
 
-      # nng 1.5 frees a socket beside the last call on a context, and a context beside its deadline.
+      # nng 1.5 frees a socket beside the last call on a context, and a context beside its deadline; nng 1.9 to 1.11 an
+      # operation that is stopped at its deadline.
       test "contexts that end, by closing, deadlines and deaths, while their socket closes", %{
         by: by
       } do
