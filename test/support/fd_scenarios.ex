@@ -369,7 +369,14 @@ defmodule Tame.FdScenarios do
     before = FdProbe.descriptors()
     {closed, _, _} = FdProbe.counts()
     for _ <- 1..rounds, do: storm_round()
-    quiet = Await.until(fn -> FdProbe.descriptors() == before end, 30_000)
+
+    # The probe counts a descriptor after it has closed it.
+    quiet = fn ->
+      {now, _, _} = FdProbe.counts()
+      FdProbe.descriptors() == before and now - closed >= 2 * rounds
+    end
+
+    quiet = Await.until(quiet, 30_000)
     {now, _, _} = FdProbe.counts()
     {quiet, now - closed}
   end
