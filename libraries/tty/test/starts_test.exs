@@ -38,7 +38,9 @@ defmodule Tame.TTY.StartsTest do
         stderr_to_stdout: true
       )
 
-    start = "ERL_FLAGS=\"-eval tame_tty_subject:main().\" #{folder}/bin/tame_tty start"
+    # No node: it would leave an epmd behind.
+    environment = "RELEASE_DISTRIBUTION=none ERL_FLAGS=\"-eval tame_tty_subject:main().\""
+    start = "#{environment} #{folder}/bin/tame_tty start"
 
     for {how, status} <- [{["F1"], 0}, {:kill, 137}] do
       Pane.run(pane, "clear; #{start}; code=$?")
