@@ -90,9 +90,7 @@ defmodule Tame.JobModelStorm do
     call = fn -> JobModel.call(job, placement, ticket, Map.fetch!(things, thing), work, bytes) end
 
     came =
-      outcome(fn ->
-        {:value, follow(fate, if(job == :parts, do: list(call, fate), else: call))}
-      end)
+      outcome(fn -> {:value, follow(fate, if(job == :parts, do: list(call, fate), else: call))} end)
 
     {:messages, messages} = Process.info(self(), :messages)
     {came, ticket, messages}
