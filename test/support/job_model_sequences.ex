@@ -270,9 +270,16 @@ defmodule Tame.JobModelSequences do
     end
   end
 
+  @doc """
+  Collects all processes. What is garbage in a process that sleeps lives until that wakes: the emulator's own that handles
+  signals of those on dirty schedulers had a job of one that was killed there.
+  """
+  def collect, do: for(pid <- Process.list(), do: :erlang.garbage_collect(pid))
+
   # What should not be there when all calls have ended.
   defp left_over(state) do
     counts = fn ->
+      collect()
       {inits, cleanups, over, shared} = JobModel.totals()
       {_, _, over0, shared0} = state.before
       {inits - cleanups, over - over0, shared - shared0}

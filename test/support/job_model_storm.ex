@@ -212,22 +212,18 @@ defmodule Tame.JobModelStorm do
 
   # Loaded and unloaded since the board was made; read here, because to call the module loads it.
   defp instances do
-    collect()
+    JobModelSequences.collect()
     {:ok, file} = :file.open(System.get_env("TAME_MODEL_BOARD"), [:read, :raw, :binary])
     {:ok, <<loads::native-64, unloads::native-64>>} = :file.pread(file, 32, 16)
     :ok = :file.close(file)
     {loads, unloads}
   end
 
-  defp collect, do: for(pid <- Process.list(), do: :erlang.garbage_collect(pid))
-
   # ---- when all is over -------------------------------------------------------------------------------
 
-  # What is garbage in a process that sleeps lives until that wakes: the emulator's own that handles signals of those on
-  # dirty schedulers had a job of one that was killed there.
   defp quiet({_, _, over0, shared0}) do
     same? = fn ->
-      collect()
+      JobModelSequences.collect()
       {inits, cleanups, _, _} = surely(:totals)
       inits == cleanups
     end
