@@ -4,7 +4,7 @@
  *     int fd = ring_host_create(&RING_GEOMETRY_DEFAULT, &ring);
  *     ... tell the VM getpid() and fd; it opens /proc/<pid>/fd/<fd> ...
  *     ... in each worker thread: ...
- *     ring_host_serve(ring, &(struct ring_host_ops){.call = call, .gone = gone}, context);
+ *     ring_host_serve(ring, ring_worker_memory(), &(struct ring_host_ops){.call = call}, context);
  *
  * The file exists nowhere but behind fd, which must stay open until the VM has opened the ring (it
  * may be closed then). When both processes have ended, whatever way, the memory is gone.
@@ -37,11 +37,14 @@ struct ring_host_ops {
  */
 int ring_host_create(const struct ring_geometry *geometry, struct ring_host **ring);
 
-/* What each thread that serves takes of memory, besides its stack. */
+/* What a thread that serves needs besides its stack, RING_WORKER_BYTES; NULL where there is no
+ * memory. Who makes the thread takes it, so that nobody else has it when the thread begins. */
 #define RING_WORKER_BYTES (RING_MOVED_BYTES + RING_PAGE)
+void *ring_worker_memory(void);
 
-/* Serves calls until ring_host_stop. Returns 0; -1 at once, where there is no memory. */
-int ring_host_serve(struct ring_host *ring, const struct ring_host_ops *ops, void *context);
+/* Serves calls until ring_host_stop, and frees the memory. */
+void ring_host_serve(struct ring_host *ring, void *memory, const struct ring_host_ops *ops,
+                     void *context);
 
 /* Every ring_host_serve returns when its call is done. */
 void ring_host_stop(struct ring_host *ring);

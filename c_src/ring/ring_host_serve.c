@@ -282,18 +282,20 @@ static void sleep_until_rung(struct ring_host *ring)
     __atomic_fetch_sub(&header->host_sleepers, 1, __ATOMIC_SEQ_CST);
 }
 
-int ring_host_serve(struct ring_host *ring, const struct ring_host_ops *ops, void *context)
+void *ring_worker_memory(void)
+{
+    return aligned_alloc(RING_PAGE, RING_WORKER_BYTES); /* the caller's */
+}
+
+void ring_host_serve(struct ring_host *ring, void *memory, const struct ring_host_ops *ops,
+                     void *context)
 {
     struct worker worker = {
         .ring = ring,
         .number = __atomic_add_fetch(&ring->workers, 1, __ATOMIC_RELAXED),
         .idle_since_ns = tame_now_ns(),
+        .moved = (uint8_t *)memory + RING_MOVED_SKEW,
     };
-    uint8_t *pages = aligned_alloc(RING_PAGE, RING_WORKER_BYTES); /* ours until we return */
-
-    if (pages == NULL)
-        return -1;
-    worker.moved = pages + RING_MOVED_SKEW;
 
     while (!__atomic_load_n(&ring->stopping, __ATOMIC_RELAXED)) {
         const int slot = queue_take(ring);
@@ -313,6 +315,5 @@ int ring_host_serve(struct ring_host *ring, const struct ring_host_ops *ops, voi
         sleep_until_rung(ring);
     }
     attend_no_more(&worker);
-    free(pages);
-    return 0;
+    free(memory);
 }

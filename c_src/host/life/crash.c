@@ -213,27 +213,42 @@ static void on_signal(int number, siginfo_t *info, void *context)
 
 /* ---- watching ------------------------------------------------------------------------- */
 
-static void give_back_stack(void *memory)
+void *crash_stack_new(void)
+{
+    if (crash.record == NULL)
+        return NULL;
+    /* The caller's; then the thread's, until it ends. */
+    void *stack =
+        mmap(NULL, CRASH_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return stack == MAP_FAILED ? NULL : stack;
+}
+
+void crash_stack_free(void *stack)
+{
+    if (stack != NULL)
+        munmap(stack, CRASH_STACK_BYTES);
+}
+
+static void give_back_stack(void *stack)
 {
     stack_t none = {.ss_flags = SS_DISABLE};
 
     sigaltstack(&none, NULL);
-    munmap(memory, CRASH_STACK_BYTES);
+    crash_stack_free(stack);
+}
+
+void crash_watch_thread_on(void *stack)
+{
+    const stack_t used = {.ss_sp = stack, .ss_size = CRASH_STACK_BYTES};
+
+    if (stack != NULL &&
+        (sigaltstack(&used, NULL) < 0 || pthread_setspecific(crash.stack, stack) != 0))
+        give_back_stack(stack);
 }
 
 void crash_watch_thread(void)
 {
-    stack_t stack = {.ss_size = CRASH_STACK_BYTES};
-
-    if (crash.record == NULL)
-        return;
-    stack.ss_sp =
-        mmap(NULL, CRASH_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (stack.ss_sp == MAP_FAILED)
-        return; /* the thread runs without; only the overflow of its stack is not recorded */
-    /* The thread's, until it ends. */
-    if (sigaltstack(&stack, NULL) < 0 || pthread_setspecific(crash.stack, stack.ss_sp) != 0)
-        give_back_stack(stack.ss_sp);
+    crash_watch_thread_on(crash_stack_new());
 }
 
 void crash_catch(struct crash_record *record)

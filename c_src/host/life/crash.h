@@ -40,4 +40,10 @@ void crash_catch(struct crash_record *record);
  * can be recorded as well. It is given back when the thread ends. */
 void crash_watch_thread(void);
 
+/* The same in two steps: who makes a thread takes the stack, so that nobody else has the memory when
+ * the thread begins. NULL where there is none, or nothing is caught: then a thread runs without. */
+void *crash_stack_new(void);
+void crash_stack_free(void *stack);
+void crash_watch_thread_on(void *stack);
+
 #endif

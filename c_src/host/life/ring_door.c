@@ -1,5 +1,6 @@
 /* The ring's calls, see ring_door.h. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "life/call.h"
@@ -8,6 +9,7 @@
 #include "life/ring_door.h"
 #include "life/thread.h"
 #include "life/worker.h"
+#include "memory/alloc.h"
 #include "memory/die.h"
 #include "ring/ring_host.h"
 #include "term/atom.h"
@@ -93,23 +95,37 @@ static void gone(void *context, const uint64_t *ids, size_t len)
 
 /* ---- the ring's life ------------------------------------------------------------------ */
 
-static void *serve(void *ring)
+struct service {
+    struct ring_host *ring;
+    void *memory;
+};
+
+static void *serve(void *arg)
 {
+    const struct service service = *(struct service *)arg;
+
+    free(arg);
     host_thread.type = ERL_NIF_THR_NORMAL_SCHEDULER;
-    if (ring_host_serve(ring, &(struct ring_host_ops){.call = call, .gone = gone}, NULL) < 0)
-        host_die("no memory for a worker of the ring");
+    ring_host_serve(service.ring, service.memory,
+                    &(struct ring_host_ops){.call = call, .gone = gone}, NULL);
     return NULL;
 }
 
 /* Returns 0, or an error number. */
 static int add_worker(struct ring_host *ring)
 {
-    limits_make_room(RING_WORKER_BYTES);
-    int error = worker_thread(serve, ring);
+    struct service *service = host_malloc(sizeof *service); /* the thread's, once there is one */
 
-    if (error == 0)
-        workers_len++;
-    return error;
+    limits_make_room(RING_WORKER_BYTES);
+    *service = (struct service){ring, ring_worker_memory()};
+    int error = service->memory == NULL ? ENOMEM : worker_thread(serve, service);
+    if (error != 0) {
+        free(service->memory);
+        free(service);
+        return error;
+    }
+    workers_len++;
+    return 0;
 }
 
 void ring_door_grow(void)

@@ -55,6 +55,7 @@ static void *worker_main(void *unused)
 struct start {
     void *(*main)(void *);
     void *arg;
+    void *crash_stack;
 };
 
 static void *start_main(void *arg)
@@ -62,7 +63,7 @@ static void *start_main(void *arg)
     struct start start = *(struct start *)arg;
 
     free(arg);
-    crash_watch_thread();
+    crash_watch_thread_on(start.crash_stack);
     return start.main(start.arg);
 }
 
@@ -72,15 +73,17 @@ int worker_thread(void *(*main)(void *), void *arg)
     pthread_attr_t attributes;
     pthread_t thread;
 
-    *start = (struct start){main, arg};
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, WORKER_STACK_BYTES);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     limits_make_room(WORKER_BYTES);
+    *start = (struct start){main, arg, crash_stack_new()};
     int error = thread_create_uncounted(&thread, &attributes, start_main, start);
     pthread_attr_destroy(&attributes);
-    if (error != 0)
+    if (error != 0) {
+        crash_stack_free(start->crash_stack);
         free(start);
+    }
     return error;
 }
 

@@ -216,8 +216,7 @@ static void *worker(void *arg)
 {
     struct echo *echo = arg;
 
-    if (ring_host_serve(echo->ring, &ops, echo) < 0)
-        _exit(1);
+    ring_host_serve(echo->ring, ring_worker_memory(), &ops, echo);
     return NULL;
 }
 

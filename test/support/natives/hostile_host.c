@@ -170,8 +170,7 @@ static enum ring_code echo(void *context, uint32_t function, uint64_t id, const 
 
 static void *serve(void *unused)
 {
-    if (ring_host_serve(ring, &(struct ring_host_ops){.call = echo}, NULL) < 0)
-        give_up("no memory");
+    ring_host_serve(ring, ring_worker_memory(), &(struct ring_host_ops){.call = echo}, NULL);
     return unused;
 }
 
