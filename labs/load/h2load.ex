@@ -66,7 +66,7 @@ defmodule Tame.Load.H2load do
     Cell.with_server(Map.put(spec, :work, :nothing), flags, &drive(&1, spec))
   end
 
-  defp drive(%{facts: facts, peer: peer}, %{protocol: protocol} = spec) do
+  defp drive(%{facts: facts}, %{protocol: protocol} = spec) do
     connections = Map.get(spec, :connections, @connections)
     streams = Map.get(spec, :streams, @streams[protocol])
     for_s = Map.get(spec, :for_s, @for_s)
@@ -90,9 +90,9 @@ defmodule Tame.Load.H2load do
 
     with {:ok, client, seen} <- client(port, "", started + @grace_ms) do
       sleep(started + 1000 * @warm_s + margin_ms)
-      first = {Threads.read(peer.os_pid), :tame_cpu.process_ns(client)}
+      first = {Threads.read(facts.os_pid), :tame_cpu.process_ns(client)}
       sleep(started + 1000 * (@warm_s + for_s) - margin_ms)
-      last = {Threads.read(peer.os_pid), :tame_cpu.process_ns(client)}
+      last = {Threads.read(facts.os_pid), :tame_cpu.process_ns(client)}
 
       with {:ok, text} <- output(port, seen, started + cell_ms(for_s) + @grace_ms),
            {:ok, seen} <- read(text),

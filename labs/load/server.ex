@@ -43,6 +43,10 @@ defmodule Tame.Load.Server do
   @doc "What it speaks."
   @callback protocols() :: [protocol()]
 
-  @doc "Listens on this port of 127.0.0.1, or on any when it is 0; returns the one it listens on."
-  @callback start(port :: 0..65535, protocol()) :: {:ok, 1..65535} | {:error, term()}
+  @doc """
+  Listens on this port of 127.0.0.1, or on any when it is 0; returns the one it listens on. A server that is a program of its
+  own, which ends with a port of the calling process, returns its OS process too: then that one's CPU is what a request costs.
+  """
+  @callback start(port :: 0..65535, protocol()) ::
+              {:ok, 1..65535} | {:ok, 1..65535, os_pid :: String.t()} | {:error, term()}
 end

@@ -17,8 +17,10 @@
 -export_type([facts/0]).
 -export_type([sample/0]).
 
+%% os_pid: whose CPU a request costs.
 -type facts() :: #{
     port := inet:port_number(),
+    os_pid := binary(),
     schedulers := pos_integer(),
     all_schedulers := pos_integer(),
     dirty_cpu_schedulers := pos_integer(),
@@ -53,19 +55,24 @@ run(To, Tag, #{server := Server, port := Port, protocol := Protocol, work := Wor
     ok = tame_load_work:set(Work),
     try Server:start(Port, Protocol) of
         {ok, Listening} ->
-            _ = erlang:system_flag(scheduler_wall_time, true),
-            ok = Say({ready, facts(Listening)}),
-            #{sample_ms := SampleMs} = Spec,
-            sample(Say, SampleMs, erlang:monotonic_time(millisecond));
+            ready(Say, Listening, list_to_binary(os:getpid()), Spec);
+        {ok, Listening, OsPid} ->
+            ready(Say, Listening, OsPid, Spec);
         {error, Reason} ->
             Say({failed, Reason})
     catch
         _:Reason -> Say({failed, Reason})
     end.
 
-facts(Port) ->
+ready(Say, Listening, OsPid, #{sample_ms := SampleMs}) ->
+    _ = erlang:system_flag(scheduler_wall_time, true),
+    ok = Say({ready, facts(Listening, OsPid)}),
+    sample(Say, SampleMs, erlang:monotonic_time(millisecond)).
+
+facts(Port, OsPid) ->
     #{
         port => Port,
+        os_pid => OsPid,
         schedulers => erlang:system_info(schedulers_online),
         all_schedulers => erlang:system_info(schedulers),
         dirty_cpu_schedulers => erlang:system_info(dirty_cpu_schedulers),

@@ -16,21 +16,27 @@ defmodule Tame.Load.Threads do
   @spec kinds() :: [kind()]
   def kinds, do: [:regular, :dirty, :poll, :aux, :other]
 
-  @doc "Reads all threads of an OS process; nil when it is gone, or where the kernel does not count so."
+  @doc """
+  Reads all threads of an OS process; nil when it is gone, or where the kernel does not count so. Of a program that is no VM all
+  threads are `:other`.
+  """
   @spec read(String.t()) :: nil | reading()
   def read(os_pid) do
-    times =
+    threads =
       for {scheduler, _, folder} <- Proc.threads(os_pid),
           kind = kind(scheduler, folder),
           kind != :other,
-          time = Proc.open_time(folder) do
+          do: {kind, folder}
+
+    times =
+      for {kind, folder} <- threads, time = Proc.open_time(folder) do
         ns = Proc.time_ns(time)
         close(time)
         {kind, ns || 0}
       end
 
     case :tame_cpu.process_ns(String.to_integer(os_pid)) do
-      ns when is_integer(ns) and times != [] ->
+      ns when is_integer(ns) and (times != [] or threads == []) ->
         known = for kind <- kinds(), into: %{}, do: {kind, Enum.sum(for {^kind, n} <- times, do: n)}
         other = max(0, ns - Enum.sum(Map.values(known)))
         %{at_ns: :os.perf_counter(:nanosecond), ns: %{known | other: other}}

@@ -66,6 +66,21 @@ defmodule Tame.LoadServers do
     def start(_port, :h1), do: {:error, :no_licence}
   end
 
+  defmodule Elsewhere do
+    @moduledoc "Says that a program is the server, which sleeps until its input ends."
+    @behaviour Tame.Load.Server
+
+    @impl true
+    def protocols, do: [:h1]
+
+    @impl true
+    def start(port, :h1) do
+      program = Port.open({:spawn_executable, System.find_executable("cat")}, [])
+      {:os_pid, os_pid} = Port.info(program, :os_pid)
+      with {:ok, listening} <- :tame_load_bare.start(port, :h1), do: {:ok, listening, "#{os_pid}"}
+    end
+  end
+
   @doc "What the tests that need cowboy are skipped for, or false: Debian's is downloaded where it is not here yet."
   @spec no_cowboy() :: false | String.t()
   def no_cowboy do

@@ -4,7 +4,9 @@
 #     TAME_COWBOY=$(../../tools/cowboy) mix run bench/beside_cowboy.exs                all parts, ROUNDS=5
 #     TAME_COWBOY=$(../../tools/cowboy) mix run bench/beside_cowboy.exs requests jobs  some of them
 #
-# What is compared is not quite alike: cowboy has a router, and makes a map of a request's headers; tame_http makes a list.
+# What is compared is not quite alike: cowboy has a router, and makes a map of a request's headers; tame_http makes a list. Beside
+# them two programs of their own show how much of it is not theirs: hyper alone (alone.rs), and what the same bytes cost the
+# kernel (floor.c).
 
 alias Tame.Load.{Cell, Client, H2load}
 alias Tame.{OtherLoad, Stats, Turns}
@@ -18,6 +20,10 @@ File.mkdir_p!(folder)
 
 Code.prepend_path(folder)
 
+home = Path.expand("..", __DIR__)
+{_, 0} = System.cmd("make", ["-s", "beside"], cd: home, into: IO.stream())
+System.put_env("TAME_HTTP_BUILD", Path.join(home, "build"))
+
 defmodule Bench.BesideCowboy do
   alias Tame.HTTP.Bench
 
@@ -30,6 +36,10 @@ defmodule Bench.BesideCowboy do
   @acceptor {"tame_http, one process", Bench.Acceptor}
   @process {"tame_http, a process for each", Bench.Process}
   @static {"tame_http, static route", Bench.Static}
+  @alone {"hyper alone", Bench.Alone}
+  @alone_asks {"hyper alone, and a thread asked", Bench.AloneAsks}
+  @floor {"system calls alone", Bench.Floor}
+  @floor_asks {"system calls, and a thread asked", Bench.FloorAsks}
 
   def run([]), do: run(@parts)
 
@@ -59,17 +69,25 @@ defmodule Bench.BesideCowboy do
           h1: "HTTP/1.1, 100 connections",
           h2: "HTTP/2, 100 connections of 10 streams"
         ] do
-      seen = closed([@stream, @plain, @acceptor, @process, @static], protocol, %{})
+      ways = [@stream, @plain, @acceptor, @process, @static, @alone, @alone_asks, @floor]
+      seen = closed(ways, protocol, %{})
       IO.puts("#{title}: CPU µs of a request, least to greatest of the rounds; requests/s")
       for {name, rounds} <- seen, do: IO.puts(line(name, rounds))
       of = fn {name, _} -> us(List.keyfind(seen, name, 0)) end
       IO.puts("stream handler ÷ one process: #{ratio(of.(@stream), of.(@acceptor))}")
-      IO.puts("plain handler ÷ a process for each: #{ratio(of.(@plain), of.(@process))}\n")
+      IO.puts("plain handler ÷ a process for each: #{ratio(of.(@plain), of.(@process))}")
+      IO.puts("stream handler ÷ hyper alone: #{ratio(of.(@stream), of.(@alone))}")
+
+      IO.puts(
+        "stream handler ÷ hyper alone, and a thread asked: #{ratio(of.(@stream), of.(@alone_asks))}"
+      )
+
+      IO.puts("static route ÷ hyper alone: #{ratio(of.(@static), of.(@alone))}\n")
     end
   end
 
   defp part("alone") do
-    ways = [@stream, @plain, @acceptor, @process, @static]
+    ways = [@stream, @plain, @acceptor, @process, @static, @alone, @floor, @floor_asks]
 
     for protocol <- [:h1, :h2] do
       seen = rounds(for(way <- ways, do: {way, fn -> alone(way, protocol) end}))

@@ -2,11 +2,16 @@ defmodule Tame.Load.CellTest do
   # Not async: a cell uses all cores.
   use ExUnit.Case
 
-  alias Tame.Load.{Cell, Figures}
-  alias Tame.LoadServers
+  alias Tame.Load.{Cell, Figures, H2load, Threads}
+  alias Tame.{Await, LoadServers}
 
   @no_cowboy LoadServers.no_cowboy()
   if @no_cowboy, do: IO.puts("skip: load, cowboy: #{@no_cowboy}")
+
+  @no_h2load (case H2load.version() do
+                {:ok, _} -> false
+                {:error, why} -> why
+              end)
 
   defp spec(server, more \\ []) do
     Map.merge(
@@ -105,6 +110,27 @@ defmodule Tame.Load.CellTest do
 
     assert_counts(raw, figures)
     assert figures.hello_p50_us > 50_000 and figures.hello_p50_us < 200_000
+  end
+
+  @tag skip: @no_h2load
+  test "of a server that is a program of its own, that one's CPU counts" do
+    [own, other] =
+      for server <- [:tame_load_bare, LoadServers.Elsewhere] do
+        assert {:ok, seen} = H2load.run(%{server: server, protocol: :h1, port: 0, for_s: 1}, [])
+        assert seen.answered > 100 and seen.failed == 0
+        seen.server_us_per_request
+      end
+
+    assert own > 1 and other < own / 10
+  end
+
+  test "all threads of a program that is no VM are others" do
+    program = Port.open({:spawn_executable, System.find_executable("cat")}, [])
+    {:os_pid, os_pid} = Port.info(program, :os_pid)
+    assert %{ns: %{other: ns} = all} = Threads.read("#{os_pid}")
+    assert ns > 0 and Enum.sum(Map.values(all)) == ns
+    Port.close(program)
+    assert Await.until(fn -> Threads.read("#{os_pid}") == nil end, 5000)
   end
 
   test "one that does not answer, answers wrongly or does not start is one line" do

@@ -78,3 +78,51 @@ defmodule Tame.HTTP.Bench.Cowboy do
     end
   end
 end
+
+defmodule Tame.HTTP.Bench.Program do
+  @moduledoc false
+  # Servers that are programs of their own, built by `make beside`.
+
+  defmacro __using__([name | more]) do
+    quote do
+      def protocols, do: [:h1, :h2]
+
+      def start(port, _protocol),
+        do: Tame.HTTP.Bench.Program.start(unquote(name), ["#{port}" | unquote(more)])
+    end
+  end
+
+  def start(name, arguments) do
+    program = Path.join(System.fetch_env!("TAME_HTTP_BUILD"), name)
+    options = [:binary, line: 80, args: arguments]
+    server = Port.open({:spawn_executable, program}, options)
+
+    receive do
+      {^server, {:data, {:eol, listening}}} ->
+        {:os_pid, os_pid} = Port.info(server, :os_pid)
+        {:ok, String.to_integer(listening), to_string(os_pid)}
+    after
+      5000 -> {:error, "#{name} says nothing"}
+    end
+  end
+end
+
+defmodule Tame.HTTP.Bench.Alone do
+  @moduledoc false
+  use Tame.HTTP.Bench.Program, ["alone"]
+end
+
+defmodule Tame.HTTP.Bench.AloneAsks do
+  @moduledoc false
+  use Tame.HTTP.Bench.Program, ["alone", "asks"]
+end
+
+defmodule Tame.HTTP.Bench.Floor do
+  @moduledoc false
+  use Tame.HTTP.Bench.Program, ["floor"]
+end
+
+defmodule Tame.HTTP.Bench.FloorAsks do
+  @moduledoc false
+  use Tame.HTTP.Bench.Program, ["floor", "asks"]
+end
