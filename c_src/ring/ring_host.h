@@ -3,8 +3,10 @@
  *     struct ring_host *ring;
  *     int fd = ring_host_create(&RING_GEOMETRY_DEFAULT, &ring);
  *     ... tell the VM getpid() and fd; it opens /proc/<pid>/fd/<fd> ...
- *     ... in each worker thread: ...
- *     ring_host_serve(ring, ring_worker_memory(), &(struct ring_host_ops){.call = call}, context);
+ *     ... before each worker thread: ...
+ *     void *memory = ring_worker_memory();
+ *     ... in the thread: ...
+ *     ring_host_serve(ring, memory, &(struct ring_host_ops){.call = call, .gone = gone}, context);
  *
  * The file exists nowhere but behind fd, which must stay open until the VM has opened the ring (it
  * may be closed then). When both processes have ended, whatever way, the memory is gone.
@@ -42,7 +44,7 @@ int ring_host_create(const struct ring_geometry *geometry, struct ring_host **ri
 #define RING_WORKER_BYTES (RING_MOVED_BYTES + RING_PAGE)
 void *ring_worker_memory(void);
 
-/* Serves calls until ring_host_stop, and frees the memory. */
+/* Serves calls until ring_host_stop, and frees the memory, which is there. */
 void ring_host_serve(struct ring_host *ring, void *memory, const struct ring_host_ops *ops,
                      void *context);
 

@@ -114,9 +114,8 @@ static void *serve(void *arg)
 /* Returns 0, or an error number. */
 static int add_worker(struct ring_host *ring)
 {
-    struct service *service = host_malloc(sizeof *service); /* the thread's, once there is one */
-
     limits_make_room(RING_WORKER_BYTES);
+    struct service *service = host_malloc(sizeof *service); /* the thread's, once there is one */
     *service = (struct service){ring, ring_worker_memory()};
     int error = service->memory == NULL ? ENOMEM : worker_thread(serve, service);
     if (error != 0) {

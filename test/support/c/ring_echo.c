@@ -216,7 +216,11 @@ static void *worker(void *arg)
 {
     struct echo *echo = arg;
 
-    ring_host_serve(echo->ring, ring_worker_memory(), &ops, echo);
+    void *memory = ring_worker_memory();
+
+    if (memory == NULL)
+        _exit(1);
+    ring_host_serve(echo->ring, memory, &ops, echo);
     return NULL;
 }
 

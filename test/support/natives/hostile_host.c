@@ -170,7 +170,11 @@ static enum ring_code echo(void *context, uint32_t function, uint64_t id, const 
 
 static void *serve(void *unused)
 {
-    ring_host_serve(ring, ring_worker_memory(), &(struct ring_host_ops){.call = echo}, NULL);
+    void *memory = ring_worker_memory();
+
+    if (memory == NULL)
+        give_up("no memory");
+    ring_host_serve(ring, memory, &(struct ring_host_ops){.call = echo}, NULL);
     return unused;
 }
 
