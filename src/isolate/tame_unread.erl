@@ -6,8 +6,9 @@
 %% unread. It is asked by a process of its own, because the answer waits until the receiver runs,
 %% which one in a long NIF does not; until it comes, all that was sent counts.
 %%
-%% flood: more are unread than a host may have, all receivers together. The count goes on over hosts
-%% of one tame_host, so a host that ends for it is not followed by another that does the same.
+%% flood: more are unread than a host may have, all receivers together, and none of them was read
+%% for a second. The count goes on over hosts of one tame_host, so a host that ends for it is not
+%% followed by another that does the same.
 -module(tame_unread).
 
 -export([new/0]).
@@ -29,9 +30,13 @@
 -define(LOOK_BYTES_MAX, 1 bsl 28).
 -define(LOOK_PER_BOX, 4).
 -define(LOOK_BYTES_PER_BOX, 1 bsl 16).
-%% How long receivers have to answer when it is too much.
--define(LAST_MS, 100).
+%% How long receivers have to read a message when it is too much: one that reads may have to wait
+%% for a scheduler that long where many processes, or others on the machine, want one.
+-define(LAST_MS, 1000).
 -define(AGAIN_MS, 10).
+%% What the host writes meanwhile comes into our mailbox, in messages of up to 64 KiB: 128 MiB at
+%% most.
+-define(BEHIND_MAX, 2048).
 
 %% What was sent to one receiver; how much of it before it was asked, if it is.
 -record(box, {
@@ -67,7 +72,8 @@ sent(Pid, Bytes, Unread) ->
         false ->
             {ok, counted(Pid, Bytes, looking(Unread))};
         true ->
-            judged(Pid, Bytes, asked(Unread), erlang:monotonic_time(millisecond) + ?LAST_MS)
+            Until = erlang:monotonic_time(millisecond) + ?LAST_MS,
+            judged(Pid, Bytes, asked(Unread), {Until, waiting() + ?BEHIND_MAX})
     end.
 
 counted(Pid, Bytes, #unread{boxes = Boxes} = Unread) ->
@@ -87,22 +93,28 @@ counted(Pid, Bytes, #unread{boxes = Boxes} = Unread) ->
     }.
 
 %% Before it is a flood, answers are taken that stand in our mailbox behind what the host has
-%% written since, and those on their way. Until the time is over receivers are asked again when no
-%% answer has come for a while.
-judged(Pid, Bytes, Unread, Until) ->
+%% written since, and those on their way. Until the time is over, or too much has come into our
+%% mailbox, receivers are asked again when no answer has come for a while.
+judged(Pid, Bytes, Unread, {Until, MaxWaiting} = Limits) ->
     Counted = counted(Pid, Bytes, Unread),
     LeftMs = Until - erlang:monotonic_time(millisecond),
     case is_flood(Counted) of
         false ->
             {ok, Counted};
-        true when LeftMs =< 0 ->
-            {flood, Unread};
         true ->
             receive
-                {?MODULE, Seen} -> judged(Pid, Bytes, looked(Seen, Unread), Until)
-            after min(LeftMs, ?AGAIN_MS) -> judged(Pid, Bytes, asked(Unread), Until)
+                {?MODULE, Seen} -> judged(Pid, Bytes, looked(Seen, Unread), Limits)
+            after max(0, min(LeftMs, ?AGAIN_MS)) ->
+                case LeftMs =< 0 orelse waiting() > MaxWaiting of
+                    true -> {flood, Unread};
+                    false -> judged(Pid, Bytes, asked(Unread), Limits)
+                end
             end
     end.
+
+waiting() ->
+    {message_queue_len, Len} = process_info(self(), message_queue_len),
+    Len.
 
 is_flood(#unread{messages = Messages, bytes = Bytes}) ->
     Messages > ?MESSAGES_MAX orelse Bytes > ?BYTES_MAX.

@@ -36,10 +36,48 @@ defmodule Tame.UnreadTest do
   # Its own messages are read when it is told, and only then.
   defp sleeper, do: spawn_link(fn -> receive(do: (:wake -> read())) end)
 
+  # A reader, and who keeps it from running until it is told, and has done that.
+  defp kept_from_running(before_it_runs) do
+    pid = reader()
+    test = self()
+
+    keeper =
+      spawn_link(fn ->
+        true = :erlang.suspend_process(pid)
+        send(test, {self(), :keeps})
+        receive(do: (:full -> before_it_runs.()))
+      end)
+
+    assert_receive {^keeper, :keeps}
+    {pid, keeper}
+  end
+
   test "who reads gets any number, of any size" do
     unread = :tame_unread.new()
     assert {:ok, unread} = send_all(reader(), 3 * @messages, 100, unread)
     assert {:ok, _} = send_all(reader(), 10_000, 1_048_576, unread)
+  end
+
+  test "who reads, and had no scheduler for some time, gets any number too" do
+    {pid, keeper} = kept_from_running(fn -> Process.sleep(300) end)
+    assert {:ok, unread} = send_all(pid, @messages, 100, :tame_unread.new())
+    send(keeper, :full)
+    assert {:ok, _} = send_all(pid, @messages, 100, unread)
+  end
+
+  test "unless too much comes for who sends meanwhile" do
+    test = self()
+
+    {pid, keeper} =
+      kept_from_running(fn ->
+        Process.sleep(100)
+        for _ <- 1..3000, do: send(test, :written)
+        Process.sleep(400)
+      end)
+
+    assert {:ok, unread} = send_all(pid, @messages, 100, :tame_unread.new())
+    send(keeper, :full)
+    assert {@messages, _} = send_all(pid, @messages, 100, unread)
   end
 
   test "who does not read gets so many, and no more" do
