@@ -36,7 +36,8 @@ defmodule Tame.UnreadTest do
   # Its own messages are read when it is told, and only then.
   defp sleeper, do: spawn_link(fn -> receive(do: (:wake -> read())) end)
 
-  # A reader, and who keeps it from running until it is told, and has done that.
+  # A reader, and who keeps it from running until it is told, and has done that. What is tested is how long
+  # that may be, so the tests below sleep: far less than a second.
   defp kept_from_running(before_it_runs) do
     pid = reader()
     test = self()
