@@ -221,19 +221,16 @@ defmodule Tame.JobModelStorm do
 
   # ---- when all is over -------------------------------------------------------------------------------
 
-  defp quiet({_, _, over0, shared0}) do
-    same? = fn ->
+  # Against what was before, so that what one storm leaves behind is not held against the next.
+  defp quiet({inits0, cleanups0, over0, shared0}) do
+    counts = fn ->
       JobModelSequences.collect()
-      {inits, cleanups, _, _} = surely(:totals)
-      inits == cleanups
+      {inits, cleanups, over, shared} = surely(:totals)
+      {inits - cleanups - (inits0 - cleanups0), over - over0, shared - shared0}
     end
 
-    same = Await.until(same?, @quiet_ms)
-    {inits, cleanups, over, shared} = surely(:totals)
-
-    if same and {over, shared} == {over0, shared0},
-      do: true,
-      else: {inits - cleanups, over - over0, shared - shared0}
+    quiet? = fn -> match?({late, 0, 0} when late <= 0, counts.()) end
+    Await.until(quiet?, @quiet_ms) || counts.()
   end
 
   # Workers that were told to end may take a moment.
