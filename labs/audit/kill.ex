@@ -8,8 +8,11 @@ defmodule Tame.Audit.Kill do
   # From here on a call is long enough to be killed half-way: a job of tame.h on a dirty scheduler looks at its caller each 5 ms.
   @killable_us 20_000
 
-  # Several times; the earliest end counts, because others on the machine can only make it later.
+  # Several times; of what comes of them the least counts, because others on the machine can only make an end later.
   @kills 3
+
+  # They can make the kill later, too, and what is half over by then says nothing of the rest. So there are more tries.
+  @tries 12
 
   # CPU time is counted in portions of some milliseconds.
   @cpu_ns 25_000_000
@@ -17,7 +20,7 @@ defmodule Tame.Audit.Kill do
   @typedoc "How long a call takes, when its caller was killed, and how long after that its work went on."
   @type t :: %{
           call_us: number(),
-          after_us: pos_integer(),
+          after_us: number(),
           stopped_us: number(),
           bytes: pos_integer()
         }
@@ -30,16 +33,34 @@ defmodule Tame.Audit.Kill do
 
   def look(%{elapsed_us: us, bytes: bytes, slice_kind: kind}, callers, kill) do
     after_ms = trunc(us / 4000) |> max(1) |> min(100)
+    ask = fn -> kill.(%{after_ms: after_ms, callers: callers}) end
 
-    seen =
-      for _ <- 1..@kills,
-          {:ok, {:ok, seen}} <- [kill.(%{after_ms: after_ms, callers: callers})],
-          do: ended_us(seen, kind)
+    case half_way(ask, us, kind, [], @tries) do
+      {:ok, seen} ->
+        {after_us, stopped_us} =
+          Enum.min_by(seen, fn {after_us, stopped} -> stopped / (us - after_us) end)
 
-    if length(seen) == @kills,
-      do:
-        {:ok, %{call_us: us, after_us: 1000 * after_ms, stopped_us: Enum.min(seen), bytes: bytes}},
-      else: {:error, "what happens when the caller is killed could not be measured"}
+        {:ok, %{call_us: us, after_us: after_us, stopped_us: stopped_us, bytes: bytes}}
+
+      :error ->
+        {:error, "what happens when the caller is killed could not be measured"}
+    end
+  end
+
+  defp half_way(_ask, _us, _kind, seen, _tries) when length(seen) == @kills, do: {:ok, seen}
+  defp half_way(_ask, _us, _kind, _seen, 0), do: :error
+
+  defp half_way(ask, us, kind, seen, tries) do
+    case ask.() do
+      {:ok, {:ok, %{after_ns: after_ns} = killed}} when after_ns / 1000 <= us / 2 ->
+        half_way(ask, us, kind, [{after_ns / 1000, ended_us(killed, kind)} | seen], tries - 1)
+
+      {:ok, {:ok, _late}} ->
+        half_way(ask, us, kind, seen, tries - 1)
+
+      _ ->
+        :error
+    end
   end
 
   # Whether a dirty thread is free says nothing of a call that is on none.

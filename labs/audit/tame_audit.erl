@@ -119,11 +119,13 @@ longest_wait(LongestNs, AskedNs) ->
         end
     end.
 
-%% Kills that many callers half-way through their calls. Returns how long after that they were gone,
-%% a dirty CPU scheduler was free, and the VM used no more CPU: work of theirs that goes on shows in
-%% one of these.
+%% Kills that many callers after_ms after the last of them has called. Returns how long that was
+%% after the first one's call, on a busy machine longer than asked; and how long after it they
+%% were gone, a dirty CPU scheduler was free, and the VM used no more CPU: work of theirs that
+%% goes on shows in one of these.
 -spec kill(spec(), #{after_ms := pos_integer(), callers := pos_integer()}) ->
     {ok, #{
+        after_ns := non_neg_integer(),
         down_ns := non_neg_integer(),
         dirty_ns := non_neg_integer(),
         cpu_ns := non_neg_integer()
@@ -131,18 +133,34 @@ longest_wait(LongestNs, AskedNs) ->
     | failure().
 kill(#{limit_ms := LimitMs} = Spec, #{after_ms := AfterMs, callers := Callers}) ->
     observed(fun() ->
-        Workers = [start(Spec, once, false, at(?WORK_SCHEDULER)) || _ <- lists:seq(1, Callers)],
+        How = {told, self()},
+        Workers = [start(Spec, How, false, at(?WORK_SCHEDULER)) || _ <- lists:seq(1, Callers)],
         case [Why || {Pid, Ref} <- Workers, {failed, Why} <- [ready(Pid, Ref, LimitMs)]] of
             [] ->
                 _ = [Pid ! go || {Pid, _} <- Workers],
-                receive after AfterMs -> ok end,
-                {ok, killed(Workers, LimitMs)};
+                kill([called(Pid, LimitMs) || {Pid, _} <- Workers], Workers, AfterMs, LimitMs);
             [Why | _] ->
                 {error, Why}
         end
     end).
 
-killed(Workers, LimitMs) ->
+%% A call that holds the scheduler keeps the others from theirs.
+called(Pid, LimitMs) ->
+    receive
+        {Pid, called, Ns} -> Ns
+    after LimitMs -> hangs
+    end.
+
+kill(CalledNs, Workers, AfterMs, LimitMs) ->
+    case lists:member(hangs, CalledNs) of
+        false ->
+            receive after AfterMs -> ok end,
+            {ok, killed(Workers, lists:min(CalledNs), LimitMs)};
+        true ->
+            {error, hangs}
+    end.
+
+killed(Workers, CalledNs, LimitMs) ->
     Observer = self(),
     Pids = [Pid || {Pid, _} <- Workers],
     Beside = [link | at(?WATCH_SCHEDULER)],
@@ -153,6 +171,7 @@ killed(Workers, LimitMs) ->
     Dirty = spawn_opt(Clock, Beside),
     CpuNs = idle(StartNs, LimitMs, element(1, statistics(runtime)), 0) - StartNs,
     #{
+        after_ns => StartNs - CalledNs,
         down_ns => since(Down, StartNs, LimitMs),
         dirty_ns => since(Dirty, StartNs, LimitMs),
         cpu_ns => CpuNs
@@ -231,6 +250,9 @@ run(Module, Function, Args, once) ->
     StartNs = erlang:monotonic_time(nanosecond),
     Value = apply(Module, Function, Args),
     {1, erlang:monotonic_time(nanosecond) - StartNs, refused(Value)};
+run(Module, Function, Args, {told, Observer}) ->
+    Observer ! {self(), called, erlang:monotonic_time(nanosecond)},
+    run(Module, Function, Args, once);
 run(Module, Function, Args, {loop, Ms}) ->
     StartNs = erlang:monotonic_time(nanosecond),
     repeat(Module, Function, Args, StartNs, StartNs + Ms * 1_000_000, 1).
