@@ -55,7 +55,7 @@ defmodule Tame.DriverTest do
     assert run(peer, :slices, [200_000]) >= 200
   end
 
-  # 4000 for a millisecond; what is less than 10 us waits for the next.
+  # 4000 for a millisecond of CPU time; what is less than 10 us waits for the next.
   test "the time of a callback is charged to who called it", %{peer: peer} do
     assert run(peer, :charged, [50, 100]) >= 50 * 360
     assert run(peer, :charged, [500, 10]) >= 500 * 36

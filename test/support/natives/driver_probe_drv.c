@@ -109,6 +109,15 @@ static void spin(uint32_t us)
         tame_impl_pause();
 }
 
+/* The same by the thread's CPU time, which is what is charged where the system took the core away. */
+static void use_cpu(uint32_t us)
+{
+    const uint64_t end_ns = tame_impl_cpu_ns() + (uint64_t)us * 1000;
+
+    while (tame_impl_cpu_ns() < end_ns)
+        tame_impl_pause();
+}
+
 static void reply(struct probe *probe, uint32_t n)
 {
     const unsigned char bytes[] = {n >> 24, n >> 16 & 255, n >> 8 & 255, n & 255};
@@ -431,7 +440,7 @@ static ErlDrvSSizeT control(ErlDrvData data, unsigned int command, char *buf, Er
         (*res)[0] = (char)tame_drv_waiting(probe->port);
         return 1;
     case SPIN:
-        spin(us);
+        use_cpu(us);
         return 0;
     }
     return (ErlDrvSSizeT)ERL_DRV_ERROR_BADARG;
