@@ -102,6 +102,9 @@ defmodule Tame.RingOpenTest do
       assert flags != []
       refute nil in flags
     end
+
+    # The VM has the memory for as long as somebody has the ring.
+    assert RingHost.call(host, :echo, [1]) == {:value, 1}
   end
 
   defp open_and_drop(_host, 0), do: :ok

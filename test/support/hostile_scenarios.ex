@@ -235,14 +235,19 @@ defmodule Tame.HostileScenarios do
 
   # Its program reads nothing, so that more is refused, or makes who writes it wait.
   defp busy_port do
-    port = sleep()
+    port = idle_program()
     full = fn -> Port.command(port, :binary.copy("x", 65_536), [:nosuspend]) == false end
     true = Await.until(full)
     port
   end
 
-  defp decoy, do: sleep()
-  defp sleep, do: Port.open({:spawn_executable, "/bin/sleep"}, [:binary, args: ["300"]])
+  defp decoy, do: idle_program()
+
+  # Reads nothing, so it does not see its port close: it ends when this VM has.
+  defp idle_program do
+    args = ["--follow", "--pid=#{System.pid()}", "/dev/null"]
+    Port.open({:spawn_executable, System.find_executable("tail")}, [:binary, args: args])
+  end
 
   defp os_pid(port) do
     {:os_pid, os_pid} = Port.info(port, :os_pid)
