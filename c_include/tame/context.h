@@ -16,9 +16,9 @@ struct tame_resource {
 
 /* In front of the author's struct; its distance stands in the word before that. */
 struct tame_impl_context {
-    struct tame_impl_instance *instance;
-    struct tame_impl_queue waiting; /* each entry is a hold on its run */
-    int claimed;                    /* both are guarded by the lock of the instance that made it */
+    struct tame_impl_instance *instance; /* NULL: no context, but what keeps its type (hold.h) */
+    struct tame_impl_queue waiting;      /* each entry is a hold on its run */
+    int claimed; /* both are guarded by the lock of the instance that made it */
 };
 
 static inline void *tame_impl_context_object(struct tame_impl_context *context)
@@ -47,6 +47,8 @@ static inline void tame_impl_context_end(struct tame_impl_context *context)
     {                                                                           \
         struct tame_impl_context *context = (struct tame_impl_context *)object; \
         (void)env;                                                              \
+        if (context->instance == NULL)                                          \
+            return;                                                             \
         DESTROY((STRUCT *)tame_impl_context_object(context));                   \
         tame_impl_context_end(context);                                         \
     }                                                                           \

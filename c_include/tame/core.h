@@ -62,6 +62,8 @@ struct tame_impl_instance {
     const struct tame_resource *const *listed; /* the author's types of resource */
     ErlNifResourceType **types;                /* each of them as it was opened */
     int types_len;
+    void **kept;   /* one resource of each of them while runs hold the instance (hold.h) */
+    uint32_t runs; /* that hold it; with types only. Both are guarded by the lock. */
     const struct tame_impl_row *rows;
     int rows_len;
     ERL_NIF_TERM nil, tag, module_name, type_name, *names; /* valid in any environment */
@@ -79,7 +81,7 @@ struct tame_impl_instance {
 
 /* Changes with struct tame_impl_instance, tame_impl_run and tame_impl_context: what two builds of a
  * library may see of each other. */
-#define TAME_IMPL_LAYOUT 5
+#define TAME_IMPL_LAYOUT 6
 
 enum tame_impl_phase {
     TAME_IMPL_BEGIN, /* init is not called, or said TAME_WAIT */
@@ -162,6 +164,7 @@ static inline void tame_impl_instance_release(struct tame_impl_instance *instanc
     enif_free(instance->gates); /* NULL is nothing to free */
     enif_free(instance->row_stats);
     enif_free(instance->types);
+    enif_free(instance->kept);
     enif_free(instance->names);
     enif_free(instance);
 }
@@ -260,28 +263,6 @@ static inline void *tame_impl_align(void *memory)
 {
     return (void *)(((uintptr_t)memory + TAME_IMPL_ALIGNMENT - 1) &
                     ~(uintptr_t)(TAME_IMPL_ALIGNMENT - 1));
-}
-
-/* A resource that holds the run and its state. The one on the stack is spent: the resource owns
- * what it owned. NULL when there is no memory. */
-static inline struct tame_impl_run *tame_impl_run_move(struct tame_impl_run *from)
-{
-    const size_t state_size = from->call.impl_state_size;
-    struct tame_impl_run *run = (struct tame_impl_run *)enif_alloc_resource(
-        from->instance->run_type, sizeof *from + TAME_IMPL_ALIGNMENT + state_size);
-
-    if (run == NULL)
-        return NULL;
-    *run = *from;
-    run->is_resource = 1;
-    enif_self(from->call.env, &run->caller);
-    run->call.impl_state = tame_impl_align(run + 1); /* the state follows the run */
-    if (from->row->job->move != NULL && from->holds.initialised)
-        from->row->job->move(run->call.impl_state, from->call.impl_state);
-    else
-        memcpy(run->call.impl_state, from->call.impl_state, state_size);
-    (void)tame_impl_instance_keep(run->instance);
-    return run;
 }
 
 static inline ERL_NIF_TERM tame_impl_error_term(ErlNifEnv *env, ERL_NIF_TERM reason)

@@ -151,7 +151,7 @@ static inline void tame_impl_run_destroy(ErlNifEnv *env, void *object)
     struct tame_impl_run *run = (struct tame_impl_run *)object;
 
     tame_impl_end(env, run);
-    tame_impl_instance_release(run->instance);
+    tame_impl_run_drop(run);
 }
 
 #endif

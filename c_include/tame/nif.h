@@ -47,22 +47,45 @@ static inline void *tame_data(ErlNifEnv *env)
 
 #define TAME_IMPL_JOB_ROW(NAME, ARITY, JOB, PLACEMENT) \
     {#NAME, ARITY, &JOB, PLACEMENT, tame_impl_row_##NAME##_##ARITY},
-#define TAME_IMPL_JOB_ENTRY(NAME, ARITY, JOB, PLACEMENT)                                         \
-    static ERL_NIF_TERM tame_impl_entry_##NAME##_##ARITY(ErlNifEnv *env, int argc,               \
-                                                         const ERL_NIF_TERM argv[])              \
-    {                                                                                            \
-        return tame_impl_start(env, argc, argv, &tame_impl_rows[tame_impl_row_##NAME##_##ARITY], \
-                               UINT64_MAX,                                                       \
-                               (PLACEMENT) == TAME_DIRTY_CPU || (PLACEMENT) == TAME_DIRTY_IO);   \
+/* On a normal scheduler, from where it goes to its dirty one with what holds the library. */
+#define TAME_IMPL_JOB_ENTRY(NAME, ARITY, JOB, PLACEMENT)                                   \
+    static ERL_NIF_TERM tame_impl_entry_##NAME##_##ARITY(ErlNifEnv *env, int argc,         \
+                                                         const ERL_NIF_TERM argv[])        \
+    {                                                                                      \
+        const struct tame_impl_row *row = &tame_impl_rows[tame_impl_row_##NAME##_##ARITY]; \
+                                                                                           \
+        return TAME_IMPL_FLAGS(PLACEMENT) == 0                                             \
+                   ? tame_impl_start(env, argc, argv, row, UINT64_MAX, 0)                  \
+                   : tame_impl_start_anywhere(env, argc, argv, row, UINT64_MAX);           \
     }
 #define TAME_IMPL_FLAGS(PLACEMENT)                                \
     ((PLACEMENT) == TAME_DIRTY_CPU  ? ERL_NIF_DIRTY_JOB_CPU_BOUND \
      : (PLACEMENT) == TAME_DIRTY_IO ? ERL_NIF_DIRTY_JOB_IO_BOUND  \
                                     : 0)
 #define TAME_IMPL_JOB_FUNC(NAME, ARITY, JOB, PLACEMENT) \
-    {#NAME, ARITY, tame_impl_entry_##NAME##_##ARITY, TAME_IMPL_FLAGS(PLACEMENT)},
+    {#NAME, ARITY, tame_impl_entry_##NAME##_##ARITY, 0},
+/* The same of a plain NIF: (Hold, Arg1, ...) on the dirty scheduler. */
+#define TAME_IMPL_NIF_ENTRY(NAME, ARITY, FUNCTION, PLACEMENT)                             \
+    static ERL_NIF_TERM tame_impl_held_##NAME##_##ARITY(ErlNifEnv *env, int argc,         \
+                                                        const ERL_NIF_TERM argv[])        \
+    {                                                                                     \
+        return FUNCTION(env, argc - 1, argv + 1);                                         \
+    }                                                                                     \
+    static ERL_NIF_TERM tame_impl_plain_entry_##NAME##_##ARITY(ErlNifEnv *env, int argc,  \
+                                                               const ERL_NIF_TERM argv[]) \
+    {                                                                                     \
+        ERL_NIF_TERM held[1 + (ARITY)];                                                   \
+                                                                                          \
+        held[0] = tame_impl_hold_term(env);                                               \
+        if (held[0] == 0)                                                                 \
+            return tame_impl_raise_enomem(env);                                           \
+        memcpy(held + 1, argv, sizeof *argv * (size_t)argc);                              \
+        return enif_schedule_nif(env, #NAME, TAME_IMPL_FLAGS(PLACEMENT),                  \
+                                 tame_impl_held_##NAME##_##ARITY, 1 + argc, held);        \
+    }
 #define TAME_IMPL_NIF_FUNC(NAME, ARITY, FUNCTION, PLACEMENT) \
-    {#NAME, ARITY, FUNCTION, TAME_IMPL_FLAGS(PLACEMENT)},
+    {#NAME, ARITY,                                           \
+     TAME_IMPL_FLAGS(PLACEMENT) == 0 ? FUNCTION : tame_impl_plain_entry_##NAME##_##ARITY, 0},
 /* An array of no elements: a plain NIF in any other placement does not compile. */
 #define TAME_IMPL_NIF_CHECK(NAME, ARITY, FUNCTION, PLACEMENT)                              \
     typedef char tame_impl_plain_##NAME##_##ARITY[(PLACEMENT) == TAME_INLINE ||            \
@@ -139,7 +162,11 @@ static inline int tame_impl_open_types(ErlNifEnv *env, struct tame_impl_instance
     }
     instance->types = (ErlNifResourceType **)enif_alloc(sizeof *instance->types *
                                                         (size_t)(instance->types_len + 1));
-    for (int i = 0; instance->types != NULL && i < instance->types_len; i++) {
+    instance->kept =
+        (void **)enif_alloc(sizeof *instance->kept * (size_t)(instance->types_len + 1));
+    if (instance->types == NULL || instance->kept == NULL)
+        return 0;
+    for (int i = 0; i < instance->types_len; i++) {
         const struct tame_resource *type = instance->listed[i];
         ErlNifResourceFlags tried = ERL_NIF_RT_CREATE;
         ErlNifResourceTypeInit init;
@@ -166,7 +193,7 @@ static inline int tame_impl_open_types(ErlNifEnv *env, struct tame_impl_instance
             return 0;
         }
     }
-    return instance->types != NULL;
+    return 1;
 }
 
 /* Frees an instance that does not come to life, or that nothing is left of but what holds it. */
@@ -289,7 +316,7 @@ static inline void tame_impl_unload(ErlNifEnv *env, void *priv_data)
     enum { FUNCTIONS(TAME_IMPL_NOTHING, TAME_IMPL_NIF_ENUM) tame_impl_nif_rows_len };        \
     static const struct tame_impl_row tame_impl_rows[] = {                                   \
         FUNCTIONS(TAME_IMPL_JOB_ROW, TAME_IMPL_NOTHING){NULL, 0, NULL, TAME_AUTO, 0}};       \
-    FUNCTIONS(TAME_IMPL_JOB_ENTRY, TAME_IMPL_NOTHING)                                        \
+    FUNCTIONS(TAME_IMPL_JOB_ENTRY, TAME_IMPL_NIF_ENTRY)                                      \
     static ErlNifFunc tame_impl_functions[] = {                                              \
         FUNCTIONS(TAME_IMPL_JOB_FUNC, TAME_IMPL_NIF_FUNC){"$tame", 3, tame_impl_verb, 0}};   \
     static const struct tame_library tame_impl_library = {__VA_ARGS__};                      \

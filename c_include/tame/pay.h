@@ -5,7 +5,7 @@
 #define TAME_PAY_H
 
 #include "charge.h"
-#include "core.h"
+#include "hold.h"
 
 /* (Result, OwedNs, Hold) -> Result, after as many timeslices as it takes to pay for a call
  * that took longer than its own: the neighbours get theirs meanwhile. */
@@ -30,22 +30,15 @@ static inline ERL_NIF_TERM tame_impl_settle(ErlNifEnv *env, int argc, const ERL_
 static inline ERL_NIF_TERM tame_impl_pay(ErlNifEnv *env, ERL_NIF_TERM result, uint64_t used_ns)
 {
     const uint64_t owed_ns = tame_charge(env, used_ns);
-    struct tame_impl_instance *instance;
-    struct tame_impl_run *hold;
     ERL_NIF_TERM next[3];
 
     if (owed_ns == 0 || enif_has_pending_exception(env, NULL))
         return result;
-    instance = (struct tame_impl_instance *)enif_priv_data(env);
-    hold = (struct tame_impl_run *)enif_alloc_resource(instance->run_type, sizeof *hold);
-    if (hold == NULL)
-        return result;
-    memset(hold, 0, sizeof *hold);
-    hold->instance = tame_impl_instance_keep(instance);
     next[0] = result;
     next[1] = enif_make_uint64(env, owed_ns);
-    next[2] = enif_make_resource(env, hold);
-    enif_release_resource(hold); /* the term owns it now */
+    next[2] = tame_impl_hold_term(env);
+    if (next[2] == 0)
+        return result;
     return enif_schedule_nif(env, "tame_settle", 0, tame_impl_settle, 3, next);
 }
 

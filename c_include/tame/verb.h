@@ -210,7 +210,7 @@ static inline int tame_impl_list(ErlNifEnv *env, ERL_NIF_TERM list, ERL_NIF_TERM
     return enif_is_empty_list(env, list) ? len : -1;
 }
 
-/* (RowIndex, DeadlineNs, Arg1, ...): a row begins on the dirty scheduler that it belongs on. */
+/* (Hold, RowIndex, DeadlineNs, Arg1, ...): a row begins on the dirty scheduler that it belongs on. */
 static inline ERL_NIF_TERM tame_impl_dirty_start(ErlNifEnv *env, int argc,
                                                  const ERL_NIF_TERM argv[])
 {
@@ -219,9 +219,9 @@ static inline ERL_NIF_TERM tame_impl_dirty_start(ErlNifEnv *env, int argc,
     ErlNifUInt64 deadline_ns;
     int index;
 
-    if (!enif_get_int(env, argv[0], &index) || !enif_get_uint64(env, argv[1], &deadline_ns))
+    if (!enif_get_int(env, argv[1], &index) || !enif_get_uint64(env, argv[2], &deadline_ns))
         return enif_make_badarg(env);
-    return tame_impl_start(env, argc - 2, argv + 2, &instance->rows[index], deadline_ns, 1);
+    return tame_impl_start(env, argc - 3, argv + 3, &instance->rows[index], deadline_ns, 1);
 }
 
 static inline ERL_NIF_TERM tame_impl_start_anywhere(ErlNifEnv *env, int argc,
@@ -230,14 +230,17 @@ static inline ERL_NIF_TERM tame_impl_start_anywhere(ErlNifEnv *env, int argc,
                                                     uint64_t deadline_ns)
 {
     const int flags = tame_impl_dirty_flags(row->placement);
-    ERL_NIF_TERM argv[2 + TAME_MAX_ARGS];
+    ERL_NIF_TERM argv[3 + TAME_MAX_ARGS];
 
     if (flags == 0)
         return tame_impl_start(env, argc, args, row, deadline_ns, 0);
-    argv[0] = enif_make_int(env, row->index);
-    argv[1] = enif_make_uint64(env, deadline_ns);
-    memcpy(argv + 2, args, sizeof *argv * (size_t)argc);
-    return enif_schedule_nif(env, row->name, flags, tame_impl_dirty_start, 2 + argc, argv);
+    argv[0] = tame_impl_hold_term(env);
+    if (argv[0] == 0)
+        return tame_impl_raise_enomem(env);
+    argv[1] = enif_make_int(env, row->index);
+    argv[2] = enif_make_uint64(env, deadline_ns);
+    memcpy(argv + 3, args, sizeof *argv * (size_t)argc);
+    return enif_schedule_nif(env, row->name, flags, tame_impl_dirty_start, 3 + argc, argv);
 }
 
 /* Erlang's deadline by our clock. Returns 0 when it is none. */

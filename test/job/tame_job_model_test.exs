@@ -26,9 +26,9 @@ defmodule Tame.JobModelTest do
     board = Path.join(context.folder, "board_#{System.unique_integer([:positive])}")
     JobModel.new_board(board)
     library = {~c"TAME_MODEL_LIBRARY", to_charlist(context.library)}
-    env = [library, {~c"TAME_MODEL_BOARD", to_charlist(board)}]
+    env = [library, {~c"TAME_MODEL_BOARD", to_charlist(board)} | context[:vm_env] || []]
     args = [~c"+S", ~c"8:8", ~c"+SDcpu", ~c"8:8", ~c"+sbwt", ~c"none", ~c"+sbwtdcpu", ~c"none"]
-    peer = Tame.Test.PeerVm.start(%{env: env, args: args})
+    peer = Tame.Test.PeerVm.start(%{env: env, args: args ++ (context[:vm_args] || [])})
     {:ok, _} = :peer.call(peer, :application, :ensure_all_started, [:elixir])
     %{peer: peer}
   end
@@ -52,6 +52,19 @@ defmodule Tame.JobModelTest do
       {first, last, parts, sum} = :peer.call(peer, JobModel, :unaligned_stream, args, 60_000)
       assert {first, last} == {:copy, :copy}
       assert parts == for(number <- 1..20, do: {7, number, sum})
+    end
+  end
+
+  # What the VM has freed is of no use any more: the C library has written over it.
+  for call <- [:late_thing, parts: :dirty_cpu, parts: :dirty_io] do
+    @tag vm_args: [~c"+Mea", ~c"min"], vm_env: [{~c"MALLOC_PERTURB_", ~c"90"}]
+    test "the code is purged while a dirty call goes on whose caller was killed: #{inspect(call)}",
+         %{peer: peer} do
+      for _ <- 1..5,
+          do:
+            assert(
+              :peer.call(peer, JobModelStorm, :purged_under_a_dirty_call, [unquote(call)], 60_000)
+            )
     end
   end
 

@@ -72,12 +72,13 @@ defmodule Tame.JobModel do
   def sum(bytes), do: bytes |> :binary.bin_to_list() |> Enum.sum()
 
   def new_thing, do: :erlang.nif_error(:nif_not_loaded)
+  def late_thing(_), do: :erlang.nif_error(:nif_not_loaded)
   def new_ticket(_), do: :erlang.nif_error(:nif_not_loaded)
   def release(_), do: :erlang.nif_error(:nif_not_loaded)
   def seen(_), do: :erlang.nif_error(:nif_not_loaded)
   def totals, do: :erlang.nif_error(:nif_not_loaded)
 
-  @nifs [new_thing: 0, new_ticket: 1, release: 1, seen: 1, totals: 0]
+  @nifs [new_thing: 0, late_thing: 1, new_ticket: 1, release: 1, seen: 1, totals: 0]
 
   def load do
     case :os.getenv(~c"TAME_MODEL_LIBRARY") do

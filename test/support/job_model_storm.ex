@@ -206,6 +206,10 @@ defmodule Tame.JobModelStorm do
   defp unload do
     :ok = event(:delete)
     :code.purge(JobModel)
+    unloaded()
+  end
+
+  defp unloaded do
     _ = Await.until(fn -> match?({same, same}, instances()) end, @quiet_ms)
     match?({same, same}, instances()) || {:instances, instances()}
   end
@@ -217,6 +221,37 @@ defmodule Tame.JobModelStorm do
     {:ok, <<loads::native-64, unloads::native-64>>} = :file.pread(file, 32, 16)
     :ok = :file.close(file)
     {loads, unloads}
+  end
+
+  @doc """
+  Kills a caller whose call runs on a dirty scheduler, unloads the code, and lets the call go on, which then makes a resource of
+  the library's. `true` when the library is unloaded after that.
+  """
+  def purged_under_a_dirty_call(call) do
+    ticket = 1
+    :ok = surely(:new_ticket, [ticket])
+    {pid, monitor} = spawn_monitor(fn -> dirty(call, ticket) end)
+    true = Await.until(fn -> match?({1, _, _}, surely(:seen, [ticket])) end)
+    Process.exit(pid, :kill)
+    receive do: ({:DOWN, ^monitor, :process, ^pid, :killed} -> :ok)
+    :ok = event(:delete)
+    :code.purge(JobModel)
+    false = :erlang.module_loaded(JobModel)
+    released(ticket)
+    unloaded()
+  end
+
+  defp dirty(:late_thing, ticket), do: JobModel.late_thing(ticket)
+
+  defp dirty({:parts, placement}, ticket) do
+    :parts |> JobModel.call(placement, ticket, :none, :held, "") |> Enum.take(1)
+  end
+
+  # On the board, because to call the module loads it.
+  defp released(ticket) do
+    {:ok, file} = :file.open(System.get_env("TAME_MODEL_BOARD"), [:read, :write, :raw, :binary])
+    :ok = :file.pwrite(file, 48 + 16 * ticket + 12, <<1::native-32>>)
+    :ok = :file.close(file)
   end
 
   # ---- when all is over -------------------------------------------------------------------------------

@@ -39,6 +39,8 @@ template <class T> void context_end(ErlNifEnv *, void *memory) noexcept
                   "tame: the destructor of a context throws nothing");
     static_assert(alignof(context<T>) <= TAME_IMPL_ALIGNMENT,
                   "tame: a context has no member that needs more than 16-byte alignment");
+    if (header->instance == nullptr)
+        return;
     if (held->lives)
         held->object()->~T();
     tame_impl_context_end(header);

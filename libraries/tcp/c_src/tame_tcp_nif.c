@@ -37,7 +37,7 @@ static ErlNifFunc functions[] = {
     {"recv", 3, tcp_receive, 0},
     {"send", 3, tcp_send, 0},
     {"sendfile", 5, tcp_sendfile, ERL_NIF_DIRTY_JOB_IO_BOUND},
-    {"file_open", 1, tcp_file_open, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"file_open", 1, tcp_file_open, 0},
     {"file_dup", 1, tcp_file_dup, 0},
     {"push", 1, tcp_push_nif, 0},
     {"credit", 3, tcp_credit, 0},

@@ -435,9 +435,10 @@ static int load(ErlNifEnv *env, void **data, ERL_NIF_TERM load_info)
     return 0;
 }
 
-/* What sets a terminal may wait for its driver. */
+/* What sets a terminal may wait for its driver. acquire sets nothing, and makes the descriptor, which
+ * is to be made on a normal scheduler. */
 #define FUNCTIONS(JOB, NIF)                         \
-    NIF(acquire, 0, tty_acquire, TAME_DIRTY_IO)     \
+    NIF(acquire, 0, tty_acquire, TAME_INLINE)       \
     NIF(interrupt, 1, tty_interrupt, TAME_DIRTY_IO) \
     NIF(raw, 3, tty_raw, TAME_DIRTY_IO)             \
     NIF(cooked, 1, tty_cooked, TAME_DIRTY_IO)       \

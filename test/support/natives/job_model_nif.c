@@ -97,6 +97,7 @@ static enum tame_status begin(struct tame_call *call, struct model *model, int g
     add(&model->slot->runs, 1);
     model->fails = is_atom(call->env, call->argv[3], "fail");
     model->held = model->fails || is_atom(call->env, call->argv[3], "held");
+    model->left = 1; /* of a held stream */
     if (is_atom(call->env, call->argv[3], "refuse"))
         return tame_badarg(call, 4, "is refused");
     if (!model->held && !enif_get_uint(call->env, call->argv[3], &model->left))
@@ -173,7 +174,14 @@ static ERL_NIF_TERM model_result(struct tame_call *call, void *state)
                             enif_make_uint(call->env, model->sum));
 }
 
-/* The same as a stream: as many parts as Work says, {Ticket, Number, sum of the bytes}. */
+static void await_release(const struct slot *slot)
+{
+    while (!__atomic_load_n(&slot->released, __ATOMIC_SEQ_CST))
+        usleep(20);
+}
+
+/* The same as a stream: as many parts as Work says, {Ticket, Number, sum of the bytes}. A held one has
+ * one part, and its step does not return before it is released. */
 static enum tame_status parts_step(struct tame_call *call, void *state, size_t units)
 {
     struct model *model = state;
@@ -181,6 +189,8 @@ static enum tame_status parts_step(struct tame_call *call, void *state, size_t u
     (void)units;
     if (model->part == model->left)
         return TAME_DONE;
+    if (model->held)
+        await_release(model->slot);
     pause_ns(5000);
     model->sum = 0;
     add_bytes(model);
@@ -227,6 +237,18 @@ static struct slot *slot_of(ErlNifEnv *env, ERL_NIF_TERM term)
     unsigned ticket;
 
     return enif_get_uint(env, term, &ticket) && ticket < TICKETS ? &board->slots[ticket] : NULL;
+}
+
+/* (Ticket) -> a thing, made when the ticket is released. */
+static ERL_NIF_TERM late_thing(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    struct slot *slot = slot_of(env, argv[0]);
+
+    if (slot == NULL)
+        return enif_make_badarg(env);
+    add(&slot->inits, 1);
+    await_release(slot);
+    return new_thing(env, argc - 1, argv + 1);
 }
 
 /* (Ticket) -> ok: a new call may have it. */
@@ -313,14 +335,15 @@ static const struct tame_resource *const resources[] = {&thing, NULL};
     JOB(name##_thread_nif, 5, job, TAME_THREAD)                 \
     JOB(name##_pool_nif, 5, job, TAME_POOL)
 
-#define FUNCTIONS(JOB, NIF)                     \
-    EVERYWHERE(JOB, gated, model)               \
-    EVERYWHERE(JOB, free, free_model)           \
-    EVERYWHERE(JOB, parts, parts)               \
-    NIF(new_thing, 0, new_thing, TAME_INLINE)   \
-    NIF(new_ticket, 1, new_ticket, TAME_INLINE) \
-    NIF(release, 1, release, TAME_INLINE)       \
-    NIF(seen, 1, seen, TAME_INLINE)             \
+#define FUNCTIONS(JOB, NIF)                       \
+    EVERYWHERE(JOB, gated, model)                 \
+    EVERYWHERE(JOB, free, free_model)             \
+    EVERYWHERE(JOB, parts, parts)                 \
+    NIF(new_thing, 0, new_thing, TAME_INLINE)     \
+    NIF(late_thing, 1, late_thing, TAME_DIRTY_IO) \
+    NIF(new_ticket, 1, new_ticket, TAME_INLINE)   \
+    NIF(release, 1, release, TAME_INLINE)         \
+    NIF(seen, 1, seen, TAME_INLINE)               \
     NIF(totals, 0, totals, TAME_INLINE)
 
 TAME_NIF_INIT(Elixir.Tame.JobModel, FUNCTIONS, .resources = resources,

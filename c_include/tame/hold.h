@@ -1,0 +1,120 @@
+/* tame/hold.h - what keeps a library in the VM.
+ *
+ * Part of tame.h. A library stays loaded, and a type of resource in being, only as long as there are
+ * resources. A purge waits for nobody who is in a dirty call: it kills the process, the call goes on,
+ * and a resource that it makes then would be of a type whose memory the VM has freed (OTP 25 to 29). So
+ * what may make one has a run that is a resource, and such a run holds all types of its instance. Runs
+ * become resources on normal schedulers, where a purge waits, or where another run holds already. */
+#ifndef TAME_HOLD_H
+#define TAME_HOLD_H
+
+#include "context.h"
+
+/* Releases what was kept of the first `len` types. */
+static inline void tame_impl_types_release(struct tame_impl_instance *instance, int len)
+{
+    for (int i = 0; i < len; i++)
+        enif_release_resource(instance->kept[i]);
+}
+
+/* One resource of each of the author's types, which is nothing but that. 0 without memory. */
+static inline int tame_impl_types_make(struct tame_impl_instance *instance)
+{
+    for (int i = 0; i < instance->types_len; i++) {
+        instance->kept[i] = /* the instance's, until its last run ends */
+            enif_alloc_resource(instance->types[i], sizeof(struct tame_impl_context));
+        if (instance->kept[i] == NULL) {
+            tame_impl_types_release(instance, i);
+            return 0;
+        }
+        memset(instance->kept[i], 0, sizeof(struct tame_impl_context));
+    }
+    return 1;
+}
+
+/* For a run that becomes a resource. 0 without memory. */
+static inline int tame_impl_types_keep(struct tame_impl_instance *instance)
+{
+    int kept;
+
+    if (instance->types_len == 0)
+        return 1;
+    enif_mutex_lock(instance->lock);
+    kept = instance->runs > 0 || tame_impl_types_make(instance);
+    if (kept)
+        instance->runs++;
+    enif_mutex_unlock(instance->lock);
+    return kept;
+}
+
+static inline void tame_impl_types_drop(struct tame_impl_instance *instance)
+{
+    if (instance->types_len == 0)
+        return;
+    enif_mutex_lock(instance->lock);
+    if (--instance->runs == 0)
+        tame_impl_types_release(instance, instance->types_len);
+    enif_mutex_unlock(instance->lock);
+}
+
+/* A resource of a run, not written yet, which holds the instance. NULL without memory. */
+static inline struct tame_impl_run *tame_impl_run_new(struct tame_impl_instance *instance,
+                                                      size_t size)
+{
+    struct tame_impl_run *run;
+
+    if (!tame_impl_types_keep(instance))
+        return NULL;
+    run = (struct tame_impl_run *)enif_alloc_resource(instance->run_type, size);
+    if (run == NULL)
+        tame_impl_types_drop(instance);
+    else
+        (void)tame_impl_instance_keep(instance);
+    return run;
+}
+
+/* What a run that is destroyed held. */
+static inline void tame_impl_run_drop(struct tame_impl_run *run)
+{
+    tame_impl_types_drop(run->instance);
+    tame_impl_instance_release(run->instance);
+}
+
+/* A run that does nothing but hold the library; the term owns it. 0 without memory. */
+static inline ERL_NIF_TERM tame_impl_hold_term(ErlNifEnv *env)
+{
+    struct tame_impl_instance *instance = (struct tame_impl_instance *)enif_priv_data(env);
+    struct tame_impl_run *hold = tame_impl_run_new(instance, sizeof *hold);
+    ERL_NIF_TERM term;
+
+    if (hold == NULL)
+        return 0;
+    memset(hold, 0, sizeof *hold);
+    hold->instance = instance;
+    term = enif_make_resource(env, hold);
+    enif_release_resource(hold); /* the term owns it now */
+    return term;
+}
+
+/* A resource that holds the run and its state. The one on the stack is spent: the resource owns
+ * what it owned. NULL when there is no memory. */
+static inline struct tame_impl_run *tame_impl_run_move(struct tame_impl_run *from)
+{
+    const size_t state_size = from->call.impl_state_size;
+    struct tame_impl_run *run =
+        tame_impl_run_new(from->instance, sizeof *from + TAME_IMPL_ALIGNMENT + state_size);
+
+    if (run == NULL)
+        return NULL;
+    *run = *from;
+    run->is_resource = 1;
+    enif_self(from->call.env, &run->caller);
+    run->call.impl_state = tame_impl_align(run + 1); /* the state follows the run */
+    if (from->row->job->move != NULL && from->holds.initialised)
+        from->row->job->move(run->call.impl_state, from->call.impl_state);
+    else
+        memcpy(run->call.impl_state, from->call.impl_state, state_size);
+    return run;
+}
+
+#endif
