@@ -6,6 +6,7 @@
 #define TAME_FINISH_H
 
 #include "gate.h"
+#include "hold.h"
 
 /* The run takes turns on the regular schedulers from now on, or does so no more. */
 static inline void tame_impl_crowd(struct tame_impl_run *run, int is_in)
