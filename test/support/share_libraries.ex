@@ -37,7 +37,8 @@ defmodule Tame.Test.ShareLibraries do
 
     text = """
     -module(#{module}).
-    -export([bind/2, who/0, new_box/1, read_box/1, call_box/2, crash/0, nap/1, loop/0#{new}]).
+    -export([bind/2, who/0, new_box/1, read_box/1, call_box/2, crash/0, nap/1, late_box/2,
+        loop/0#{new}]).
     bind(File, Info) -> erlang:load_nif(File, Info).
     who() -> {own, #{version}}.
     new_box(_) -> own.
@@ -45,6 +46,7 @@ defmodule Tame.Test.ShareLibraries do
     call_box(_, _) -> own.
     crash() -> own.
     nap(_) -> own.
+    late_box(_, _) -> own.
     #{stub}
     loop() ->
         receive

@@ -96,6 +96,28 @@ defmodule Tame.ShareScenarios do
     }
   end
 
+  @doc """
+  One is restored while a call of it goes on whose caller was killed, which makes a box then: the other goes on in the same host, and
+  the one is unloaded after its box.
+  """
+  def restore_under_a_call(folder) do
+    start(folder, [:share_one, :share_two])
+    {host, _, _, _} = :share_one.who()
+    file = Path.join(folder, "late")
+    {pid, monitor} = spawn_monitor(:share_two, :late_box, [1, to_charlist(file)])
+    Await.until(fn -> "waits share_two 1" in ShareLibraries.log(folder) end)
+    Process.exit(pid, :kill)
+    receive do: ({:DOWN, ^monitor, :process, ^pid, :killed} -> :ok)
+    restored = :tame.restore(:share_two)
+    # Time in which the host is told to unload it.
+    Process.sleep(500)
+    File.write!(file, "")
+    Await.until(fn -> "unload share_two 1" in ShareLibraries.log(folder) end)
+    {now, _, _, _} = :share_one.who()
+    log = for line <- ShareLibraries.log(folder), line =~ "share_two", do: line
+    %{restored: restored, same_host: host == now, log: log}
+  end
+
   @doc "One is restored: its library is unloaded, the other goes on in the same host."
   def restore(folder) do
     start(folder, [:share_one, :share_two])

@@ -5,6 +5,7 @@
 #include "life/call.h"
 #include "life/library.h"
 #include "life/limits.h"
+#include "life/resource_type.h"
 #include "life/thread.h"
 #include "life/worker.h"
 #include "term/atom.h"
@@ -159,6 +160,13 @@ struct library *host_calls_end(unsigned number)
     return library;
 }
 
+/* No call of it runs, and none begins. */
+static void let_go(struct library *library)
+{
+    resource_types_leave(library);
+    shared_drop(&library->shared);
+}
+
 void host_calls_ended(struct library *library)
 {
     pthread_mutex_lock(&calls.lock);
@@ -166,7 +174,7 @@ void host_calls_ended(struct library *library)
     library->is_retired = 1;
     pthread_mutex_unlock(&calls.lock);
     if (idle)
-        shared_drop(&library->shared);
+        let_go(library);
 }
 
 /* ---- the call ------------------------------------------------------------------------- */
@@ -202,7 +210,7 @@ static void leave(struct call *call)
     int is_last = --library->calls == 0 && library->is_retired;
     pthread_mutex_unlock(&calls.lock);
     if (is_last)
-        shared_drop(&library->shared);
+        let_go(library);
 }
 
 int host_is_cancelled(struct call *call)

@@ -24,12 +24,13 @@ struct library {
     ErlNifEntry *entry;
     size_t function_bytes; /* from one ErlNifFunc to the next: shorter before NIF version 2.7 */
     void *priv_data;
-    int loading;      /* load or upgrade runs: resource types may be opened */
-    int loaded;       /* that has succeeded: unload is called at the end */
-    int wants_caller; /* it asks who calls (enif_self): see call.h */
-    int sends;        /* it may send messages */
-    int calls;        /* that run: the lock of call.c's table */
-    int is_retired;   /* no call begins any more: the same lock */
+    int loading;                    /* load or upgrade runs: resource types may be opened */
+    int loaded;                     /* that has succeeded: unload is called at the end */
+    int wants_caller;               /* it asks who calls (enif_self): see call.h */
+    int sends;                      /* it may send messages */
+    int calls;                      /* that run: the lock of call.c's table */
+    int is_retired;                 /* no call begins any more: the same lock */
+    struct resource_type *disowned; /* its own until the last call has ended (resource_type.h) */
 };
 
 /* Counted once, for the caller. The handle is the library's from now on. */

@@ -178,10 +178,22 @@ void resource_types_disown(struct library *library)
             continue;
         }
         *at = type->next;
+        type->next = library->disowned;
+        library->disowned = type;
+    }
+    pthread_mutex_unlock(&types.lock);
+}
+
+void resource_types_leave(struct library *library)
+{
+    pthread_mutex_lock(&types.lock);
+    for (struct resource_type *type = library->disowned, *next; type != NULL; type = next) {
+        next = type->next;
         if (!type->keeps_owner)
             type->owner = NULL;
         shared_drop(&type->shared);
     }
+    library->disowned = NULL;
     pthread_mutex_unlock(&types.lock);
 }
 

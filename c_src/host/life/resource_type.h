@@ -1,8 +1,10 @@
 /* The types of resources that libraries have opened, found by module and name.
  *
  * A type belongs to the library that opened it last; while it has a callback of that library, it
- * keeps it. A library that is not used any more (resource_types_disown) leaves its types to their
- * objects: they cannot be found any more, and end with the last object.
+ * keeps it. A library that no call begins in any more (resource_types_disown) takes its types out of
+ * the list: they cannot be found any more. When the last call that runs has ended, which may make
+ * objects until then, it leaves them to their objects (resource_types_leave), and they end with
+ * the last. The VM frees them at once, under the call.
  */
 #ifndef TAME_HOST_RESOURCE_TYPE_H
 #define TAME_HOST_RESOURCE_TYPE_H
@@ -10,11 +12,12 @@
 #include "life/library.h"
 
 struct resource_type {
-    struct shared shared; /* the list's and each object's */
-    struct resource_type *next;
-    struct library *owner; /* kept when keeps_owner; NULL: none any more */
-    int keeps_owner;       /* it has a callback, and the owner has been loaded */
-    int is_watching;       /* it has or had a callback `down`: its objects may have monitors */
+    struct shared
+        shared; /* each object's, and the list's, or that of the library which disowned it */
+    struct resource_type *next; /* in either */
+    struct library *owner;      /* kept when keeps_owner; NULL: none any more */
+    int keeps_owner;            /* it has a callback, and the owner has been loaded */
+    int is_watching;            /* it has or had a callback `down`: its objects may have monitors */
     ErlNifResourceTypeInit init; /* what its type has not is NULL */
     char *module;                /* behind name, in the same memory */
     char name[];
@@ -44,8 +47,11 @@ void resource_types_commit(struct library *library);
 /* It has not: all is as it was. */
 void resource_types_roll_back(void);
 
-/* The library is not to be used any more, but by objects. */
+/* The library is not to be used any more, but by calls that run and by objects. */
 void resource_types_disown(struct library *library);
+
+/* Nor by calls. */
+void resource_types_leave(struct library *library);
 
 /* The list, for a thread beside which none changes it. */
 const struct resource_type *resource_types_first(void);

@@ -122,6 +122,19 @@ static ERL_NIF_TERM new_box(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return term;
 }
 
+/* late_box(Number, Path): made when there is a file of that name. */
+static ERL_NIF_TERM late_box(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    char path[256];
+
+    if (enif_get_string(env, argv[1], path, sizeof path, ERL_NIF_LATIN1) <= 0)
+        return enif_make_badarg(env);
+    note(enif_priv_data(env), "waits");
+    while (access(path, F_OK) != 0)
+        usleep(1000);
+    return new_box(env, argc - 1, argv);
+}
+
 /* Of its own type only. */
 static ERL_NIF_TERM read_box(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -166,8 +179,13 @@ static ERL_NIF_TERM nap(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 }
 
 static ErlNifFunc functions[] = {
-    {"who", 0, who, 0},           {"new_box", 1, new_box, 0}, {"read_box", 1, read_box, 0},
-    {"call_box", 2, call_box, 0}, {"crash", 0, crash, 0},     {"nap", 1, nap, 0},
+    {"who", 0, who, 0},
+    {"new_box", 1, new_box, 0},
+    {"read_box", 1, read_box, 0},
+    {"call_box", 2, call_box, 0},
+    {"crash", 0, crash, 0},
+    {"nap", 1, nap, 0},
+    {"late_box", 2, late_box, ERL_NIF_DIRTY_JOB_IO_BOUND},
 #if VERSION > 1
     {"only_new", 0, who, 0},
 #endif
