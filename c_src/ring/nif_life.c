@@ -84,9 +84,9 @@ int start_reader(struct library *library, struct ring *ring)
     return enif_thread_create((char *)"tame_ring", &ring->reader, library->reader, ring, NULL) == 0;
 }
 
-ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+/* (Handle, OsPid, Fd, MaxWaiting, SpinNs, MaxBytes, MaxReplyBytes), on a dirty scheduler */
+static ERL_NIF_TERM open_ring(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    /* (OsPid, Fd, MaxWaiting, SpinNs, MaxBytes, MaxReplyBytes) -> {ok, Ring} | {error, Reason} */
     struct library *library = library_of(env);
     struct ring_handle *handle;
     struct ring *ring;
@@ -95,15 +95,17 @@ ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     unsigned line_max, spin_ns;
     const char *wrong;
     ErlNifPid owner;
-    ERL_NIF_TERM result;
+    void *object;
     int started;
 
     (void)argc;
-    if (!enif_get_int64(env, argv[0], &os_pid) || !enif_get_int64(env, argv[1], &fd) ||
-        !enif_get_uint(env, argv[2], &line_max) || !enif_get_uint(env, argv[3], &spin_ns) ||
-        !enif_get_uint64(env, argv[4], &bytes_max) ||
-        !enif_get_uint64(env, argv[5], &reply_bytes_max))
+    if (!enif_get_resource(env, argv[0], library->ring_type, &object) ||
+        !enif_get_int64(env, argv[1], &os_pid) || !enif_get_int64(env, argv[2], &fd) ||
+        !enif_get_uint(env, argv[3], &line_max) || !enif_get_uint(env, argv[4], &spin_ns) ||
+        !enif_get_uint64(env, argv[5], &bytes_max) ||
+        !enif_get_uint64(env, argv[6], &reply_bytes_max))
         return enif_make_badarg(env);
+    handle = object;
     join_readers(library, 0);
     wrong = ring_new(&ring, os_pid, fd, bytes_max);
     if (wrong != NULL)
@@ -112,15 +114,9 @@ ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     ring->line_max = line_max;
     ring->spin_ns = spin_ns;
     ring->reply_bytes_max = reply_bytes_max;
-
-    handle = enif_alloc_resource(library->ring_type, sizeof *handle);
-    if (handle == NULL) {
-        ring_free(ring);
-        return raise_enomem(env);
-    }
-    handle->ring = ring;
     ring->resource = handle;
     ring->refs = 2; /* the resource's and the reader's */
+    handle->ring = ring;
     enif_mutex_lock(library->lock);
     started = start_reader(library, ring);
     if (started) {
@@ -131,15 +127,30 @@ ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (!started) {
         handle->ring = NULL;
         ring_free(ring);
-        enif_release_resource(handle);
         return make_error(env, library, enif_make_atom(env, "system_limit"));
     }
     if (enif_self(env, &owner) == NULL ||
         enif_monitor_process(env, handle, &owner, &ring->owner) != 0)
         ring_shut(ring, library->am_owner_down); /* killed while it was opening */
-    result = enif_make_tuple2(env, library->am_ok, enif_make_resource(env, handle));
-    enif_release_resource(handle); /* the term keeps it */
-    return result;
+    return enif_make_tuple2(env, library->am_ok, argv[0]);
+}
+
+ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (OsPid, Fd, MaxWaiting, SpinNs, MaxBytes, MaxReplyBytes) -> {ok, Ring} | {error, Reason}. The
+     * handle is made here: on a dirty scheduler its type may be gone, when the caller was killed and
+     * this code purged. */
+    struct ring_handle *handle =
+        enif_alloc_resource(library_of(env)->ring_type, sizeof *handle); /* the term's, below */
+    ERL_NIF_TERM next[7];
+
+    if (handle == NULL)
+        return raise_enomem(env);
+    handle->ring = NULL;
+    next[0] = enif_make_resource(env, handle);
+    enif_release_resource(handle);
+    memcpy(next + 1, argv, sizeof *argv * (size_t)argc);
+    return enif_schedule_nif(env, "open", ERL_NIF_DIRTY_JOB_IO_BOUND, open_ring, 7, next);
 }
 
 ERL_NIF_TERM nif_close(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])

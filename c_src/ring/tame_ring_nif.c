@@ -181,7 +181,7 @@ static void unload(ErlNifEnv *env, void *priv_data)
 }
 
 static ErlNifFunc functions[] = {
-    {"open", 6, nif_open, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"open", 6, nif_open, 0},
     {"call", 3, nif_call, 0},
     {"call_encoded", 3, nif_call_encoded, 0},
     {"poll", 2, nif_poll, 0},
