@@ -17,6 +17,7 @@ struct tn_nif_context {
 /* The resource; its memory may go before the context's. */
 struct tn_nif_context_hold {
     struct tn_nif_context *context;
+    void *kept; /* a resource that keeps the type of messages (message.h) */
 };
 
 static ErlNifResourceType *tn_nif_contexts;
@@ -52,6 +53,8 @@ static void tn_nif_context_destroy(ErlNifEnv *env, void *object)
     (void)env;
     if (hold->context != NULL)
         tn_context_close_last(&hold->context->context);
+    if (hold->kept != NULL)
+        enif_release_resource(hold->kept);
 }
 
 /* Its owner has died. */
@@ -106,9 +109,11 @@ static ERL_NIF_TERM tn_nif_context_open(ErlNifEnv *env, int argc, const ERL_NIF_
     /* The resource's; the reaper frees it. */
     context = (struct tn_nif_context *)enif_alloc(sizeof *context);
     hold = (struct tn_nif_context_hold *)enif_alloc_resource(tn_nif_contexts, sizeof *hold);
-    if (hold != NULL)
+    if (hold != NULL) {
         hold->context = NULL;
-    error = context == NULL || hold == NULL ? NNG_ENOMEM : 0;
+        hold->kept = tn_message_hold(NULL);
+    }
+    error = context == NULL || hold == NULL || hold->kept == NULL ? NNG_ENOMEM : 0;
     if (error == 0) {
         memset(context, 0, sizeof *context);
         context->context.told = tn_nif_context_told;

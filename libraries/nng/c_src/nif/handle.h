@@ -81,6 +81,7 @@ struct tn_nif {
     struct tn_socket socket;
     struct tame_fd *sends;   /* a resource that we hold; NULL: fd is what sends */
     struct tn_nif_end *end;  /* the close hook gives it away */
+    void *kept;              /* a resource that keeps the type of messages (message.h) */
     nng_msg *early;          /* of who holds fd: came when nobody wanted it any more */
     struct tn_credit credit; /* messages to the owner */
     int pushing;             /* atomic: calls that receive for credit at this moment */
@@ -103,6 +104,8 @@ static inline void tn_nif_destroy(struct tame_fd *fd)
 
     if (handle->sends != NULL)
         enif_release_resource(handle->sends);
+    if (handle->kept != NULL)
+        enif_release_resource(handle->kept);
     if (handle->early != NULL)
         nng_msg_free(handle->early);
 }

@@ -1,7 +1,11 @@
 /* nif/message.h - messages of nng's as terms, and terms as messages.
  *
  * A large message that comes is not copied: its bytes are a binary of a resource that has the
- * message. One that goes is copied once, because nng sends only memory of its own. */
+ * message. One that goes is copied once, because nng sends only memory of its own.
+ *
+ * The VM frees a type that has no resource when the code is purged, and a message may become a resource
+ * after that: on a thread of nng's, or on a dirty scheduler whose caller was killed. So each handle
+ * and each context has one without a message. */
 #ifndef TAME_NNG_NIF_MESSAGE_H
 #define TAME_NNG_NIF_MESSAGE_H
 
@@ -14,7 +18,7 @@
 #define TN_SLICE_PARTS 1024
 
 struct tn_message {
-    nng_msg *message; /* the resource's, or NULL: it was sent */
+    nng_msg *message; /* the resource's, or NULL: it was sent, or there was none */
 };
 
 static ErlNifResourceType *tn_messages;
@@ -45,7 +49,7 @@ static inline void tn_charge(ErlNifEnv *env, size_t bytes)
         (void)enif_consume_timeslice(env, percent > 100 ? 100 : (int)percent);
 }
 
-/* Takes the message. NULL without memory: the message is the caller's still. */
+/* Takes the message, which may be NULL. NULL without memory: the message is the caller's still. */
 static inline struct tn_message *tn_message_hold(nng_msg *message)
 {
     struct tn_message *held = (struct tn_message *)enif_alloc_resource(tn_messages, sizeof *held);

@@ -29,17 +29,18 @@ static inline struct tn_nif *tn_nif_new(ErlNifEnv *env, const struct tn_socket *
                                         int receives, int sends)
 {
     struct tn_nif_end *end = tn_nif_end_new(socket);
+    struct tn_message *kept = tn_message_hold(NULL);
     struct tame_fd *second = NULL;
     struct tn_nif *handle = NULL;
     ErlNifPid self;
 
     (void)enif_self(env, &self);
-    if (end != NULL && receives >= 0 && sends >= 0) {
+    if (end != NULL && kept != NULL && receives >= 0 && sends >= 0) {
         second = (struct tame_fd *)tame_fd_new(env, &tn_sends, sends, &self);
         if (second != NULL)
             sends = -1;
     }
-    if (end != NULL && (second != NULL || receives < 0 || sends < 0))
+    if (end != NULL && kept != NULL && (second != NULL || receives < 0 || sends < 0))
         handle =
             (struct tn_nif *)tame_fd_new(env, &tn_handles, receives >= 0 ? receives : sends, &self);
     if (handle != NULL) {
@@ -47,8 +48,11 @@ static inline struct tn_nif *tn_nif_new(ErlNifEnv *env, const struct tn_socket *
         handle->socket = *socket;
         handle->sends = second;
         handle->end = end;
+        handle->kept = kept;
         return handle;
     }
+    if (kept != NULL)
+        enif_release_resource(kept);
     if (second != NULL)
         enif_release_resource(second);
     if (end != NULL) {
