@@ -2,8 +2,8 @@
  *
  * Part of tame.h. A library stays loaded, and a type of resource in being, only as long as there are
  * resources. A purge waits for nobody who is in a dirty call: it kills the process, the call goes on,
- * and a resource that it makes then would be of a type whose memory the VM has freed (OTP 25 to 29). So
- * what may make one has a run that is a resource, and such a run holds all types of its instance. Runs
+ * and a resource that it makes then would be of a type whose memory the VM has freed (OTP 25, 27, 29).
+ * So what may make one has a run that is a resource, and such a run holds all types of its instance. Runs
  * become resources on normal schedulers, where a purge waits, or where another run holds already. */
 #ifndef TAME_HOLD_H
 #define TAME_HOLD_H
@@ -94,6 +94,36 @@ static inline ERL_NIF_TERM tame_impl_hold_term(ErlNifEnv *env)
     term = enif_make_resource(env, hold);
     enif_release_resource(hold); /* the term owns it now */
     return term;
+}
+
+/* The arguments of a call that goes to a dirty scheduler with a term: ({Term, Arg1}, Arg2, ...), or
+ * ({Term}). So who looks at the process sees the function with its arity. Returns how many there are. */
+static inline int tame_impl_pack(ErlNifEnv *env, ERL_NIF_TERM with, int argc,
+                                 const ERL_NIF_TERM argv[], ERL_NIF_TERM packed[])
+{
+    if (argc == 0) {
+        packed[0] = enif_make_tuple1(env, with);
+        return 1;
+    }
+    packed[0] = enif_make_tuple2(env, with, argv[0]);
+    memcpy(packed + 1, argv + 1, sizeof *argv * (size_t)(argc - 1));
+    return argc;
+}
+
+/* The term; 0 when these are no such arguments. */
+static inline ERL_NIF_TERM tame_impl_unpack(ErlNifEnv *env, const ERL_NIF_TERM packed[], int argc,
+                                            ERL_NIF_TERM argv[])
+{
+    const ERL_NIF_TERM *first;
+    int len;
+
+    if (!enif_get_tuple(env, packed[0], &len, &first) || len != (argc == 0 ? 1 : 2))
+        return 0;
+    if (argc > 0) {
+        argv[0] = first[1];
+        memcpy(argv + 1, packed + 1, sizeof *argv * (size_t)(argc - 1));
+    }
+    return first[0];
 }
 
 /* A resource that holds the run and its state. The one on the stack is spent: the resource owns

@@ -64,24 +64,28 @@ static inline void *tame_data(ErlNifEnv *env)
                                     : 0)
 #define TAME_IMPL_JOB_FUNC(NAME, ARITY, JOB, PLACEMENT) \
     {#NAME, ARITY, tame_impl_entry_##NAME##_##ARITY, 0},
-/* The same of a plain NIF: (Hold, Arg1, ...) on the dirty scheduler. */
-#define TAME_IMPL_NIF_ENTRY(NAME, ARITY, FUNCTION, PLACEMENT)                             \
-    static ERL_NIF_TERM tame_impl_held_##NAME##_##ARITY(ErlNifEnv *env, int argc,         \
-                                                        const ERL_NIF_TERM argv[])        \
-    {                                                                                     \
-        return FUNCTION(env, argc - 1, argv + 1);                                         \
-    }                                                                                     \
-    static ERL_NIF_TERM tame_impl_plain_entry_##NAME##_##ARITY(ErlNifEnv *env, int argc,  \
-                                                               const ERL_NIF_TERM argv[]) \
-    {                                                                                     \
-        ERL_NIF_TERM held[1 + (ARITY)];                                                   \
-                                                                                          \
-        held[0] = tame_impl_hold_term(env);                                               \
-        if (held[0] == 0)                                                                 \
-            return tame_impl_raise_enomem(env);                                           \
-        memcpy(held + 1, argv, sizeof *argv * (size_t)argc);                              \
-        return enif_schedule_nif(env, #NAME, TAME_IMPL_FLAGS(PLACEMENT),                  \
-                                 tame_impl_held_##NAME##_##ARITY, 1 + argc, held);        \
+/* The same of a plain NIF, packed with its hold. */
+#define TAME_IMPL_NIF_ENTRY(NAME, ARITY, FUNCTION, PLACEMENT)                              \
+    static ERL_NIF_TERM tame_impl_held_##NAME##_##ARITY(ErlNifEnv *env, int argc,          \
+                                                        const ERL_NIF_TERM argv[])         \
+    {                                                                                      \
+        ERL_NIF_TERM args[(ARITY) + 1];                                                    \
+                                                                                           \
+        (void)argc;                                                                        \
+        return tame_impl_unpack(env, argv, ARITY, args) == 0 ? enif_make_badarg(env)       \
+                                                             : FUNCTION(env, ARITY, args); \
+    }                                                                                      \
+    static ERL_NIF_TERM tame_impl_plain_entry_##NAME##_##ARITY(ErlNifEnv *env, int argc,   \
+                                                               const ERL_NIF_TERM argv[])  \
+    {                                                                                      \
+        const ERL_NIF_TERM hold = tame_impl_hold_term(env);                                \
+        ERL_NIF_TERM packed[(ARITY) + 1];                                                  \
+                                                                                           \
+        if (hold == 0)                                                                     \
+            return tame_impl_raise_enomem(env);                                            \
+        argc = tame_impl_pack(env, hold, argc, argv, packed);                              \
+        return enif_schedule_nif(env, #NAME, TAME_IMPL_FLAGS(PLACEMENT),                   \
+                                 tame_impl_held_##NAME##_##ARITY, argc, packed);           \
     }
 #define TAME_IMPL_NIF_FUNC(NAME, ARITY, FUNCTION, PLACEMENT) \
     {#NAME, ARITY,                                           \

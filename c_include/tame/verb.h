@@ -210,18 +210,28 @@ static inline int tame_impl_list(ErlNifEnv *env, ERL_NIF_TERM list, ERL_NIF_TERM
     return enif_is_empty_list(env, list) ? len : -1;
 }
 
-/* (Hold, RowIndex, DeadlineNs, Arg1, ...): a row begins on the dirty scheduler that it belongs on. */
+/* With {Hold, RowIndex, DeadlineNs} (tame_impl_pack): a row begins on its dirty scheduler. */
 static inline ERL_NIF_TERM tame_impl_dirty_start(ErlNifEnv *env, int argc,
                                                  const ERL_NIF_TERM argv[])
 {
     const struct tame_impl_instance *instance =
         (const struct tame_impl_instance *)enif_priv_data(env);
+    const ERL_NIF_TERM *with;
+    ERL_NIF_TERM args[TAME_MAX_ARGS];
+    const struct tame_impl_row *row;
     ErlNifUInt64 deadline_ns;
-    int index;
+    int len, index, arity;
 
-    if (!enif_get_int(env, argv[1], &index) || !enif_get_uint64(env, argv[2], &deadline_ns))
+    (void)argc;
+    if (!enif_get_tuple(env, argv[0], &len, &with) || !enif_get_tuple(env, with[0], &len, &with) ||
+        len != 3 || !enif_get_int(env, with[1], &index) ||
+        !enif_get_uint64(env, with[2], &deadline_ns))
         return enif_make_badarg(env);
-    return tame_impl_start(env, argc - 3, argv + 3, &instance->rows[index], deadline_ns, 1);
+    row = &instance->rows[index];
+    arity = row->arity;
+    if (tame_impl_unpack(env, argv, arity, args) == 0)
+        return enif_make_badarg(env);
+    return tame_impl_start(env, arity, args, row, deadline_ns, 1);
 }
 
 static inline ERL_NIF_TERM tame_impl_start_anywhere(ErlNifEnv *env, int argc,
@@ -230,17 +240,17 @@ static inline ERL_NIF_TERM tame_impl_start_anywhere(ErlNifEnv *env, int argc,
                                                     uint64_t deadline_ns)
 {
     const int flags = tame_impl_dirty_flags(row->placement);
-    ERL_NIF_TERM argv[3 + TAME_MAX_ARGS];
+    ERL_NIF_TERM hold, argv[TAME_MAX_ARGS + 1];
 
     if (flags == 0)
         return tame_impl_start(env, argc, args, row, deadline_ns, 0);
-    argv[0] = tame_impl_hold_term(env);
-    if (argv[0] == 0)
+    hold = tame_impl_hold_term(env);
+    if (hold == 0)
         return tame_impl_raise_enomem(env);
-    argv[1] = enif_make_int(env, row->index);
-    argv[2] = enif_make_uint64(env, deadline_ns);
-    memcpy(argv + 3, args, sizeof *argv * (size_t)argc);
-    return enif_schedule_nif(env, row->name, flags, tame_impl_dirty_start, 3 + argc, argv);
+    hold = enif_make_tuple3(env, hold, enif_make_int(env, row->index),
+                            enif_make_uint64(env, deadline_ns));
+    argc = tame_impl_pack(env, hold, argc, args, argv);
+    return enif_schedule_nif(env, row->name, flags, tame_impl_dirty_start, argc, argv);
 }
 
 /* Erlang's deadline by our clock. Returns 0 when it is none. */

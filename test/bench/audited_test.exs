@@ -53,10 +53,10 @@ defmodule Audited.Test do
   end
 
   test "candidates are exported functions that are NIFs or call one, and an input is found by trying" do
-    beam = to_string(:code.which(:tame_exor))
-    {:ok, %{libraries: [library]}} = Tame.Audit.run([%{target: {:module, :tame_exor}}], [])
+    beam = to_string(:code.which(:tame_echo_nif))
+    {:ok, %{libraries: [library]}} = Tame.Audit.run([%{target: {:module, :tame_echo_nif}}], [])
     functions = candidates(:functions, [library, beam])
-    assert {{:tame_exor, :exor_dirty, 2}, [:dirty_cpu]} in functions
+    assert {{:tame_echo_nif, :echo_dirty_cpu, 1}, [:dirty_cpu]} in functions
     refute Enum.any?(functions, &match?({{_, :module_info, _}, _}, &1))
 
     # It takes two binaries of one length, or a binary and a byte.
