@@ -9,6 +9,9 @@
 #               of one variant are compared too: they must not agree, or the spreads are too wide to tell anything
 #   latency     all methods but the Java ones under two seeds, and three of them alone
 #   contention  four cells under two seeds, and two of them alone
+#   isolation   calls of two sizes under two seeds, and of one size alone
+#   native_io   all methods under two seeds, and two of them alone; a package that is not built has no row
+#   digest      all ways to hash two sizes under two seeds, and one size alone
 #   load        what a request costs and three placements under two seeds, and two of them alone
 #   calibrate   under three seeds
 #   audit       the largest of growing inputs, after the smaller ones and alone in its VM
@@ -16,9 +19,10 @@
 Code.require_file("bench.ex", __DIR__)
 
 defmodule Bench.Order do
-  alias Tame.{Calibrate, Contention, Latency, Load, OtherLoad, Reductions, Stats}
+  alias Tame.{Calibrate, Contention, Digest, Isolation, Latency, Load, NativeIO, OtherLoad}
+  alias Tame.{Reductions, Stats}
 
-  @parts ~w(reductions latency contention load calibrate audit)
+  @parts ~w(reductions latency contention isolation native_io digest load calibrate audit)
 
   @bytes 64 * 1024 * 1024
 
@@ -98,6 +102,38 @@ defmodule Bench.Order do
           {title, key} <- [{"p50 ms", :neighbour_p50_us}, {"longest ms", :neighbour_max_us}],
           into: %{},
           do: {"#{cell.placement}, neighbour #{title}", scaled(cell[key], cell.spread[key], key)}
+    end
+  end
+
+  defp part("isolation") do
+    for {sizes, seed} <- [{[16, 65_536], 1}, {[65_536, 16], 2}, {[65_536], 3}] do
+      for row <- Isolation.Calls.measure(sizes, 20_000, 5, seed, fn _ -> :ok end),
+          row.status == "ok",
+          into: %{},
+          do: {"#{row.method}, #{row.bytes} B, p50 µs", {row.p50_us, row.p50_spread_us}}
+    end
+  end
+
+  defp part("native_io") do
+    all = NativeIO.methods()
+    few = Enum.filter(all, &(&1.describe().id in [:socket_otp, :nng_nif]))
+    sizes = [64, 65_536]
+    terms = for bytes <- sizes, do: :binary.copy(<<1>>, bytes)
+
+    for {methods, seed} <- [{all, 1}, {all, 2}, {few, 3}] do
+      rows = Latency.rows(methods, terms, 10_000, 10, seed, fn _ -> :ok end)
+
+      for {bytes, rows} <- Enum.zip(sizes, rows), row <- rows, row.status == "ok", into: %{} do
+        {"#{row.id}, #{bytes} B, p50 µs", {row.p50_us, row.p50_spread_us}}
+      end
+    end
+  end
+
+  defp part("digest") do
+    for {sizes, seed} <- [{[1024, 4_194_304], 1}, {[4_194_304, 1024], 2}, {[4_194_304], 3}] do
+      for bytes <- sizes, row <- Digest.Calls.measure(bytes, 5, seed), into: %{} do
+        {"#{row.way}, #{bytes} B, µs", {row.us, row.spread_us}}
+      end
     end
   end
 

@@ -1,7 +1,7 @@
 defmodule Tame.Isolation.Calls do
   @moduledoc """
   Calls by size: the latency lab's methods that stand for the ways to keep native code off a normal scheduler, in the
-  latency lab's turns, once for each size.
+  latency lab's turns. In each round each of them takes one for each size.
   """
 
   alias Tame.{Latency, Stats}
@@ -37,17 +37,15 @@ defmodule Tame.Isolation.Calls do
         ) ::
           [row()]
   def measure(sizes, iterations, rounds, seed, progress) do
-    for {bytes, index} <- Enum.with_index(sizes),
-        row <- size(bytes, iterations, rounds, seed, &progress.(at(&1, bytes, index, sizes))) do
-      Map.put(row, :bytes, bytes)
-    end
-  end
+    terms = for bytes <- sizes, do: :binary.copy(<<1>>, bytes)
+    parts = length(sizes)
+    # The last two parts of the lab are counted as one size each.
+    step = &progress.(%{&1 | done: parts * &1.done, total: (parts + 2) * &1.total})
+    rows = Latency.rows(@methods, terms, iterations, rounds, seed, step)
 
-  defp size(bytes, iterations, rounds, seed, progress) do
-    term = :binary.copy(<<1>>, bytes)
-
-    for method <- Latency.rows(@methods, term, iterations, rounds, seed, progress) do
+    for {bytes, methods} <- Enum.zip(sizes, rows), method <- methods do
       %{
+        bytes: bytes,
         method: method.id,
         isolation: method.isolation,
         status: method.status,
@@ -58,14 +56,5 @@ defmodule Tame.Isolation.Calls do
         p99_us: method.p99_us
       }
     end
-  end
-
-  # Large sizes take longer; the last two parts of the lab are counted as one size each.
-  defp at(step, bytes, index, sizes) do
-    %{
-      what: "#{bytes} bytes, #{step.what}",
-      done: index * step.total + step.done,
-      total: (length(sizes) + 2) * step.total
-    }
   end
 end

@@ -8,8 +8,8 @@ defmodule Tame.Isolation do
   prints the tables. `measure/1` returns the same as data, from which the tables, the JSON and the report are made.
 
     * *calls by size* - the same binary there and back by an isolated NIF, a dirty CPU NIF and a port: methods of the
-      latency lab, in its turns (`Tame.Latency`), for each size. A dirty NIF passes a large binary on by reference; the
-      other two copy it
+      latency lab, in its turns (`Tame.Latency`), one for each size in each round. A dirty NIF passes a large binary on by
+      reference; the other two copy it
     * *crashes* - a library with a fault in it is called, in a VM of its own (`:tame_crashes`). When the call raised, when
       the next one was answered, and how many calls of another process were answered in each millisecond meanwhile.
       Crashes are more than a second apart, so each is a first one, after which a host starts again at once
@@ -106,9 +106,10 @@ defmodule Tame.Isolation do
     system = SystemInfo.collect(options.command)
     load = OtherLoad.start()
     calls = Calls.measure(options.sizes, options.iterations, @rounds, seed, options.progress)
-    options.progress.(%{what: "crashes", done: length(calls), total: length(calls) + 2})
+    parts = length(options.sizes)
+    options.progress.(%{what: "crashes", done: parts, total: parts + 2})
     crashes = Crashes.measure(options.crashes)
-    options.progress.(%{what: "memory", done: length(calls) + 1, total: length(calls) + 2})
+    options.progress.(%{what: "memory", done: parts + 1, total: parts + 2})
     memory = Memory.measure(options.calls)
     system = SystemInfo.ended(system, load)
 

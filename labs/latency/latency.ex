@@ -113,7 +113,7 @@ defmodule Tame.Latency do
     system = SystemInfo.collect(options[:command])
     load = OtherLoad.start()
 
-    rows = rows(modules, term, iterations, options[:rounds], seed, options[:progress])
+    [rows] = rows(modules, [term], iterations, options[:rounds], seed, options[:progress])
     system = SystemInfo.ended(system, load)
 
     %{
@@ -130,11 +130,15 @@ defmodule Tame.Latency do
     }
   end
 
-  @doc "The rows of a result alone: for one who says of the machine once what holds for several."
-  @spec rows([module()], term(), pos_integer(), pos_integer(), Turns.seed(), (map() -> any())) ::
-          [row()]
-  def rows(modules, term, iterations, rounds, seed, progress) do
-    modules |> Runner.run(term, iterations, rounds, seed, progress) |> Enum.map(&row/1)
+  @doc """
+  The rows of a result alone, for each term: for one who says of the machine once what holds for several, and whose terms
+  are to be compared, so that they share the rounds.
+  """
+  @spec rows([module()], [term()], pos_integer(), pos_integer(), Turns.seed(), (map() -> any())) ::
+          [[row()]]
+  def rows(modules, terms, iterations, rounds, seed, progress) do
+    for outcomes <- Runner.run(modules, terms, iterations, rounds, seed, progress),
+        do: Enum.map(outcomes, &row/1)
   end
 
   # A binary by its own size, as --bytes asks for it; any other term by its external size.

@@ -2,10 +2,10 @@ defmodule Tame.Latency.Runner do
   @moduledoc """
   Runs methods in turns and collects their samples.
 
-  Each method lives in a process of its own with a grown heap. The methods take turns, round by round, so that drift of
-  the machine affects all alike, and each round has an order of its own, drawn from a seed, so that no method always
-  follows the same one; never do two run at once. One round before the counted ones warms up and is not counted. A
-  method that fails is out; the others go on.
+  Each method lives in a process of its own with a grown heap. The methods take turns, round by round, one for each term,
+  so that drift of the machine affects all alike, and each round has an order of its own, drawn from a seed, so that no
+  turn always follows the same one; never do two run at once. One round before the counted ones warms up and is not
+  counted. A method that fails is out, with all terms; the others go on.
   """
 
   alias Tame.Latency.Runner
@@ -13,7 +13,7 @@ defmodule Tame.Latency.Runner do
 
   defstruct [:module, :pid, :monitor, :histogram, :status, :reason, gc_runs: 0, p50s_ns: []]
 
-  @typedoc "What became of one method. `:p50s_ns` has the median of each counted turn."
+  @typedoc "What became of one method with one term. `:p50s_ns` has the median of each counted turn."
   @type outcome :: %Runner{
           module: module(),
           histogram: :tame_histogram.histogram(),
@@ -38,34 +38,56 @@ defmodule Tame.Latency.Runner do
   @close_ms 10_000
 
   @doc """
-  Measures `iterations` calls of each method in `rounds` turns. Blocks until all are done and every
-  method is closed.
+  Measures `iterations` calls of each method with each term, in `rounds` turns. Blocks until all are done and every
+  method is closed. Returns for each term the outcome of each method.
   """
-  @spec run([module()], term(), pos_integer(), pos_integer(), Turns.seed(), progress()) ::
-          [outcome()]
-  def run(modules, term, iterations, rounds, seed, progress \\ fn _ -> :ok end) do
+  @spec run([module()], [term()], pos_integer(), pos_integer(), Turns.seed(), progress()) ::
+          [[outcome()]]
+  def run(modules, terms, iterations, rounds, seed, progress \\ fn _ -> :ok end) do
     methods =
-      modules |> Enum.map(&open(&1, term)) |> Enum.with_index() |> Map.new(fn {m, i} -> {i, m} end)
+      for {module, number} <- Enum.with_index(modules),
+          opened = open(module, terms),
+          place <- places(terms),
+          into: %{},
+          do: {{place, number}, %{opened | histogram: :tame_histogram.new()}}
 
     try do
       sizes = [{:warm_up, div(iterations, rounds) |> max(1)} | counted(iterations, rounds)]
-      started = for {index, %{status: :ok}} <- Enum.sort(methods), do: index
+      started = for {key, %{status: :ok}} <- Enum.sort(methods), do: key
 
       turns =
         for {order, size} <- started |> Turns.rounds(length(sizes), seed) |> Enum.zip(sizes),
-            index <- order,
-            do: {index, size}
+            key <- order,
+            do: {key, size}
 
-      turns
-      |> Enum.with_index()
-      |> Enum.reduce(methods, fn {{index, size}, done}, methods ->
-        Map.update!(methods, index, &turn(&1, size, done, length(turns), progress))
-      end)
-      |> Enum.sort()
-      |> Enum.map(fn {_, method} -> %{method | p50s_ns: Enum.reverse(method.p50s_ns)} end)
+      methods =
+        turns
+        |> Enum.with_index()
+        |> Enum.reduce(methods, fn {{{place, _} = key, size}, done}, methods ->
+          method = turn(methods[key], place, size, done, length(turns), progress)
+          put(methods, key, method)
+        end)
+
+      for place <- places(terms) do
+        for {{^place, _}, method} <- Enum.sort(methods),
+            do: %{method | p50s_ns: Enum.reverse(method.p50s_ns)}
+      end
     after
-      methods |> Map.values() |> Enum.each(&close/1)
+      methods |> Map.values() |> Enum.uniq_by(& &1.pid) |> Enum.each(&close/1)
     end
+  end
+
+  # The terms' places, from 0.
+  defp places(terms), do: Enum.to_list(0..(length(terms) - 1)//1)
+
+  defp put(methods, key, %Runner{status: :ok} = method), do: %{methods | key => method}
+
+  # One process has all terms.
+  defp put(methods, {_, number}, %Runner{status: status, reason: why}) do
+    Map.new(methods, fn
+      {{_, ^number} = key, method} -> {key, ended(method, status, why)}
+      other -> other
+    end)
   end
 
   # The counted turns: as even as whole numbers allow, none of them empty.
@@ -77,22 +99,16 @@ defmodule Tame.Latency.Runner do
     end
   end
 
-  defp open(module, term) do
+  defp open(module, terms) do
     runner = self()
 
     {pid, monitor} =
-      :erlang.spawn_opt(fn -> worker(module, term, runner) end, [
+      :erlang.spawn_opt(fn -> worker(module, List.to_tuple(terms), runner) end, [
         :monitor,
         min_heap_size: @heap_words
       ])
 
-    method = %Runner{
-      module: module,
-      pid: pid,
-      monitor: monitor,
-      histogram: :tame_histogram.new(),
-      status: :ok
-    }
+    method = %Runner{module: module, pid: pid, monitor: monitor, status: :ok}
 
     receive do
       {^pid, :opened} -> method
@@ -104,11 +120,11 @@ defmodule Tame.Latency.Runner do
     end
   end
 
-  defp turn(%Runner{status: :ok} = method, {round, count}, done, total, progress) do
+  defp turn(%Runner{status: :ok} = method, place, {round, count}, done, total, progress) do
     histogram = :tame_histogram.new()
     part = if round == :warm_up, do: "warm-up", else: "round #{round}"
     progress.(%{what: "#{method.module.describe().id}, #{part}", done: done, total: total})
-    send(method.pid, {:turn, count, histogram})
+    send(method.pid, {:turn, place, count, histogram})
 
     case await(method, histogram, -1) do
       {:ok, gc_runs} when round != :warm_up -> add(method, histogram, gc_runs)
@@ -117,7 +133,7 @@ defmodule Tame.Latency.Runner do
     end
   end
 
-  defp turn(method, _size, _done, _total, _progress), do: method
+  defp turn(method, _place, _size, _done, _total, _progress), do: method
 
   defp add(method, histogram, gc_runs) do
     :ok = :tame_histogram.merge(method.histogram, histogram)
@@ -180,13 +196,13 @@ defmodule Tame.Latency.Runner do
 
   # It is linked to nobody who could be hurt, and watches the runner: without it nobody would
   # ever tell it to close.
-  defp worker(module, term, runner) do
+  defp worker(module, terms, runner) do
     Process.monitor(runner)
 
     case module.open() do
       {:ok, state} ->
         send(runner, {self(), :opened})
-        serve(module, state, term, runner)
+        serve(module, state, terms, runner)
 
       {kind, why} when kind in [:skip, :error] ->
         send(runner, {self(), {kind, why}})
@@ -196,13 +212,13 @@ defmodule Tame.Latency.Runner do
     error -> exit({:shutdown, Exception.message(error)})
   end
 
-  defp serve(module, state, term, runner) do
+  defp serve(module, state, terms, runner) do
     receive do
-      {:turn, count, histogram} ->
+      {:turn, place, count, histogram} ->
         :erlang.garbage_collect()
-        result = :tame_meter.run(&module.echo/2, state, term, count, histogram)
+        result = :tame_meter.run(&module.echo/2, state, elem(terms, place), count, histogram)
         send(runner, {self(), result})
-        serve(module, state, term, runner)
+        serve(module, state, terms, runner)
 
       :close ->
         module.close(state)

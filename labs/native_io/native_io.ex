@@ -2,7 +2,7 @@ defmodule Tame.NativeIO do
   @moduledoc """
   Native I/O: what a readiness event costs by a NIF and by a driver, and what a driver that computes does to everybody else.
 
-  Round trips by the latency lab's methods, once for each size: TCP to a program by `gen_tcp` (a driver), OTP's `socket` (a
+  Round trips by the latency lab's methods, each size in each round: TCP to a program by `gen_tcp` (a driver), OTP's `socket` (a
   NIF) and `tame_tcp` (a NIF on `tame/fd.h`); nng between two sockets in the VM, by a NIF on `tame/fd.h` and by a driver on
   `tame/driver.h`. Then the contention lab's cells of one driver that runs the same jobs in `control`, by `driver_async`, and
   outside (`tame/driver.h`). A package that is not built is a row that says so.
@@ -19,7 +19,7 @@ defmodule Tame.NativeIO do
 
   # Of all parts together half a minute.
   @iterations 10_000
-  @rounds 5
+  @rounds 10
 
   # The deck's question is about jobs of ten milliseconds.
   @placements ~w(driver_inline driver_async driver_dirty)
@@ -64,7 +64,7 @@ defmodule Tame.NativeIO do
   def run(plan) do
     system = SystemInfo.collect(plan.command)
     load = OtherLoad.start()
-    trips = for bytes <- @sizes, row <- trips(bytes, plan), do: Map.put(row, :bytes, bytes)
+    trips = trips(plan)
     cells = Contention.run(plan.flood).cells
     system = SystemInfo.ended(system, load)
 
@@ -81,12 +81,14 @@ defmodule Tame.NativeIO do
     }
   end
 
-  defp trips(bytes, plan) do
-    term = :binary.copy(<<1>>, bytes)
+  defp trips(plan) do
+    terms = for bytes <- @sizes, do: :binary.copy(<<1>>, bytes)
+    rows = Latency.rows(@methods, terms, plan.iterations, plan.rounds, plan.seed, plan.progress)
 
-    for row <-
-          Latency.rows(@methods, term, plan.iterations, plan.rounds, plan.seed, plan.progress) do
-      row |> Map.take(~w(status reason p50_us p50_spread_us p99_us)a) |> Map.put(:method, row.id)
+    for {bytes, methods} <- Enum.zip(@sizes, rows), row <- methods do
+      row
+      |> Map.take(~w(status reason p50_us p50_spread_us p99_us)a)
+      |> Map.merge(%{bytes: bytes, method: row.id})
     end
   end
 

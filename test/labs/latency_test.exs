@@ -59,7 +59,7 @@ defmodule Tame.LatencyTest do
       seed = 3
       measure([FakeMethods.Recorder, FakeMethods.OtherRecorder], 4, rounds: 2, seed: seed)
 
-      turns = drain() |> Enum.filter(&match?({:echo, _}, &1)) |> Enum.map(&elem(&1, 1))
+      turns = for {:echo, who, :term} <- drain(), do: who
 
       # The warm-up and two rounds, each in an order of its own, two calls a turn.
       assert turns ==
@@ -69,6 +69,44 @@ defmodule Tame.LatencyTest do
                  _ <- 1..2,
                  do: who
                )
+    end
+
+    test "each term has its turn in each round, so that drift is in the spread of all" do
+      Process.register(self(), :recorder)
+      methods = [FakeMethods.Recorder, FakeMethods.OtherRecorder]
+      rows = Latency.rows(methods, [:small, :large], 2, 2, 3, fn _ -> :ok end)
+
+      rounds = for({:echo, who, term} <- drain(), do: {who, term}) |> Enum.chunk_every(4)
+      assert length(rounds) == 3
+
+      for round <- rounds do
+        assert Enum.sort(round) == [
+                 {:other, :large},
+                 {:other, :small},
+                 {:recorder, :large},
+                 {:recorder, :small}
+               ]
+      end
+
+      assert Enum.uniq(rounds) != [hd(rounds)]
+      ids = for rows <- rows, do: Enum.map(rows, &{&1.id, &1.status, &1.count})
+      assert ids == List.duplicate([{"recorder", "ok", 2}, {"other", "ok", 2}], 2)
+    end
+
+    test "a method that fails with one term is out with all" do
+      rows =
+        Latency.rows(
+          [FakeMethods.Raising, FakeMethods.Good],
+          [:small, :large],
+          200,
+          4,
+          3,
+          fn _ -> :ok end
+        )
+
+      for rows <- rows do
+        assert [%{status: "failed", reason: "the other side is gone"}, %{count: 200}] = rows
+      end
     end
 
     test "progress is told before each turn, warm-up included" do

@@ -20,7 +20,7 @@ defmodule Tame.FakeMethods do
   end
 
   defmodule Recorder do
-    @moduledoc "Like Good, but tells the process registered as :recorder of every call and of its close."
+    @moduledoc "Like Good, but tells the process registered as :recorder of every call, with its term, and of its close."
     use Tame.Latency.Method,
       id: :recorder,
       isolation: :none,
@@ -32,7 +32,7 @@ defmodule Tame.FakeMethods do
 
     @impl true
     def echo(nil, term) do
-      send(:recorder, {:echo, :recorder})
+      send(:recorder, {:echo, :recorder, term})
       term
     end
 
@@ -56,7 +56,7 @@ defmodule Tame.FakeMethods do
 
     @impl true
     def echo(nil, term) do
-      send(:recorder, {:echo, :other})
+      send(:recorder, {:echo, :other, term})
       term
     end
 
