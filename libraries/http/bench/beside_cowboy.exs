@@ -5,11 +5,15 @@
 #     TAME_COWBOY=$(../../tools/cowboy) mix run bench/beside_cowboy.exs requests jobs  some of them
 #
 # What is compared is not quite alike: cowboy has a router, and makes a map of a request's headers; tame_http makes a list. Beside
-# them two programs of their own show how much of it is not theirs: hyper alone (alone.rs), and what the same bytes cost the
-# kernel (floor.c).
+# them others show how much of it is not theirs: hyper alone (alone.rs), what the same bytes cost the kernel (floor.c), and that
+# with a process of the VM that is asked (floor_vm.c).
 
 alias Tame.Load.{Cell, Client, H2load}
 alias Tame.{OtherLoad, Stats, Turns}
+
+home = Path.expand("..", __DIR__)
+{_, 0} = System.cmd("make", ["-s", "beside"], cd: home, into: IO.stream())
+System.put_env("TAME_HTTP_BUILD", Path.join(home, "build"))
 
 # Compiled to where the servers' VMs find them as well.
 folder = Path.join(Mix.Project.build_path(), "figures")
@@ -19,10 +23,6 @@ File.mkdir_p!(folder)
   Kernel.ParallelCompiler.compile_to_path([Path.expand("figures/servers.ex", __DIR__)], folder)
 
 Code.prepend_path(folder)
-
-home = Path.expand("..", __DIR__)
-{_, 0} = System.cmd("make", ["-s", "beside"], cd: home, into: IO.stream())
-System.put_env("TAME_HTTP_BUILD", Path.join(home, "build"))
 
 defmodule Bench.BesideCowboy do
   alias Tame.HTTP.Bench
@@ -40,6 +40,7 @@ defmodule Bench.BesideCowboy do
   @alone_asks {"hyper alone, and a thread asked", Bench.AloneAsks}
   @floor {"system calls alone", Bench.Floor}
   @floor_asks {"system calls, and a thread asked", Bench.FloorAsks}
+  @floor_vm {"system calls, and a process asked", Bench.FloorVM}
 
   def run([]), do: run(@parts)
 
@@ -87,7 +88,7 @@ defmodule Bench.BesideCowboy do
   end
 
   defp part("alone") do
-    ways = [@stream, @plain, @acceptor, @process, @static, @alone, @floor, @floor_asks]
+    ways = [@stream, @plain, @acceptor, @process, @static, @alone, @floor, @floor_asks, @floor_vm]
 
     for protocol <- [:h1, :h2] do
       seen = rounds(for(way <- ways, do: {way, fn -> alone(way, protocol) end}))
@@ -98,7 +99,7 @@ defmodule Bench.BesideCowboy do
 
       for {name, times} <- seen do
         [p50, p99] = for i <- [0, 1], do: times |> Enum.map(&elem(&1, i)) |> Stats.median()
-        IO.puts("#{String.pad_trailing(name, 32)} #{round(p50)} #{round(p99)}")
+        IO.puts("#{String.pad_trailing(name, 34)} #{round(p50)} #{round(p99)}")
       end
 
       IO.puts("")

@@ -126,3 +126,37 @@ defmodule Tame.HTTP.Bench.FloorAsks do
   @moduledoc false
   use Tame.HTTP.Bench.Program, ["floor", "asks"]
 end
+
+defmodule Tame.HTTP.Bench.FloorVM do
+  @moduledoc false
+  # The system calls in a thread of the VM, and a process that is asked.
+  @on_load :load
+
+  def protocols, do: [:h1, :h2]
+
+  def start(port, _protocol) do
+    {:ok, listening, _} = :proc_lib.start_link(__MODULE__, :init, [port])
+    {:ok, listening}
+  end
+
+  def init(port) do
+    :proc_lib.init_ack({:ok, start(port), self()})
+    answer_all()
+  end
+
+  defp answer_all do
+    receive do
+      :asked -> answer()
+    end
+
+    answer_all()
+  end
+
+  def load do
+    library = Path.join(System.fetch_env!("TAME_HTTP_BUILD"), "floor_vm")
+    :erlang.load_nif(to_charlist(library), 0)
+  end
+
+  def start(_port), do: :erlang.nif_error(:not_loaded)
+  def answer, do: :erlang.nif_error(:not_loaded)
+end

@@ -87,8 +87,6 @@ pub struct Shared {
     notified: AtomicBool,
     closed: AtomicBool,
     pub starved: AtomicBool,
-    /// A batch went to Erlang since the thread last slept. It alone reads and writes this.
-    pub has_asked: AtomicBool,
     waker: AtomicWaker,
     /// The generation of each place: whether a key is still good can be asked from any thread.
     pub generations: Box<[AtomicU32]>,
@@ -102,7 +100,6 @@ impl Shared {
             notified: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             starved: AtomicBool::new(false),
-            has_asked: AtomicBool::new(false),
             waker: AtomicWaker::new(),
             generations: (0..places).map(|_| AtomicU32::new(0)).collect(),
             counters: Counters::default(),
@@ -122,11 +119,6 @@ impl Shared {
         if !self.notified.swap(true, AcqRel) {
             self.waker.wake();
         }
-    }
-
-    /// Whether there are commands that the thread has not seen.
-    pub fn has_news(&self) -> bool {
-        self.notified.load(Acquire)
     }
 
     pub fn register(&self, waker: &std::task::Waker) {

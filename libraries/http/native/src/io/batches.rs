@@ -124,7 +124,6 @@ impl Local {
         );
         if sent {
             count(&self.counters().batches);
-            self.shared().has_asked.store(true, Relaxed);
             for key in &keys {
                 places.get(*key).expect("looked at above").state = State::Held;
             }

@@ -3,7 +3,6 @@
 mod batches;
 mod commands;
 mod connections;
-mod patience;
 mod sweep;
 
 use std::cell::{Cell, RefCell};
@@ -17,7 +16,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use hyper::Response;
-use tokio::runtime::LocalOptions;
+use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::spawn_local;
 
 use crate::nif::*;
@@ -74,12 +73,7 @@ pub fn run(server: Arc<Server>, index: usize, listener: TcpListener) {
 }
 
 fn block_on(server: Arc<Server>, index: usize, listener: TcpListener) {
-    let mut builder = tokio::runtime::Builder::new_current_thread();
-    if patience::helps() {
-        let server = server.clone();
-        builder.on_thread_park(move || patience::wait(&server, &server.threads[index]));
-    }
-    let runtime = builder.enable_all().build_local(LocalOptions::default()).expect("a runtime");
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).expect("a runtime");
     let local = Rc::new(Local::new(server, index));
     runtime.block_on(async {
         spawn_local(local.clone().flush_when_asked());
