@@ -1,5 +1,8 @@
 %% The table that every call of an isolated module reads, from any process: one entry for each
 %% library. It belongs to the top supervisor; tame_hosts writes its library's entry.
+%%
+%% Calls find the table in a persistent term, which is written once for each start of the
+%% application: to find it by its name takes a twentieth of a small call.
 -module(tame_library).
 
 -include("tame_library.hrl").
@@ -25,7 +28,7 @@
 new() ->
     Options = [named_table, public, {keypos, #library.key}, {read_concurrency, true}],
     ?MODULE = ets:new(?MODULE, Options),
-    ok.
+    persistent_term:put(?MODULE, ets:whereis(?MODULE)).
 
 %% Not loaded yet.
 -spec add(key(), module(), tame_group:group()) -> ok.
@@ -34,10 +37,10 @@ add(Key, Module, Group) ->
     ok.
 
 %% not_isolated: there is no entry. not_started: there is no table, because the application tame
-%% does not run.
+%% does not run, or ended and its table with it.
 -spec find(key()) -> library() | not_isolated | not_started.
 find(Key) ->
-    try ets:lookup(?MODULE, Key) of
+    try ets:lookup(persistent_term:get(?MODULE, not_started), Key) of
         [Library] -> Library;
         [] -> not_isolated
     catch

@@ -104,7 +104,7 @@ defmodule Tame.HTTP.LimitsTest do
     head = "POST / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 1001\r\n\r\n"
     assert {413, _, ""} = answer(send_raw(port, head))
     assert %{refused: 4} = balanced(server)
-    assert :tame_http.info(server).body_memory == 0
+    eventually(fn -> :tame_http.info(server).body_memory == 0 end)
   end
 
   test "body_memory: 503 for the bodies of all clients together" do
@@ -122,7 +122,7 @@ defmodule Tame.HTTP.LimitsTest do
     send(handler, :go)
     assert {200, _, _} = answer(second)
     balanced(server)
-    assert :tame_http.info(server).body_memory == 0
+    eventually(fn -> :tame_http.info(server).body_memory == 0 end)
   end
 
   test "header_timeout_ms: clients that say nothing, and those that never end their head" do
@@ -190,6 +190,46 @@ defmodule Tame.HTTP.LimitsTest do
     socket = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
     limit_files(os_pid, 1024)
     assert {200, _, "hello"} = answer(socket)
+  end
+
+  test "few files left: a server starts whole, or says that there are none" do
+    peer = Peer.start_link()
+    # Loads the code, which takes files too.
+    {_, port} = Peer.server(peer)
+    assert {200, _, "hello"} = get(port)
+    :ok = Peer.call(peer, :code, :ensure_modules_loaded, [[Enum]])
+    limit_files(Peer.call(peer, :os, :getpid), 100)
+
+    started =
+      for left <- 0..8 do
+        case Peer.call(peer, Peer, :start_with_files, [left]) do
+          {:ok, port} ->
+            assert {200, _, "hello"} = get(port)
+            :ok
+
+          {:error, {:listen, :emfile, text}} ->
+            assert text =~ "Too many open files"
+            :emfile
+        end
+      end
+
+    assert started == Enum.sort(started)
+    assert :emfile in started and :ok in started
+    eventually(fn -> Peer.call(peer, Peer, :threads) == 1 + Enum.count(started, &(&1 == :ok)) end)
+  end
+
+  test "io_threads: connections are spread over them, and nobody else has a share of the port" do
+    peer = Peer.start_link()
+    {_, port} = Peer.server(peer, %{io_threads: 2})
+    before = Peer.call(peer, Peer, :sleeps)
+    for _ <- 1..200, do: assert({200, _, "hello"} = get(port))
+    for {name, n} <- Peer.call(peer, Peer, :sleeps), do: assert(n > before[name] + 50)
+    assert map_size(before) == 2
+
+    for io_threads <- [1, 2] do
+      options = %{port: port, io_threads: io_threads, handler: &hello/1, ip: {127, 0, 0, 1}}
+      assert {:error, {:listen, :eaddrinuse, _}} = :tame_http.start(options)
+    end
   end
 
   defp limit_files(os_pid, n) do

@@ -1,9 +1,11 @@
 //! The NIFs about a server: it is opened, joined by acceptors, told of static routes, and closed.
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::*};
+use std::sync::mpsc::channel;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use socket2::{Domain, SockRef, Socket, Type};
 
 use crate::nif::*;
 use crate::request_nifs::head;
@@ -72,9 +74,22 @@ unsafe fn config(env: Env, map: Term) -> Result<Config, Fault> {
     })
 }
 
-/// One socket for each thread: the system spreads connections over them. A single one shares its port with nobody.
-fn listen(address: &SocketAddr, share: bool) -> std::io::Result<TcpListener> {
-    use socket2::{Domain, Socket, Type};
+/// Sockets for one address, one for each thread: the system spreads connections over them. The first is made as one that shares
+/// with nobody, so that a port where somebody listens is in use, also where that is a server like this one.
+fn listen(address: SocketAddr, threads: usize) -> std::io::Result<(SocketAddr, Vec<TcpListener>)> {
+    let first = listener(&address, false)?;
+    let address = first.local_addr()?;
+    if threads > 1 {
+        SockRef::from(&first).set_reuse_port(true)?;
+    }
+    let mut all = vec![first];
+    for _ in 1..threads {
+        all.push(listener(&address, true)?);
+    }
+    Ok((address, all))
+}
+
+fn listener(address: &SocketAddr, share: bool) -> std::io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(*address), Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
@@ -98,30 +113,29 @@ pub unsafe fn open(env: Env, args: &[Term]) -> Return {
         Fault::Error(tuple(env, &[integer(env, errno), binary(env, error.to_string().as_bytes())]))
     };
     let threads = config.io_threads;
-    let mut address = config.address;
-    let mut listeners = Vec::new();
-    for _ in 0..threads {
-        let listener = listen(&address, threads > 1).map_err(fail)?;
-        address = listener.local_addr().map_err(fail)?;
-        listeners.push(listener);
-    }
+    let (address, listeners) = listen(config.address, threads).map_err(fail)?;
     let owner = self_pid(env);
     let server = Arc::new(Server::new(config, owner));
     let (term, handle) = make_resource(env, types().server, Handle(server.clone()));
     if enif_monitor_process(env, handle.cast(), &owner, std::ptr::null_mut()) != 0 {
         return Err(Fault::Badarg);
     }
+    let (say, begun) = channel();
     for (index, listener) in listeners.into_iter().enumerate() {
-        let server = server.clone();
+        let (server, say) = (server.clone(), say.clone());
         let thread = std::thread::Builder::new().name(format!("tame_http_{index}"));
         // Those that run end with the handle, which is dropped here.
         thread
             .spawn(move || {
                 build().io_threads.fetch_add(1, SeqCst);
-                io::run(server, index, listener);
+                io::run(server, index, listener, say);
                 build().io_threads.fetch_sub(1, SeqCst);
             })
             .map_err(fail)?;
+    }
+    drop(say);
+    for _ in 0..threads {
+        begun.recv().unwrap_or_else(|gone| Err(std::io::Error::other(gone))).map_err(fail)?;
     }
     Ok(tuple(env, &[a.ok, term, integer(env, address.port() as u64)]))
 }

@@ -63,25 +63,55 @@ defmodule Tame.HTTP.Test.Peer do
     end)
   end
 
+  # How often each has slept.
+  def sleeps do
+    for status <- Path.wildcard("/proc/#{:os.getpid()}/task/*/status"),
+        {:ok, text} <- [File.read(status)],
+        [_, name] <- [Regex.run(~r/^Name:\s+(tame_http_\d)$/m, text)],
+        [_, n] = Regex.run(~r/^voluntary_ctxt_switches:\s+(\d+)$/m, text),
+        into: %{},
+        do: {name, String.to_integer(n)}
+  end
+
   # Where a library's code is mapped.
   def maps(name) do
     for line <- File.stream!("/proc/#{:os.getpid()}/maps"), line =~ name, line =~ "r-xp", do: line
   end
 
-  # All that this VM may have.
-  def take_files do
+  # All that this VM may have: processes that have one each.
+  def take_files(taken \\ []) do
     parent = self()
 
     pid =
       spawn(fn ->
-        {result, _} = :file.open(~c"/dev/null", [:read, :raw])
+        {result, file} = :file.open(~c"/dev/null", [:read, :raw])
         send(parent, {self(), result})
-        Process.sleep(:infinity)
+        receive do: (:close -> send(parent, {self(), :file.close(file)}))
       end)
 
     receive do
-      {^pid, :ok} -> take_files()
-      {^pid, :error} -> :ok
+      {^pid, :ok} -> take_files([pid | taken])
+      {^pid, :error} -> taken
+    end
+  end
+
+  # What start returns where that many files are left: the port, if the server could start.
+  def start_with_files(left) do
+    {given_back, kept} = :lists.split(left, take_files())
+    close(given_back)
+    started = :tame_http.start(%{ip: {127, 0, 0, 1}, handler: &Tame.HTTP.Test.Client.hello/1})
+    close(kept)
+
+    case started do
+      {:ok, server} -> {:ok, :tame_http.port(server)}
+      error -> error
+    end
+  end
+
+  defp close(files) do
+    for pid <- files do
+      send(pid, :close)
+      receive do: ({^pid, :ok} -> :ok)
     end
   end
 

@@ -10,13 +10,14 @@ use std::collections::VecDeque;
 use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::*;
+use std::sync::mpsc::Sender;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
 
 use bytes::Bytes;
 use hyper::Response;
-use tokio::runtime::{Builder, LocalOptions};
+use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::task::spawn_local;
 
 use crate::nif::*;
@@ -51,11 +52,19 @@ pub struct Local {
     now_ms: Cell<u64>,
 }
 
-/// The thread's life.
-pub fn run(server: Arc<Server>, index: usize, listener: TcpListener) {
+/// The thread's life. It says first whether it can begin: a runtime takes files, and there may be none left.
+pub fn run(server: Arc<Server>, index: usize, listener: TcpListener, begun: Sender<std::io::Result<()>>) {
     let shared = || &server.threads[index];
     let ended = guard(false, || {
-        block_on(server.clone(), index, listener);
+        match Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) {
+            Ok(runtime) => {
+                let _ = begun.send(Ok(())); // who started it waits for that
+                block_on(runtime, server.clone(), index, listener);
+            }
+            Err(error) => {
+                let _ = begun.send(Err(error));
+            }
+        }
         true
     });
     shared().close();
@@ -72,8 +81,7 @@ pub fn run(server: Arc<Server>, index: usize, listener: TcpListener) {
     }
 }
 
-fn block_on(server: Arc<Server>, index: usize, listener: TcpListener) {
-    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).expect("a runtime");
+fn block_on(runtime: LocalRuntime, server: Arc<Server>, index: usize, listener: TcpListener) {
     let local = Rc::new(Local::new(server, index));
     runtime.block_on(async {
         spawn_local(local.clone().flush_when_asked());
