@@ -40,6 +40,7 @@ defmodule Bench.BesideCowboy do
   @alone_asks {"hyper alone, and a thread asked", Bench.AloneAsks}
   @floor {"system calls alone", Bench.Floor}
   @floor_asks {"system calls, and a thread asked", Bench.FloorAsks}
+  @floor_megabyte {"system calls alone", Bench.FloorMegabyte}
   @floor_vm {"system calls, and a process asked", Bench.FloorVM}
 
   def run([]), do: run(@parts)
@@ -114,8 +115,10 @@ defmodule Bench.BesideCowboy do
         protocol <- [:h1, :h2] do
       client = Map.merge(more, %{connections: 8, streams: if(protocol == :h1, do: 1, else: 2)})
 
-      seen =
-        closed([{"cowboy, plain handler", Bench.Cowboy}, @acceptor, @process], protocol, client)
+      # A floor reads no bodies.
+      ways = [{"cowboy, plain handler", Bench.Cowboy}, @acceptor, @process]
+      ways = if title == "down", do: ways ++ [@floor_megabyte], else: ways
+      seen = closed(ways, protocol, client)
 
       IO.puts("1 MB #{title}, #{protocol}: MB for each second of CPU, medians of the rounds")
 

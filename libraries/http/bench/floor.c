@@ -1,6 +1,8 @@
-/* floor: what floor.h does, as a program. With ASKS it asks another thread, which sleeps meanwhile.
+/* floor: what floor.h does, as a program.
  *
- *   floor PORT [ASKS]    says the port on which it listens, and ends with its standard input */
+ *   floor PORT           says the port on which it listens, and ends with its standard input
+ *   floor PORT asks      asks another thread, which sleeps meanwhile
+ *   floor PORT megabyte  answers with a megabyte */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -44,15 +46,17 @@ static int fail(const char *what)
 int main(int argc, char **argv)
 {
     const int listener = listen_at((unsigned short)(argc > 1 ? atoi(argv[1]) : 0));
+    const int asks = argc > 2 && strcmp(argv[2], "asks") == 0;
     pthread_t other; /* ends with the process */
 
+    says_megabytes = argc > 2 && strcmp(argv[2], "megabyte") == 0;
     if (listener < 0)
         return fail("listen");
-    if (argc > 2 && pthread_create(&other, NULL, be_asked, NULL) != 0)
+    if (asks && pthread_create(&other, NULL, be_asked, NULL) != 0)
         return fail("a thread");
     printf("%u\n", port_of(listener));
     (void)fflush(stdout);
-    if (answer_all(listener, STDIN_FILENO, argc > 2 ? ask : NULL) != 0)
+    if (answer_all(listener, STDIN_FILENO, asks ? ask : NULL) != 0)
         return fail("epoll");
     return EXIT_SUCCESS;
 }

@@ -2,7 +2,7 @@
  * route says, by HTTP/1.1 or by HTTP/2 with prior knowledge: one thread, nothing but epoll_wait, accept4, read and write. It
  * is no server: it believes its clients, whose requests have no bodies, and answers all of them alike.
  *
- * With `ask` it asks somebody before it answers, and waits awake for what that says: what a server does at least whose
+ * With `says_megabytes` each answer is one. With `ask` it asks somebody before it answers, and waits awake for what that says: what a server does at least whose
  * handlers are the VM's. floor.c asks a thread, floor_vm.c a process. */
 #pragma once
 #include <arpa/inet.h>
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { EVENTS = 64, INPUT = 16 * 1024, FRAME_HEAD = 9, PREFACE = 24 };
@@ -26,6 +27,7 @@ struct client {
     int fd;
     int is_h2;
     int has_table; /* of headers, after the first answer */
+    int has_left;
     size_t length; /* of what was read and not yet taken */
     unsigned char input[INPUT];
 };
@@ -43,27 +45,99 @@ static const char h2_first[] = "\x88\x5f\x0atext/plain\x5c\x02"
                                "11\x61\x1dThu, 26 Nov 2026 00:00:00 GMT";
 static const char h2_later[] = "\x88\xc0\xbf\xbe";
 
+/* A body of this size is sent from where it is, in place of "Hello world". Over HTTP/2 in frames of 16 KB; the client's window
+ * is believed to be wide. */
+enum { MEGABYTE = 1000 * 1000, FRAME = 16 * 1024, FRAMES = (MEGABYTE + FRAME - 1) / FRAME };
+
+static int says_megabytes;
+static char megabyte[MEGABYTE];
+
+static const char h1_megabyte[] = "HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n"
+                                  "date: Thu, 26 Nov 2026 00:00:00 GMT\r\n\r\n";
+
+/* All of it, or the client has left. */
+static void send_pieces(struct client *client, struct iovec *pieces, int count)
+{
+    while (count > 0) {
+        ssize_t n = writev(client->fd, pieces, count);
+
+        if (n < 0 && errno == EAGAIN) {
+            struct pollfd full = {.fd = client->fd, .events = POLLOUT};
+
+            (void)poll(&full, 1, -1);
+        } else if (n < 0) {
+            client->has_left = 1;
+            return;
+        }
+        for (; count > 0 && n >= (ssize_t)pieces->iov_len; pieces++, count--)
+            n -= (ssize_t)pieces->iov_len;
+        if (count > 0 && n > 0) {
+            pieces->iov_base = (char *)pieces->iov_base + n;
+            pieces->iov_len -= (size_t)n;
+        }
+    }
+}
+
+static void send_said(struct client *client)
+{
+    struct iovec all = {output, said};
+
+    if (said > 0)
+        send_pieces(client, &all, 1);
+    said = 0;
+}
+
 static void say(const void *bytes, size_t length)
 {
     memcpy(output + said, bytes, length);
     said += length;
 }
 
+static void frame_head(unsigned char head[FRAME_HEAD], enum frame type, int flags,
+                       const unsigned char stream[4], size_t length)
+{
+    head[0] = (unsigned char)(length >> 16);
+    head[1] = (unsigned char)(length >> 8);
+    head[2] = (unsigned char)length;
+    head[3] = (unsigned char)type;
+    head[4] = (unsigned char)flags;
+    memcpy(head + 5, stream, 4);
+}
+
 static void say_frame(enum frame type, int flags, const unsigned char stream[4],
                       const void *payload, size_t length)
 {
-    const unsigned char head[FRAME_HEAD] = {0,
-                                            0,
-                                            (unsigned char)length,
-                                            (unsigned char)type,
-                                            (unsigned char)flags,
-                                            stream[0],
-                                            stream[1],
-                                            stream[2],
-                                            stream[3]};
+    unsigned char head[FRAME_HEAD];
 
+    frame_head(head, type, flags, stream, length);
     say(head, sizeof head);
     say(payload, length);
+}
+
+static void send_megabyte_h1(struct client *client)
+{
+    struct iovec pieces[] = {{output, said}, {megabyte, MEGABYTE}};
+
+    send_pieces(client, pieces, 2);
+    said = 0;
+}
+
+static void send_megabyte_h2(struct client *client, const unsigned char stream[4])
+{
+    unsigned char heads[FRAMES][FRAME_HEAD];
+    struct iovec pieces[1 + 2 * FRAMES] = {{output, said}};
+    size_t sent = 0;
+
+    for (int i = 0; i < FRAMES; i++) {
+        const size_t length = MEGABYTE - sent < FRAME ? MEGABYTE - sent : FRAME;
+
+        frame_head(heads[i], DATA, i + 1 == FRAMES ? END_STREAM : 0, stream, length);
+        pieces[1 + 2 * i] = (struct iovec){heads[i], FRAME_HEAD};
+        pieces[2 + 2 * i] = (struct iovec){megabyte + sent, length};
+        sent += length;
+    }
+    send_pieces(client, pieces, 1 + 2 * FRAMES);
+    said = 0;
 }
 
 static size_t take_h1(struct client *client)
@@ -72,7 +146,12 @@ static size_t take_h1(struct client *client)
     const unsigned char *end;
 
     while ((end = memmem(client->input + taken, client->length - taken, "\r\n\r\n", 4)) != NULL) {
-        say(h1_answer, sizeof h1_answer - 1);
+        if (says_megabytes) {
+            say(h1_megabyte, sizeof h1_megabyte - 1);
+            send_megabyte_h1(client);
+        } else {
+            say(h1_answer, sizeof h1_answer - 1);
+        }
         taken = (size_t)(end - client->input) + 4;
     }
     return taken;
@@ -83,7 +162,10 @@ static void answer_frame(struct client *client, const unsigned char *frame, size
     const int type = frame[3], flags = frame[4];
     const unsigned char *stream = frame + 5, *payload = frame + FRAME_HEAD;
 
-    if (type == HEADERS && (flags & END_STREAM)) {
+    if (type == HEADERS && (flags & END_STREAM) && says_megabytes) {
+        say_frame(HEADERS, END_HEADERS, stream, h2_later, 1);
+        send_megabyte_h2(client, stream);
+    } else if (type == HEADERS && (flags & END_STREAM)) {
         if (client->has_table)
             say_frame(HEADERS, END_HEADERS, stream, h2_later, sizeof h2_later - 1);
         else
@@ -127,26 +209,6 @@ static size_t take(struct client *client)
     return PREFACE;
 }
 
-/* 0 if the client has left. */
-static int send_said(int fd)
-{
-    for (size_t sent = 0; sent < said;) {
-        const ssize_t n = write(fd, output + sent, said - sent);
-
-        if (n > 0) {
-            sent += (size_t)n;
-        } else if (n < 0 && errno == EAGAIN) {
-            struct pollfd full = {.fd = fd, .events = POLLOUT};
-
-            (void)poll(&full, 1, -1);
-        } else {
-            return 0;
-        }
-    }
-    said = 0;
-    return 1;
-}
-
 /* 0 if the client has left, or asks for more at once than there is room for. */
 static int serve(struct client *client, void (*ask)(void))
 {
@@ -162,7 +224,8 @@ static int serve(struct client *client, void (*ask)(void))
     }
     if (ask != NULL && said > 0)
         ask();
-    return send_said(client->fd) && client->length < INPUT;
+    send_said(client);
+    return !client->has_left && client->length < INPUT;
 }
 
 static int accept_one(int epoll, int listener)

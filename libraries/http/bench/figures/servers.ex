@@ -127,6 +127,11 @@ defmodule Tame.HTTP.Bench.FloorAsks do
   use Tame.HTTP.Bench.Program, ["floor", "asks"]
 end
 
+defmodule Tame.HTTP.Bench.FloorMegabyte do
+  @moduledoc false
+  use Tame.HTTP.Bench.Program, ["floor", "megabyte"]
+end
+
 defmodule Tame.HTTP.Bench.FloorVM do
   @moduledoc false
   # The system calls in a thread of the VM, and a process that is asked.

@@ -14,7 +14,7 @@ defmodule Tame.TTY.Test.Pane do
   # At the end of its input it ends the server, and it does so at most 5 minutes later.
   @keeper """
   tmux -L "$0" -f /dev/null new-session -d -x 80 -y 24 sh && echo started
-  (sleep 300; tmux -L "$0" kill-server) >/dev/null 2>&1 & late=$!
+  (trap 'kill $!; exit' TERM; sleep 300 & wait; tmux -L "$0" kill-server) >/dev/null 2>&1 & late=$!
   read -r line
   kill $late
   tmux -L "$0" kill-server
