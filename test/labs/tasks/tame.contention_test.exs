@@ -141,8 +141,9 @@ defmodule Mix.Tasks.Tame.ContentionTest do
   spec = Map.merge(spec, %{job: {:tame_spin, :spin_inline, [100_000_000]}, jobs: 50})
   Tame.Peer.cast(peer, :tame_contention, :run, [self(), :cell, spec])
 
+  # What it says later may never come out of it.
   receive do
-    {:tame_contention, :cell, {:flood, _}} -> :ok
+    {:tame_contention, :cell, {:hello, _}} -> Process.sleep(spec.lead_ms + 1000)
   end
 
   IO.puts("peer #{peer.os_pid} vm #{System.pid()}")
