@@ -1,5 +1,5 @@
 /* floor.h: the kernel's part of an answer. It reads what clients ask, finds where each request ends, and writes what a static
- * route says, by HTTP/1.1 or by HTTP/2 with prior knowledge: one thread, nothing but epoll_wait, accept4, read and write. It
+ * route says, by HTTP/1.1 or by HTTP/2 with prior knowledge: one thread, nothing but epoll_wait, accept4, read and writev. It
  * is no server: it believes its clients, whose requests have no bodies, and answers all of them alike.
  *
  * With `says_megabytes` each answer is one. With `ask` it asks somebody before it answers, and waits awake for what that says: what a server does at least whose
