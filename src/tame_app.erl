@@ -22,6 +22,7 @@ start(_Type, _Args) ->
                     {ok, Sup};
                 {error, Sentence} ->
                     ok = tame_sup:stop(Sup),
+                    ok = tame_library:clear(),
                     logger:critical("tame does not start: ~ts", [Sentence]),
                     {error, {not_isolated, Sentence}}
             end;
@@ -59,4 +60,4 @@ in_vm_wanted(_) -> false.
 
 -spec stop(term()) -> ok.
 stop(_State) ->
-    ok.
+    tame_library:clear().

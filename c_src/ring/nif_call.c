@@ -7,6 +7,7 @@
 #include "etf_write.h"
 #include "nif_functions.h"
 #include "nif_reading.h"
+#include "nif_route.h"
 #include "nif_slots.h"
 #include "nif_wait.h"
 
@@ -24,7 +25,7 @@ struct copy {
 /* ---- arguments that are in place ---- */
 
 static ERL_NIF_TERM submit(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id,
-                           uint32_t function, size_t size, struct extent region)
+                           uint32_t function, size_t size, struct extent region, int by_route)
 {
     struct slot *slot = &ring->slots[index];
     const uint64_t now_ns = tame_now_ns();
@@ -43,7 +44,7 @@ static ERL_NIF_TERM submit(ErlNifEnv *env, struct ring *ring, uint32_t index, ui
 
     const int woke = ring_vm_submit(&ring->vm, index, use_of(id), 0, &request);
 
-    return await(env, ring, index, id, size, woke);
+    return await(env, ring, index, id, size, woke, by_route);
 }
 
 static ERL_NIF_TERM busy(ErlNifEnv *env, struct ring *ring)
@@ -102,14 +103,14 @@ static ERL_NIF_TERM no_region(ErlNifEnv *env, struct ring *ring, size_t size)
 
 /* Arguments that are in a region already. */
 static ERL_NIF_TERM submit_region(ErlNifEnv *env, struct ring *ring, uint32_t function, size_t size,
-                                  struct extent region)
+                                  struct extent region, int by_route)
 {
     const uint64_t id = new_id(ring);
     const int index = claim_slot(ring, id);
 
     if (index < 0)
         return stand_in_line(env, ring, id, function, NULL, size, region);
-    return submit(env, ring, (uint32_t)index, id, function, size, region);
+    return submit(env, ring, (uint32_t)index, id, function, size, region, by_route);
 }
 
 /* ---- the NIFs ---- */
@@ -127,7 +128,7 @@ static ERL_NIF_TERM encode(struct ring *ring, uint32_t function)
 
 /* The arguments did not fit into the slot; the size is what they need. */
 static ERL_NIF_TERM call_by_region(ErlNifEnv *env, struct ring *ring, uint32_t function,
-                                   ERL_NIF_TERM args, size_t size)
+                                   ERL_NIF_TERM args, size_t size, int by_route)
 {
     struct extent region;
 
@@ -142,22 +143,19 @@ static ERL_NIF_TERM call_by_region(ErlNifEnv *env, struct ring *ring, uint32_t f
         give_request_region(ring, region); /* cannot be: terms do not change */
         return ring->library->am_encode;
     }
-    return submit_region(env, ring, function, size, region);
+    return submit_region(env, ring, function, size, region, by_route);
 }
 
-ERL_NIF_TERM nif_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+/* Reply | {decode, ...} | {poll | wait, Token} | encode; by a route, {decode, ...} never. */
+static ERL_NIF_TERM call(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM function_term,
+                         ERL_NIF_TERM args, int by_route)
 {
-    /* (Ring, Function, Args) -> Reply | {decode, ...} | {poll | wait, Token} | encode */
     const struct extent none = {0, 0};
-    struct ring *ring;
     uint32_t function;
     uint64_t id;
     int index;
 
-    (void)argc;
-    if (!get_ring(env, argv[0], &ring))
-        return lost_call(env, argv[0]);
-    if (!get_function(env, argv[1], &function))
+    if (!get_function(env, function_term, &function))
         return enif_make_badarg(env);
     if (is_closed(ring))
         return make_closed(env, ring);
@@ -170,12 +168,12 @@ ERL_NIF_TERM nif_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     index = claim_slot(ring, id);
     if (index >= 0) {
         uint8_t *payload = ring_vm_slot(&ring->vm, (uint32_t)index)->payload;
-        const size_t size = etf_write(env, argv[2], payload, room);
+        const size_t size = etf_write(env, args, payload, room);
 
         if (size > 0 && size <= room)
-            return submit(env, ring, (uint32_t)index, id, function, size, none);
+            return submit(env, ring, (uint32_t)index, id, function, size, none, by_route);
         free_slot(ring, (uint32_t)index);
-        return call_by_region(env, ring, function, argv[2], size);
+        return call_by_region(env, ring, function, args, size, by_route);
     }
 
     uint8_t *data = enif_alloc(room);
@@ -183,11 +181,47 @@ ERL_NIF_TERM nif_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 
     if (data == NULL)
         return raise_enomem(env);
-    const size_t size = etf_write(env, argv[2], data, room);
+    const size_t size = etf_write(env, args, data, room);
 
     result = size > 0 && size <= room ? stand_in_line(env, ring, id, function, data, size, none)
-                                      : call_by_region(env, ring, function, argv[2], size);
+                                      : call_by_region(env, ring, function, args, size, by_route);
     enif_free(data);
+    return result;
+}
+
+ERL_NIF_TERM nif_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Ring, Function, Args) -> Reply | {decode, ...} | {poll | wait, Token} | encode */
+    struct ring *ring;
+
+    (void)argc;
+    return get_ring(env, argv[0], &ring) ? call(env, ring, argv[1], argv[2], 0)
+                                         : lost_call(env, argv[0]);
+}
+
+static int is_value(ErlNifEnv *env, ERL_NIF_TERM result)
+{
+    const ERL_NIF_TERM *elements;
+    int arity;
+
+    return enif_get_tuple(env, result, &arity, &elements) && arity == 2 &&
+           elements[0] == library_of(env)->am_value;
+}
+
+ERL_NIF_TERM nif_call_by(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Route, Function, Args) -> {value, Term} | {by, Ring, what call/3 returns but a value} | none */
+    struct ring_handle *handle = route_take(env, argv[0]);
+    ERL_NIF_TERM result;
+
+    (void)argc;
+    if (handle == NULL)
+        return enif_is_ref(env, argv[0]) ? library_of(env)->am_none : enif_make_badarg(env);
+    result = call(env, handle->ring, argv[1], argv[2], 1);
+    if (!enif_has_pending_exception(env, NULL) && !is_value(env, result))
+        result =
+            enif_make_tuple3(env, library_of(env)->am_by, enif_make_resource(env, handle), result);
+    enif_release_resource(handle);
     return result;
 }
 
@@ -226,7 +260,7 @@ static ERL_NIF_TERM copy_slice(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
         return make_closed(env, ring);
     region = copy->region;
     copy->region = (struct extent){0, 0}; /* the call's now */
-    return submit_region(env, ring, function, bytes.size, region);
+    return submit_region(env, ring, function, bytes.size, region, 0);
 }
 
 ERL_NIF_TERM nif_call_encoded(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])

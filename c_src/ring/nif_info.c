@@ -1,59 +1,6 @@
-/* nif_info.c - what one may ask of rings: the least busy one, whose a proxy is, whether it lives,
- * counters. */
+/* nif_info.c - what one may ask of a ring: whether its host lives, counters. */
 #include "nif_functions.h"
 #include "nif_slots.h"
-
-ERL_NIF_TERM nif_choose(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    /* (Rings, From) -> Index */
-    const ERL_NIF_TERM *rings;
-    unsigned from;
-    int len, chosen;
-    uint64_t least = UINT64_MAX;
-
-    (void)argc;
-    if (!enif_get_tuple(env, argv[0], &len, &rings) || len == 0 ||
-        !enif_get_uint(env, argv[1], &from))
-        return enif_make_badarg(env);
-    chosen = (int)(from % (unsigned)len);
-    for (int i = 0; i < len; i++) {
-        const int index = (int)((from + (unsigned)i) % (unsigned)len);
-        struct ring *ring;
-        uint64_t calls;
-
-        /* A closed one is the last choice. */
-        if (!get_ring(env, rings[index], &ring) || is_closed(ring))
-            continue;
-        calls = calls_under_way(ring);
-        if (calls < least) {
-            least = calls;
-            chosen = index;
-            if (calls == 0)
-                break;
-        }
-    }
-    return enif_make_int(env, chosen + 1);
-}
-
-ERL_NIF_TERM nif_home(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    /* (Rings, Ref) -> Index | gone | none */
-    struct library *library = library_of(env);
-    const ERL_NIF_TERM *rings;
-    struct ring *ring;
-    void *object;
-    int len;
-
-    (void)argc;
-    if (!enif_get_tuple(env, argv[0], &len, &rings))
-        return enif_make_badarg(env);
-    if (!enif_get_resource(env, argv[1], library->proxy_type, &object))
-        return library->am_none;
-    for (int i = 0; i < len; i++)
-        if (get_ring(env, rings[i], &ring) && ring == ((struct proxy *)object)->ring)
-            return enif_make_int(env, i + 1);
-    return library->am_gone;
-}
 
 ERL_NIF_TERM nif_pulse(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {

@@ -77,49 +77,69 @@ static int read_at_once(ErlNifEnv *env, struct ring *ring, const struct ring_rep
 /* What this call teaches about how to wait for the next. */
 static void learn(struct ring *ring, const struct slot *slot, uint64_t work_ns)
 {
-    const uint64_t now_ns = slot->replied_ns > 0 ? slot->replied_ns : tame_now_ns();
-
-    waiting_replied(&ring->waiting, slot->function, work_ns, now_ns);
+    waiting_replied(&ring->waiting, slot->function, work_ns, slot->replied_ns);
     if (slot->polled_out)
-        waiting_polled_out(&ring->waiting, work_ns, slot->submitted_ns, now_ns);
+        waiting_polled_out(&ring->waiting, work_ns, slot->submitted_ns, slot->replied_ns);
+}
+
+/* Returns 0 for a large reply: nothing has happened then but that it is described. */
+static int take_small(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id,
+                      struct ring_reply *reply, ERL_NIF_TERM *result)
+{
+    struct library *library = ring->library;
+    struct slot *slot = &ring->slots[index];
+    const char *wrong = ring_vm_reply(&ring->vm, index, slot->region, reply);
+
+    if (wrong != NULL) {
+        *result = make_bad_reply(env, ring, wrong);
+        finish_slot(ring, index, id, NULL);
+        return 1;
+    }
+    if (slot->replied_ns == 0)
+        slot->replied_ns = tame_now_ns();
+    switch (reply->code) {
+    case RING_VALUE:
+    case RING_RAISE:
+        if (reply->size > ring->reply_bytes_max) {
+            *result = make_too_large(env, ring, reply->size);
+            break;
+        }
+        if (!read_at_once(env, ring, reply, result))
+            return 0;
+        *result = enif_make_tuple2(env, kind_of(ring, reply), *result);
+        if (is_removed(ring))
+            *result = make_host_down(env, ring);
+        break;
+    case RING_BADARG:
+        *result = library->am_badarg;
+        break;
+    case RING_TOO_LARGE:
+        *result = make_error(env, library, library->am_too_large);
+        break;
+    default: /* RING_DROPPED, of a call that has a caller: a lie */
+        *result = make_bad_reply(env, ring, "dropped");
+        break;
+    }
+    learn(ring, slot, reply->work_ns);
+    drop_reply(ring, index, id, reply);
+    return 1;
 }
 
 ERL_NIF_TERM take_reply(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id)
 {
-    struct library *library = ring->library;
     struct ring_reply reply;
     ERL_NIF_TERM result;
-    const char *wrong = ring_vm_reply(&ring->vm, index, ring->slots[index].region, &reply);
 
-    if (wrong != NULL) {
-        result = make_bad_reply(env, ring, wrong);
-        finish_slot(ring, index, id, NULL);
+    if (take_small(env, ring, index, id, &reply, &result))
         return result;
-    }
     learn(ring, &ring->slots[index], reply.work_ns);
-    switch (reply.code) {
-    case RING_VALUE:
-    case RING_RAISE:
-        if (reply.size > ring->reply_bytes_max) {
-            result = make_too_large(env, ring, reply.size);
-            break;
-        }
-        if (!read_at_once(env, ring, &reply, &result))
-            return read_in_slices(env, ring, index, id, &reply);
-        result = enif_make_tuple2(env, kind_of(ring, &reply), result);
-        if (is_removed(ring))
-            result = make_host_down(env, ring);
-        break;
-    case RING_BADARG:
-        result = library->am_badarg;
-        break;
-    case RING_TOO_LARGE:
-        result = make_error(env, library, library->am_too_large);
-        break;
-    default: /* RING_DROPPED, of a call that has a caller: a lie */
-        result = make_bad_reply(env, ring, "dropped");
-        break;
-    }
-    drop_reply(ring, index, id, &reply);
-    return result;
+    return read_in_slices(env, ring, index, id, &reply);
+}
+
+int take_small_reply(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id,
+                     ERL_NIF_TERM *result)
+{
+    struct ring_reply reply;
+
+    return take_small(env, ring, index, id, &reply, result);
 }

@@ -22,4 +22,8 @@
 /* The reply is in the slot, and the slot is ours; afterwards it is not. */
 ERL_NIF_TERM take_reply(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id);
 
+/* The same, but for a large reply: returns 0 then, and nothing has happened. */
+int take_small_reply(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id,
+                     ERL_NIF_TERM *result);
+
 #endif

@@ -19,7 +19,7 @@
  *
  * Lives of a struct ring: counted in refs by the resource, the reader thread's entry in the
  * library, each proxy, each copy and each reading under way. A caller holds the resource itself: it
- * has the ring's term. */
+ * has the ring's term, or keeps it while it calls by a route. */
 #ifndef TAME_RING_NIF_RING_H
 #define TAME_RING_NIF_RING_H
 
@@ -93,11 +93,11 @@ struct library {
     struct ring *rings;               /* whose readers are to be joined */
     void *(*reader)(void *);          /* of the newest instance: the others' code may go */
     void (*retire)(struct library *); /* closes all rings, and ends their readers */
-    ErlNifResourceType *ring_type, *proxy_type, *copy_type, *reading_type;
+    ErlNifResourceType *ring_type, *route_type, *proxy_type, *copy_type, *reading_type;
     uint64_t names_seed;
     ERL_NIF_TERM am_value, am_raise, am_badarg, am_error, am_busy, am_host_down, am_bad_reply,
         am_wait, am_poll, am_encode, am_too_large, am_ok, am_closed, am_ready, am_decode,
-        am_upgraded, am_owner_down, am_reply_too_large, am_gone, am_none;
+        am_upgraded, am_owner_down, am_reply_too_large, am_gone, am_none, am_by;
 };
 
 /* The first words of struct library, for an instance that has another layout behind them. */

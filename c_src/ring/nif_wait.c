@@ -150,7 +150,7 @@ ERL_NIF_TERM nif_poll(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 }
 
 ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id, size_t size,
-                   int woke)
+                   int woke, int by_route)
 {
     struct slot *slot = &ring->slots[index];
     /* Not the submission's: to wake the host may take as long as the caller would spin. */
@@ -164,10 +164,16 @@ ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t i
 
     counted(&ring->calls);
     if (how == WAITING_SPIN) {
-        if (spin(env, ring, index, id, limit_ns, now_ns))
+        const int replied = spin(env, ring, index, id, limit_ns, now_ns);
+        ERL_NIF_TERM result;
+
+        if (replied && !by_route)
             return take_reply(env, ring, index, id);
+        if (replied && take_small_reply(env, ring, index, id, &result))
+            return result;
         now_ns = tame_now_ns();
-        how = waiting_is_crowded(&ring->waiting.crowd, now_ns) ? WAITING_RECEIVE : WAITING_POLL;
+        how = replied || waiting_is_crowded(&ring->waiting.crowd, now_ns) ? WAITING_RECEIVE
+                                                                          : WAITING_POLL;
     }
     waiter_open(env, &slot->waiter);
     /* To monitor costs as much as a short call does, where callers come one after another. */

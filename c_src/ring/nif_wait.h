@@ -25,8 +25,9 @@ ERL_NIF_TERM make_wait(ErlNifEnv *env, struct ring *ring, uint64_t id, uint32_t 
 int find_slot(struct ring *ring, uint64_t token);
 
 /* A call that has been submitted, for which a worker had to be woken or not: its reply, or {poll,
- * Token}, or {wait, Token}. */
+ * Token}, or {wait, Token}. That is also what a caller by a route gets in place of a large reply:
+ * it has no term of the ring yet, which the making of that reply may ask for. */
 ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id, size_t size,
-                   int woke);
+                   int woke, int by_route);
 
 #endif

@@ -23,7 +23,7 @@
 /* "tamering" and the layout's number. */
 #define ABI_MAGIC UINT64_C(0x74616d6572696e00)
 #ifndef ABI_LAYOUT /* a test builds another */
-#define ABI_LAYOUT 6
+#define ABI_LAYOUT 7
 #endif
 #define ABI (ABI_MAGIC | ABI_LAYOUT)
 
@@ -39,6 +39,7 @@ static int open_types(ErlNifEnv *env, struct library *library)
         ErlNifResourceType **type;
     } rows[] = {
         {"ring", handle_destroy, process_down, &library->ring_type},
+        {"route", route_destroy, NULL, &library->route_type},
         {"proxy", proxy_destroy, NULL, &library->proxy_type},
         {"copy", copy_destroy, NULL, &library->copy_type},
         {"reading", reading_destroy, NULL, &library->reading_type},
@@ -111,6 +112,7 @@ static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)
         {"reply_too_large", &library->am_reply_too_large},
         {"gone", &library->am_gone},
         {"none", &library->am_none},
+        {"by", &library->am_by},
     };
 
     for (size_t i = 0; i < sizeof atoms / sizeof atoms[0]; i++)
@@ -183,6 +185,7 @@ static void unload(ErlNifEnv *env, void *priv_data)
 static ErlNifFunc functions[] = {
     {"open", 6, nif_open, 0},
     {"call", 3, nif_call, 0},
+    {"call_by", 3, nif_call_by, 0},
     {"call_encoded", 3, nif_call_encoded, 0},
     {"poll", 2, nif_poll, 0},
     {"wait", 3, nif_wait, 0},
@@ -192,7 +195,10 @@ static ErlNifFunc functions[] = {
     {"bad_reply", 1, nif_bad_reply, 0},
     {"cancel", 2, nif_cancel, 0},
     {"close", 2, nif_close, 0},
-    {"choose", 2, nif_choose, 0},
+    {"route", 0, nif_route, 0},
+    {"lead", 2, nif_lead, 0},
+    {"rings", 1, nif_rings, 0},
+    {"choose", 1, nif_choose, 0},
     {"home", 2, nif_home, 0},
     {"pulse", 1, nif_pulse, 0},
     {"leases", 2, nif_leases, 0},

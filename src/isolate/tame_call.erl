@@ -13,7 +13,7 @@
 
 %% A process is charged for each call of an Erlang function, and 16 callers share a scheduler: the
 %% more calls of a library fit into a timeslice, the fewer wait for a turn of all.
--compile({inline, [called/4, called/5, left_ms/1, noted/2, ring/2, with_caller/2]}).
+-compile({inline, [by/2, called/4, called/5, left_ms/1, noted/2, with_caller/2]}).
 
 %% When tame_hosts is being replaced, it is asked again after this.
 -define(AGAIN_MS, 5).
@@ -63,21 +63,28 @@ left_ms(OwnMs) ->
         Deadline -> min(OwnMs, tame_job_call:left_ms(Deadline))
     end.
 
-called(#library{rings = Rings} = Library, DeadlineMs, Index, Name, Args) ->
+called(#library{route = Route} = Library, DeadlineMs, Index, Name, Args) ->
     ok = noted(Library, Args),
-    case ring(Library, Args) of
-        {ok, Place} ->
-            Ring = element(Place, Rings),
-            case tame_ring:call(Ring, Index, with_caller(Library, Args), DeadlineMs) of
+    case by(Library, Args) of
+        route ->
+            case tame_ring:call_by(Route, Index, with_caller(Library, Args), DeadlineMs) of
                 {value, Value} -> Value;
-                {error, closed} -> later(Library, until(DeadlineMs), Index, Name, Args);
-                Other -> raise(Other, Ring, Library, Name, Args)
+                {by, Ring, Reply} -> replied(Reply, Ring, Library, DeadlineMs, Index, Name, Args);
+                none -> later(Library, until(DeadlineMs), Index, Name, Args)
             end;
-        none ->
-            later(Library, until(DeadlineMs), Index, Name, Args);
+        {ring, Ring} ->
+            Reply = tame_ring:call(Ring, Index, with_caller(Library, Args), DeadlineMs),
+            replied(Reply, Ring, Library, DeadlineMs, Index, Name, Args);
         two_hosts ->
             raise(two_hosts, Library, Name, Args)
     end.
+
+replied({value, Value}, _Ring, _Library, _DeadlineMs, _Index, _Name, _Args) ->
+    Value;
+replied({error, closed}, _Ring, Library, DeadlineMs, Index, Name, Args) ->
+    later(Library, until(DeadlineMs), Index, Name, Args);
+replied(Reply, Ring, Library, _DeadlineMs, _Index, Name, Args) ->
+    raise(Reply, Ring, Library, Name, Args).
 
 with_caller(#library{wants_caller = false}, Args) -> Args;
 with_caller(#library{wants_caller = true}, Args) -> [self() | Args].
@@ -87,18 +94,17 @@ noted(#library{group = Group}, Args) -> tame_given:note(Group, [self() | Args]).
 
 %% ---- which host -----------------------------------------------------------------------------
 
-ring(#library{rings = {}}, _Args) ->
-    none;
-ring(#library{rings = {_}}, _Args) ->
-    {ok, 1};
-ring(#library{rings = Rings, resources = false}, _Args) ->
-    {ok, tame_ring:choose(Rings)};
-ring(#library{rings = Rings}, Args) ->
-    case home(Args, Rings, none) of
-        none -> {ok, tame_ring:choose(Rings)};
-        Place when is_integer(Place) -> {ok, Place};
-        two_hosts -> two_hosts
+by(#library{resources = false}, _Args) ->
+    route;
+by(#library{route = Route}, Args) ->
+    case tame_ring:rings(Route) of
+        Rings when tuple_size(Rings) > 1 -> by_home(home(Args, Rings, none), Rings);
+        _ -> route
     end.
+
+by_home(none, _Rings) -> route;
+by_home(two_hosts, _Rings) -> two_hosts;
+by_home(Place, Rings) -> {ring, element(Place, Rings)}.
 
 %% The place of the ring whose host has the resources that a term names. A resource of a host that
 %% is gone is a reference like any other: any host raises badarg for it. The time depends on the

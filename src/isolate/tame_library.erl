@@ -1,13 +1,17 @@
-%% The table that every call of an isolated module reads, from any process: one entry for each
-%% library. It belongs to the top supervisor; tame_hosts writes its library's entry.
+%% What every call of an isolated module reads, from any process: a record for each library.
 %%
-%% Calls find the table in a persistent term, which is written once for each start of the
-%% application: to find it by its name takes a twentieth of a small call.
+%% It is a persistent term: to look it up in a table, with the term of a ring in it, takes a tenth
+%% of a small call. A persistent term is dear to change, because each process of the VM looks
+%% through its heap. What changes with each host is behind the route (tame_ring), so the record
+%% changes when the library is isolated, loaded and restored, not when a host ends or comes up.
+%%
+%% Which libraries there are stands in a table. The top supervisor owns it, and it goes with that.
 -module(tame_library).
 
 -include("tame_library.hrl").
 
 -export([new/0]).
+-export([clear/0]).
 -export([add/3]).
 -export([find/1]).
 -export([is_known/1]).
@@ -26,25 +30,34 @@
 
 -spec new() -> ok.
 new() ->
-    Options = [named_table, public, {keypos, #library.key}, {read_concurrency, true}],
-    ?MODULE = ets:new(?MODULE, Options),
-    persistent_term:put(?MODULE, ets:whereis(?MODULE)).
+    ?MODULE = ets:new(?MODULE, [named_table, public]),
+    clear().
+
+%% The table has gone, or is new: what was known before is not.
+-spec clear() -> ok.
+clear() ->
+    Stale = [Name || {{?MODULE, _} = Name, _} <- persistent_term:get()],
+    lists:foreach(fun persistent_term:erase/1, Stale).
 
 %% Not loaded yet.
 -spec add(key(), module(), tame_group:group()) -> ok.
 add(Key, Module, Group) ->
-    true = ets:insert(?MODULE, #library{key = Key, module = Module, group = Group}),
-    ok.
+    true = ets:insert(?MODULE, {Key, Module}),
+    set(Key, #library{key = Key, module = Module, group = Group, route = tame_ring:route()}).
 
-%% not_isolated: there is no entry. not_started: there is no table, because the application tame
-%% does not run, or ended and its table with it.
+%% not_isolated: it is not known. not_started: nothing is, because the application tame does not
+%% run, or has ended.
 -spec find(key()) -> library() | not_isolated | not_started.
 find(Key) ->
-    try ets:lookup(persistent_term:get(?MODULE, not_started), Key) of
-        [Library] -> Library;
-        [] -> not_isolated
-    catch
-        error:badarg -> not_started
+    case persistent_term:get({?MODULE, Key}, none) of
+        none -> why_not();
+        Library -> Library
+    end.
+
+why_not() ->
+    case ets:whereis(?MODULE) of
+        undefined -> not_started;
+        _ -> not_isolated
     end.
 
 -spec is_known(key()) -> boolean().
@@ -59,34 +72,66 @@ is_known(Key) ->
 -spec publish(
     key(), tuple(), non_neg_integer(), tame_host_libraries:info(), tame_isolate_options:options()
 ) -> ok.
-publish(Key, Rings, Base, Info, #{deadline_ms := DeadlineMs, wait_ms := WaitMs}) ->
+publish(Key, Rings, Base, Info, Options) ->
     #{wants_caller := WantsCaller, sends := Sends, resources := Resources} = Info,
-    _ = ets:update_element(?MODULE, Key, [
-        {#library.base, Base},
-        {#library.rings, Rings},
-        {#library.loaded, true},
-        {#library.wants_caller, WantsCaller},
-        {#library.sends, Sends},
-        {#library.resources, Resources},
-        {#library.deadline_ms, DeadlineMs},
-        {#library.wait_ms, WaitMs}
-    ]),
-    ok.
+    #{deadline_ms := DeadlineMs, wait_ms := WaitMs, hosts := {_, Most}} = Options,
+    changed(Key, Rings, fun(Library) ->
+        Library#library{
+            base = Base,
+            loaded = true,
+            wants_caller = WantsCaller,
+            sends = Sends,
+            resources = Resources andalso Most > 1,
+            deadline_ms = DeadlineMs,
+            wait_ms = WaitMs
+        }
+    end).
 
 %% Which hosts have it, where nothing else of it is known anew.
 -spec set_rings(key(), tuple()) -> ok.
 set_rings(Key, Rings) ->
-    _ = ets:update_element(?MODULE, Key, {#library.rings, Rings}),
-    ok.
+    changed(Key, Rings, fun(Library) -> Library end).
 
 %% No host has it any more, nor is to have it.
 -spec withdraw(key()) -> ok.
 withdraw(Key) ->
-    _ = ets:update_element(?MODULE, Key, [{#library.rings, {}}, {#library.loaded, false}]),
+    changed(Key, {}, fun(Library) -> Library#library{loaded = false} end).
+
+%% A record that stays as it was is not written: persistent_term:put/2 compares.
+changed(Key, Rings, Change) ->
+    case persistent_term:get({?MODULE, Key}, none) of
+        none ->
+            ok;
+        Library ->
+            Changed = Change(Library),
+            ok = set(Key, Changed),
+            led(Key, Changed, Rings)
+    end.
+
+led(Key, #library{route = Route} = Library, Rings) ->
+    case tame_ring:lead(Route, Rings) of
+        ok ->
+            ok;
+        lost ->
+            Another = tame_ring:route(),
+            ok = tame_ring:lead(Another, Rings),
+            set(Key, Library#library{route = Another})
+    end.
+
+%% One that was removed meanwhile is not to come back.
+set(Key, Library) ->
+    ok = persistent_term:put({?MODULE, Key}, Library),
+    is_known(Key) orelse persistent_term:erase({?MODULE, Key}),
     ok.
 
 %% Every version of a module.
 -spec remove(module()) -> ok.
 remove(Module) ->
-    Keys = [Key || #library{key = Key, module = Of} <- ets:tab2list(?MODULE), Of =:= Module],
-    lists:foreach(fun(Key) -> ets:delete(?MODULE, Key) end, Keys).
+    Keys = [Key || {Key, Of} <- ets:tab2list(?MODULE), Of =:= Module],
+    lists:foreach(
+        fun(Key) ->
+            true = ets:delete(?MODULE, Key),
+            persistent_term:erase({?MODULE, Key})
+        end,
+        Keys
+    ).

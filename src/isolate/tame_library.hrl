@@ -2,8 +2,8 @@
 -record(library, {
     %% by which the module's code asks for it: tame_versions
     key :: tame_library:key(),
-    %% of the hosts that are up and have loaded it, oldest first
-    rings = {} :: tuple(),
+    %% to the hosts that are up and have loaded it, oldest first
+    route :: tame_ring:route(),
     module :: module(),
     group :: tame_group:group(),
     %% of its functions: the first one's number in its hosts
@@ -14,7 +14,7 @@
     wants_caller = false :: boolean(),
     %% it is noted which processes a call names
     sends = false :: boolean(),
-    %% a call goes to the host whose resources it names
+    %% it may have several hosts, and a call goes to the one whose resources it names
     resources = false :: boolean(),
     deadline_ms = infinity :: timeout(),
     wait_ms = 0 :: non_neg_integer()

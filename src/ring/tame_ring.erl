@@ -19,6 +19,10 @@
 
 -export([open/3]).
 -export([call/4]).
+-export([route/0]).
+-export([lead/2]).
+-export([rings/1]).
+-export([call_by/4]).
 -export([close/2]).
 -export([choose/1]).
 -export([home/2]).
@@ -35,6 +39,7 @@
 -export([flat_size/1]).
 
 -export_type([ring/0]).
+-export_type([route/0]).
 -export_type([options/0]).
 -export_type([reply/0]).
 -export_type([scanned/0]).
@@ -44,6 +49,10 @@
 -define(SLOW_KEYS, 4000).
 
 -type ring() :: tame_ring_nif:ring().
+
+%% The rings of the hosts that are up with a library, under one term, which stays while hosts, and
+%% rings with them, come and go. It keeps its rings as a reference does.
+-type route() :: tame_ring_nif:route().
 
 -type options() :: #{
     %% Callers that may wait for a slot; one more gets {error, busy}. Default 1024.
@@ -115,14 +124,42 @@ valid(_, _) -> false.
 -spec call(ring(), non_neg_integer(), list(), timeout()) -> reply().
 call(Ring, Function, Args, Timeout) ->
     case tame_ring_nif:call(Ring, Function, Args) of
-        {value, _} = Reply ->
-            Reply;
-        encode ->
-            %% The binary is in memory outside the heap, and term_to_binary/1 yields by itself.
-            Reply = tame_ring_nif:call_encoded(Ring, Function, term_to_binary(Args)),
-            keep_alive(Args, reply(Ring, Reply, Timeout));
-        Reply ->
-            keep_alive(Args, reply(Ring, Reply, Timeout))
+        {value, _} = Reply -> Reply;
+        Begun -> ended(Ring, Function, Args, Begun, Timeout)
+    end.
+
+%% The binary is in memory outside the heap, and term_to_binary/1 yields by itself.
+ended(Ring, Function, Args, encode, Timeout) ->
+    Begun = tame_ring_nif:call_encoded(Ring, Function, term_to_binary(Args)),
+    keep_alive(Args, reply(Ring, Begun, Timeout));
+ended(Ring, _Function, Args, Begun, Timeout) ->
+    keep_alive(Args, reply(Ring, Begun, Timeout)).
+
+%% A route that leads to no ring yet.
+-spec route() -> route().
+route() ->
+    tame_ring_nif:route().
+
+%% From now on the route leads to these rings, at most 64, and to no other. lost: the library was
+%% replaced by one of another layout, and the route with it: make another.
+-spec lead(route(), Rings :: tuple()) -> ok | lost.
+lead(Route, Rings) ->
+    tame_ring_nif:lead(Route, Rings).
+
+%% Where the route leads to.
+-spec rings(route()) -> Rings :: tuple().
+rings(Route) ->
+    tame_ring_nif:rings(Route).
+
+%% As call/4, by that of the route's rings which has the fewest calls under way. by: which ring that
+%% was, where the call has not come to a value at once. none: the route leads to no ring.
+-spec call_by(route(), non_neg_integer(), list(), timeout()) ->
+    {value, term()} | {by, ring(), reply()} | none.
+call_by(Route, Function, Args, Timeout) ->
+    case tame_ring_nif:call_by(Route, Function, Args) of
+        {value, _} = Reply -> Reply;
+        {by, Ring, Begun} -> {by, Ring, ended(Ring, Function, Args, Begun, Timeout)};
+        none -> none
     end.
 
 reply(Ring, {poll, Token}, Timeout) ->
@@ -202,10 +239,10 @@ close(Ring, Reason) ->
     tame_ring_nif:close(Ring, Reason).
 
 %% The place in the tuple of the ring that has the fewest calls under way; of several, the first
-%% from the caller's scheduler's on. A closed ring only where all are.
+%% from a place on that is the caller's scheduler's. A closed ring only where all are.
 -spec choose(Rings :: tuple()) -> pos_integer().
 choose(Rings) ->
-    tame_ring_nif:choose(Rings, erlang:system_info(scheduler_id) - 1).
+    tame_ring_nif:choose(Rings).
 
 %% The place in the tuple of the ring that a proxy belongs to. gone: it is a proxy of none of them,
 %% so its host is dead. none: it is no proxy.

@@ -4,6 +4,7 @@
 -define(NIFS, [
     open/6,
     call/3,
+    call_by/3,
     call_encoded/3,
     poll/2,
     wait/3,
@@ -13,7 +14,10 @@
     bad_reply/1,
     cancel/2,
     close/2,
-    choose/2,
+    route/0,
+    lead/2,
+    rings/1,
+    choose/1,
     home/2,
     pulse/1,
     leases/2,
@@ -33,12 +37,15 @@
 -nifs(?NIFS).
 
 -export_type([ring/0]).
+-export_type([route/0]).
 -export_type([token/0]).
+-export_type([begun/0]).
 -export_type([decode/0]).
 
 -on_load(load/0).
 
 -type ring() :: reference().
+-type route() :: reference().
 
 %% A call that is under way.
 -type token() :: non_neg_integer().
@@ -47,6 +54,11 @@
 %% be called with the reading, if there is one: the reply brings proxies.
 -type decode() ::
     {decode, value | raise, binary()} | {decode, value | raise, binary(), Reading :: reference()}.
+
+%% A call that was made: its reply, or what is to be done to have it. encode: these arguments are
+%% for term_to_binary/1 and call_encoded/3. {poll, Token}: poll/2 is to be called when others had
+%% their turn. {wait, Token}: wait/3 is to be called.
+-type begun() :: tame_ring:reply() | decode() | {poll | wait, token()} | encode.
 
 load() ->
     erlang:load_nif(filename:rootname(tame_native:path("tame_ring_nif.so")), 0).
@@ -60,11 +72,14 @@ when
 open(_OsPid, _Fd, _MaxWaiting, _SpinNs, _MaxBytes, _MaxReplyBytes) ->
     erlang:nif_error(nif_not_loaded).
 
-%% encode: these arguments are for term_to_binary/1 and call_encoded/3. {poll, Token}: poll/2 is to
-%% be called when others had their turn. {wait, Token}: wait/3 is to be called.
--spec call(ring(), non_neg_integer(), list()) ->
-    tame_ring:reply() | decode() | {poll | wait, token()} | encode.
+-spec call(ring(), non_neg_integer(), list()) -> begun().
 call(_Ring, _Function, _Args) ->
+    erlang:nif_error(nif_not_loaded).
+
+%% By the least busy ring of the route, which is in the answer unless that is a value. none: the
+%% route leads to no ring.
+-spec call_by(route(), non_neg_integer(), list()) -> {value, term()} | {by, ring(), begun()} | none.
+call_by(_Route, _Function, _Args) ->
     erlang:nif_error(nif_not_loaded).
 
 %% Arguments as term_to_binary/1 gives them; copied in slices.
@@ -112,9 +127,20 @@ cancel(_Ring, _Token) ->
 close(_Ring, _Reason) ->
     erlang:nif_error(nif_not_loaded).
 
-%% From is where ties begin.
--spec choose(tuple(), non_neg_integer()) -> pos_integer().
-choose(_Rings, _From) ->
+-spec route() -> route().
+route() ->
+    erlang:nif_error(nif_not_loaded).
+
+-spec lead(route(), Rings :: tuple()) -> ok | lost.
+lead(_Route, _Rings) ->
+    erlang:nif_error(nif_not_loaded).
+
+-spec rings(route()) -> tuple().
+rings(_Route) ->
+    erlang:nif_error(nif_not_loaded).
+
+-spec choose(Rings :: tuple()) -> pos_integer().
+choose(_Rings) ->
     erlang:nif_error(nif_not_loaded).
 
 -spec home(tuple(), reference()) -> pos_integer() | gone | none.

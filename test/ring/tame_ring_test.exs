@@ -2,7 +2,7 @@ defmodule Tame.RingTest do
   use ExUnit.Case, async: true
 
   alias Tame.{Await, Property}
-  alias Tame.Test.{CLibrary, OsProcess, PeerVm, RingHost}
+  alias Tame.Test.{OsProcess, PeerVm, RingHost}
 
   import Bitwise
   import :proper_types, only: [any: 0]
@@ -205,14 +205,7 @@ defmodule Tame.RingTest do
     end
 
     test "of another layout closes open rings with a reason, and no function fails on them" do
-      folder = CLibrary.tmp_dir!()
-      sources = Path.expand("../../c_src/ring", __DIR__)
-      file = Path.join(folder, "tame_ring_nif.c")
-      File.cp!(Path.join(sources, "tame_ring_nif.c"), file)
-      nifs = for part <- ~w(nif_ ../os/), do: Path.wildcard(Path.join(sources, part <> "*.c"))
-      options = ["-std=gnu11", "-D_GNU_SOURCE", "-DABI_LAYOUT=99", "-I#{sources}"]
-      assert {_, 0} = CLibrary.compile(folder, file, options ++ List.flatten(nifs))
-
+      folder = RingHost.other_layout!()
       peer = PeerVm.start()
 
       {in_flight, in_line, rest} =

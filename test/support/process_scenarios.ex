@@ -320,7 +320,10 @@ defmodule Tame.ProcessScenarios do
   end
 
   # As calls find them.
-  def rings(module), do: :ets.lookup(:tame_library, module) |> hd() |> elem(2) |> Tuple.to_list()
+  def rings(module) do
+    library = :tame_library.find(module)
+    :tame_ring.rings(elem(library, 2)) |> Tuple.to_list()
+  end
 
   @doc "A call of that many ms, with a deadline of the caller's: what it comes to, and its ms."
   def paused_with(ms, deadline_ms, options) do

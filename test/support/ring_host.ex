@@ -3,6 +3,8 @@ defmodule Tame.Test.RingHost do
   # The echo host (test/support/c/ring_echo.c) as a port; it ends with the process that started it. bench/ring.exs uses
   # it, too.
 
+  alias Tame.Test.CLibrary
+
   @c_src Path.expand("../../c_src", __DIR__)
 
   # What its functions do is listed in ring_echo.c.
@@ -67,6 +69,18 @@ defmodule Tame.Test.RingHost do
 
   def call(host, name, args, timeout \\ 30_000) do
     :tame_ring.call(host.ring, Map.fetch!(@functions, name), args, timeout)
+  end
+
+  @doc "The folder of a tame_ring_nif.so whose structs have another layout, by its number, for the calling test."
+  def other_layout! do
+    folder = CLibrary.tmp_dir!()
+    sources = Path.join(@c_src, "ring")
+    file = Path.join(folder, "tame_ring_nif.c")
+    File.cp!(Path.join(sources, "tame_ring_nif.c"), file)
+    nifs = for part <- ~w(nif_ ../os/), do: Path.wildcard(Path.join(sources, part <> "*.c"))
+    options = ["-std=gnu11", "-D_GNU_SOURCE", "-DABI_LAYOUT=99", "-I#{sources}"]
+    {_, 0} = CLibrary.compile(folder, file, options ++ List.flatten(nifs))
+    folder
   end
 
   # What a process held is collected with it.

@@ -61,6 +61,59 @@ defmodule Tame.RingScenarios do
     {Task.await(waits), Task.await(in_line), rest}
   end
 
+  @doc "What calls by a route come to while the library is replaced `rounds` times."
+  def route_upgrade(rounds) do
+    in_folder(0)
+    {:module, :tame_ring_nif} = :code.load_file(:tame_ring_nif)
+    host = RingHost.start_ring(~w(slots=4 workers=2))
+    route = :tame_ring.route()
+    :ok = :tame_ring.lead(route, {host.ring})
+    test = self()
+
+    callers = for _ <- 1..4, do: spawn(fn -> calls_by(route, test) end)
+
+    for round <- 1..rounds do
+      in_folder(round)
+      :code.purge(:tame_ring_nif)
+      {:module, :tame_ring_nif} = :code.load_file(:tame_ring_nif)
+      true = Await.until(fn -> :code.soft_purge(:tame_ring_nif) end)
+      :ok = :tame_ring.lead(route, {host.ring})
+      true = :tame_ring.rings(route) == {host.ring}
+    end
+
+    for pid <- callers, do: send(pid, :enough)
+    Enum.uniq(for pid <- callers, do: receive(do: ({^pid, ends} -> ends)))
+  end
+
+  defp calls_by(route, test) do
+    case :tame_ring.call_by(route, 0, [:term], 30_000) do
+      {:value, :term} -> :value
+      {:by, _ring, {:value, :term}} -> :value
+      other -> send(test, {self(), other})
+    end
+
+    receive do
+      :enough -> send(test, {self(), :value})
+    after
+      0 -> calls_by(route, test)
+    end
+  end
+
+  @doc "What is said of a route whose library was replaced by one of another layout."
+  def route_other_layout(folder) do
+    host = RingHost.start_ring()
+    route = :tame_ring.route()
+    :ok = :tame_ring.lead(route, {host.ring})
+    :os.putenv(~c"TAME_NATIVE_DIR", folder)
+    {:module, :tame_ring_nif} = :code.load_file(:tame_ring_nif)
+    # The ring is lost as well: it is as if it were not there.
+    another = :tame_ring.route()
+
+    {:tame_ring.call_by(route, 0, [1], 1000), :tame_ring.rings(route),
+     :tame_ring.lead(route, {host.ring}), :tame_ring.lead(another, {host.ring}),
+     :tame_ring.call_by(another, 0, [1], 1000)}
+  end
+
   # The natives of a folder of their own: the emulator loads them as another library.
   defp in_folder(round) do
     from = List.to_string(:tame_native.dir())
