@@ -97,14 +97,20 @@ noted(#library{group = Group}, Args) -> tame_given:note(Group, [self() | Args]).
 by(#library{resources = false}, _Args) ->
     route;
 by(#library{route = Route}, Args) ->
-    case tame_ring:rings(Route) of
-        Rings when tuple_size(Rings) > 1 -> by_home(home(Args, Rings, none), Rings);
-        _ -> route
-    end.
+    by_home(tame_ring:rings(Route), Args).
 
-by_home(none, _Rings) -> route;
-by_home(two_hosts, _Rings) -> two_hosts;
-by_home(Place, Rings) -> {ring, element(Place, Rings)}.
+%% Where there is one host it has the resources; by the route the call might go to one that is up
+%% since.
+by_home({}, _Args) ->
+    route;
+by_home({Ring}, _Args) ->
+    {ring, Ring};
+by_home(Rings, Args) ->
+    case home(Args, Rings, none) of
+        none -> route;
+        Place when is_integer(Place) -> {ring, element(Place, Rings)};
+        two_hosts -> two_hosts
+    end.
 
 %% The place of the ring whose host has the resources that a term names. A resource of a host that
 %% is gone is a reference like any other: any host raises badarg for it. The time depends on the

@@ -33,6 +33,16 @@ defmodule Tame.LibraryTest do
     assert elem(:tame_library.find(key), 9) == false
   end
 
+  test "gets another route where a replaced library of the ring has lost its own", %{key: key} do
+    :ok = :tame_library.add(key, key, key)
+    lost = make_ref()
+    :persistent_term.put({:tame_library, key}, put_elem(:tame_library.find(key), 2, lost))
+    :ok = publish(key, {1, 1})
+    route = elem(:tame_library.find(key), 2)
+    assert route != lost
+    assert :tame_ring.lead(route, {}) == :ok
+  end
+
   test "that was removed does not come back, not even by who was about to write it", %{key: key} do
     :ok = :tame_library.add(key, key, key)
     # As if it were removed between the two steps of remove/1.
