@@ -157,20 +157,16 @@ defmodule Tame.RingRouteTest do
     assert map_size(:tame_ring.info(elem(:tame_ring.rings(route), 0))) > 0
     :erlang.garbage_collect()
 
-    # An open ring monitors its owner.
-    assert [_] = monitors(owner)
+    monitor = Process.monitor(owner)
     :ok = :tame_ring.lead(route, {})
     assert call(route, @echo, [1]) == :none
-
+    # A ring that nobody holds is closed, and its host may be opened anew.
     assert Await.until(fn ->
              :erlang.garbage_collect()
-             monitors(owner) == []
+             match?({:ok, _}, :tame_ring.open(host.os_pid, host.fd, %{}))
            end)
-  end
 
-  defp monitors(pid) do
-    {:monitored_by, by} = Process.info(pid, :monitored_by)
-    Enum.filter(by, &is_reference/1)
+    refute_received {:DOWN, ^monitor, _, _, _}
   end
 
   defp lead_to_received(route) do
