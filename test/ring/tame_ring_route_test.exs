@@ -99,6 +99,10 @@ defmodule Tame.RingRouteTest do
     assert Task.await(second) == {:value, 2}
   end
 
+  # Places of the counters of calls, by their end.
+  @value 1
+  @no_ring 2
+
   test "leads elsewhere under calls: each comes to its value, or says that it found no ring" do
     hosts = for _ <- 1..3, do: RingHost.start_ring(~w(slots=4 workers=2))
     route = route(hosts)
@@ -107,23 +111,24 @@ defmodule Tame.RingRouteTest do
     ends = :counters.new(2, [])
     callers = for _ <- 1..6, do: Task.async(fn -> calls(route, large, ends, 1) end)
 
-    assert Await.until(fn ->
-             for count <- 0..3, do: :ok = lead(route, Enum.take_random(hosts, count))
-             :counters.get(ends, 1) > 2000 and :counters.get(ends, 2) > 100
-           end)
+    for _ <- 1..60, count <- 0..3 do
+      :ok = lead(route, Enum.take_random(hosts, count))
+      which = if count == 0, do: @no_ring, else: @value
+      before = :counters.get(ends, which)
+      assert Await.until(fn -> :counters.get(ends, which) >= before + 10 end)
+    end
 
     for %{pid: pid} <- callers, do: send(pid, :enough)
     Task.await_many(callers, 30_000)
     assert Enum.all?(hosts, &(:tame_ring.info(&1.ring).slots_in_use == 0))
   end
 
-  # Counts those that came to a value, and those that found no ring.
   defp calls(route, large, ends, n) do
     term = if rem(n, 500) == 0, do: {n, large}, else: n
 
     case call(route, @echo, [term]) do
-      {:value, ^term} -> :counters.add(ends, 1, 1)
-      :none -> :counters.add(ends, 2, 1)
+      {:value, ^term} -> :counters.add(ends, @value, 1)
+      :none -> :counters.add(ends, @no_ring, 1)
     end
 
     receive do
