@@ -12,6 +12,7 @@
 #include "place.h"
 #include "queue.h"
 #include "run.h"
+#include "watch.h"
 
 /* A row of the function table. */
 struct tame_impl_row {
@@ -23,6 +24,7 @@ struct tame_impl_row {
 };
 
 struct tame_impl_pool;
+struct tame_impl_run;
 struct tame_resource;
 
 /* What the calls of a row have shown; atomics. */
@@ -58,12 +60,17 @@ struct tame_impl_instance {
     struct tame_impl_lineage *lineage;
     void *data; /* the author's, from its load hook */
     void (*unload)(ErlNifEnv *env, void *data);
-    ErlNifResourceType *run_type;
+    ErlNifResourceType *run_type, *watch_type;
+    /* Shared with the instances before and after it, of the same layout. */
+    struct tame_impl_watches *watches;
+    /* Of this build: a run is told by the code that it was made by. */
+    void (*caller_ended)(ErlNifEnv *env, struct tame_impl_run *run);
     const struct tame_resource *const *listed; /* the author's types of resource */
     ErlNifResourceType **types;                /* each of them as it was opened */
     int types_len;
-    void **kept;   /* one resource of each of them while runs hold the instance (hold.h) */
-    uint32_t runs; /* that hold it; with types only. Both are guarded by the lock. */
+    /* One resource of each of them, and a watch, while runs hold the instance (hold.h). */
+    void **kept, *kept_watch;
+    uint32_t runs; /* atomic: that hold it; 0 and 1 follow each other with the lock */
     const struct tame_impl_row *rows;
     int rows_len;
     ERL_NIF_TERM nil, tag, module_name, type_name, *names; /* valid in any environment */
@@ -81,7 +88,7 @@ struct tame_impl_instance {
 
 /* Changes with struct tame_impl_instance, tame_impl_run and tame_impl_context: what two builds of a
  * library may see of each other. */
-#define TAME_IMPL_LAYOUT 6
+#define TAME_IMPL_LAYOUT 7
 
 enum tame_impl_phase {
     TAME_IMPL_BEGIN, /* init is not called, or said TAME_WAIT */
@@ -126,8 +133,8 @@ struct tame_impl_run {
     /* The caller, who waits in receive. */
     ErlNifEnv *own_env; /* the run's; inputs and reference are in it */
     ErlNifPid caller;
-    ErlNifMonitor monitor;
-    int monitored;
+    struct tame_impl_watched
+        watched;             /* of the caller's end; it holds the run while it is in a watch */
     ErlNifMutex *queue_lock; /* guards the queue that it waits in for its turn */
     ERL_NIF_TERM reference;
     int quiet;      /* atomic; see tame/submit.h */
@@ -159,6 +166,7 @@ static inline void tame_impl_instance_release(struct tame_impl_instance *instanc
     if (__atomic_sub_fetch(&instance->references, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     tame_impl_lineage_release(instance->lineage);
+    tame_impl_watches_release(instance->watches);
     if (instance->lock != NULL)
         enif_mutex_destroy(instance->lock);
     enif_free(instance->gates); /* NULL is nothing to free */

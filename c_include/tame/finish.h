@@ -32,6 +32,7 @@ static inline void tame_impl_cleanup(struct tame_impl_run *run)
  * `env` is that of the NIF or the callback that this is called from; NULL on a thread of ours. */
 static inline void tame_impl_end(ErlNifEnv *env, struct tame_impl_run *run)
 {
+    tame_impl_unexpect(run);
     tame_impl_cleanup(run);
     tame_impl_crowd(run, 0);
     if (run->call.impl_context != NULL)

@@ -10,18 +10,25 @@
 
 #include "context.h"
 
-/* Releases what was kept of the first `len` types. */
+/* Releases what was kept of the watches' type, and of the author's first `len`. */
 static inline void tame_impl_types_release(struct tame_impl_instance *instance, int len)
 {
+    enif_release_resource(instance->kept_watch);
     for (int i = 0; i < len; i++)
         enif_release_resource(instance->kept[i]);
 }
 
-/* One resource of each of the author's types, which is nothing but that. 0 without memory. */
+/* One resource of each type, which is nothing but that. 0 without memory. */
 static inline int tame_impl_types_make(struct tame_impl_instance *instance)
 {
+    /* This and the others are the instance's, until its last run ends. */
+    instance->kept_watch =
+        enif_alloc_resource(instance->watch_type, sizeof(struct tame_impl_watch));
+    if (instance->kept_watch == NULL)
+        return 0;
+    memset(instance->kept_watch, 0, sizeof(struct tame_impl_watch));
     for (int i = 0; i < instance->types_len; i++) {
-        instance->kept[i] = /* the instance's, until its last run ends */
+        instance->kept[i] =
             enif_alloc_resource(instance->types[i], sizeof(struct tame_impl_context));
         if (instance->kept[i] == NULL) {
             tame_impl_types_release(instance, i);
@@ -32,27 +39,39 @@ static inline int tame_impl_types_make(struct tame_impl_instance *instance)
     return 1;
 }
 
+/* One run more or fewer that holds the instance, where at least this many do. */
+static inline int tame_impl_runs_change(uint32_t *runs, uint32_t least, int32_t change)
+{
+    uint32_t now = __atomic_load_n(runs, __ATOMIC_RELAXED);
+
+    while (now >= least)
+        if (__atomic_compare_exchange_n(runs, &now, now + (uint32_t)change, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED))
+            return 1;
+    return 0;
+}
+
 /* For a run that becomes a resource. 0 without memory. */
 static inline int tame_impl_types_keep(struct tame_impl_instance *instance)
 {
     int kept;
 
-    if (instance->types_len == 0)
+    if (tame_impl_runs_change(&instance->runs, 1, 1))
         return 1;
     enif_mutex_lock(instance->lock);
-    kept = instance->runs > 0 || tame_impl_types_make(instance);
-    if (kept)
-        instance->runs++;
+    kept = tame_impl_runs_change(&instance->runs, 1, 1);
+    if (!kept && tame_impl_types_make(instance))
+        kept = tame_impl_runs_change(&instance->runs, 0, 1);
     enif_mutex_unlock(instance->lock);
     return kept;
 }
 
 static inline void tame_impl_types_drop(struct tame_impl_instance *instance)
 {
-    if (instance->types_len == 0)
+    if (tame_impl_runs_change(&instance->runs, 2, -1))
         return;
     enif_mutex_lock(instance->lock);
-    if (--instance->runs == 0)
+    if (__atomic_sub_fetch(&instance->runs, 1, __ATOMIC_ACQ_REL) == 0)
         tame_impl_types_release(instance, instance->types_len);
     enif_mutex_unlock(instance->lock);
 }

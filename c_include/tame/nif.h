@@ -210,6 +210,20 @@ static inline int tame_impl_close(struct tame_impl_instance *instance)
     return 1;
 }
 
+/* The next instance takes the watches over: so the old library need not stay until processes end. */
+static inline ErlNifResourceType *tame_impl_open_watch_type(ErlNifEnv *env)
+{
+    ErlNifResourceTypeInit init;
+    char name[64];
+
+    memset(&init, 0, sizeof init);
+    init.dtor = tame_impl_watch_destroy;
+    init.down = tame_impl_process_down;
+    enif_snprintf(name, sizeof name, "tame%d_watch", TAME_IMPL_LAYOUT);
+    return enif_open_resource_type_x(
+        env, name, &init, (ErlNifResourceFlags)(ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER), NULL);
+}
+
 /* The rows, the memory, the threads' pool, the types; 0 without one of them. */
 static inline int tame_impl_open(ErlNifEnv *env, struct tame_impl_instance *instance,
                                  const struct tame_library *library)
@@ -236,7 +250,7 @@ static inline int tame_impl_open(ErlNifEnv *env, struct tame_impl_instance *inst
     instance->names = (ERL_NIF_TERM *)enif_alloc(sizeof *instance->names * rows);
     instance->pool = tame_impl_pool_open(instance, stack_kib);
     if (instance->lock == NULL || instance->gates == NULL || instance->row_stats == NULL ||
-        instance->names == NULL || instance->pool == NULL)
+        instance->names == NULL || instance->pool == NULL || instance->watches == NULL)
         return 0;
     memset(instance->gates, 0, sizeof *instance->gates * rows);
     memset(instance->row_stats, 0, sizeof *instance->row_stats * rows);
@@ -245,18 +259,28 @@ static inline int tame_impl_open(ErlNifEnv *env, struct tame_impl_instance *inst
 
     memset(&init, 0, sizeof init);
     init.dtor = tame_impl_run_destroy;
-    init.down = tame_impl_run_down;
     init.dyncall = tame_impl_answer;
     init.members = 4; /* as many as are set here, with `stop`, which is NULL */
     /* A name of its own: another instance of this library has another type, because taking this one
      * over would run that build's destructor on this build's runs. */
     enif_snprintf(name, sizeof name, "tame_run_%p", (void *)instance);
     instance->run_type = enif_init_resource_type(env, name, &init, ERL_NIF_RT_CREATE, NULL);
+    instance->watch_type = tame_impl_open_watch_type(env);
     instance->nil = enif_make_list(env, 0);
     instance->tag = enif_make_atom(env, "$tame");
     instance->module_name = enif_make_atom(env, instance->module);
     instance->type_name = enif_make_atom(env, name);
-    return instance->run_type != NULL && tame_impl_open_types(env, instance, library);
+    return instance->run_type != NULL && instance->watch_type != NULL &&
+           tame_impl_open_types(env, instance, library);
+}
+
+/* Those of the instance which is replaced, or new ones; NULL without memory. */
+static inline struct tame_impl_watches *
+tame_impl_watches_of(const struct tame_impl_instance *replaced)
+{
+    return replaced == NULL || replaced->layout != TAME_IMPL_LAYOUT
+               ? tame_impl_watches_new()
+               : tame_impl_watches_keep(replaced->watches);
 }
 
 /* That of the instance which is replaced, or a new one; NULL without memory. */
@@ -292,6 +316,8 @@ static inline int tame_impl_load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM 
     instance->rows = rows;
     instance->rows_len = rows_len;
     instance->lineage = tame_impl_lineage_of((const struct tame_impl_instance *)old);
+    instance->watches = tame_impl_watches_of((const struct tame_impl_instance *)old);
+    instance->caller_ended = tame_impl_caller_ended;
     if (instance->lineage == NULL || !tame_impl_open(env, instance, library))
         return tame_impl_close(instance);
     *priv_data = instance; /* where the hook finds it */

@@ -161,8 +161,10 @@ static inline int tame_impl_submit(ErlNifEnv *env, struct tame_impl_run *run,
         return 0;
     }
     if (spins && tame_impl_spin(run) &&
-        tame_impl_move(&run->state, TAME_IMPL_DONE, TAME_IMPL_CALLER))
+        tame_impl_move(&run->state, TAME_IMPL_DONE, TAME_IMPL_CALLER)) {
+        tame_impl_unexpect(run);
         return 1;
+    }
     *term = tame_impl_tagged(env, run, "wait", tame_impl_run_term(env, run));
     return 0;
 }

@@ -48,9 +48,19 @@ static inline int tame_impl_expect(ErlNifEnv *env, struct tame_impl_run *run,
     else
         enif_clear_env(run->own_env);
     run->reference = enif_make_copy(run->own_env, reference);
-    if (!run->monitored)
-        run->monitored = enif_monitor_process(env, run, &run->caller, &run->monitor) == 0;
-    return run->monitored;
+    enif_keep_resource(run); /* the watch's hold */
+    if (tame_impl_watch(env, run->instance->watches, run->instance->watch_type, &run->caller,
+                        &run->watched, run))
+        return 1;
+    enif_release_resource(run);
+    return 0;
+}
+
+/* The run is waited for no more. By who owns it, and has a hold on it besides. */
+static inline void tame_impl_unexpect(struct tame_impl_run *run)
+{
+    if (tame_impl_unwatch(&run->watched))
+        enif_release_resource(run); /* the watch's hold */
 }
 
 /* The run waits in this queue, which the lock guards and which has a hold on it. Called with the

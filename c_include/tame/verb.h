@@ -75,8 +75,13 @@ static inline int tame_impl_take(struct tame_impl_run *run)
 {
     const int state = tame_impl_state(&run->state);
 
-    return state == TAME_IMPL_CALLER || ((state == TAME_IMPL_TURN || state == TAME_IMPL_DONE) &&
-                                         tame_impl_move(&run->state, state, TAME_IMPL_CALLER));
+    if (state == TAME_IMPL_CALLER)
+        return 1;
+    if ((state != TAME_IMPL_TURN && state != TAME_IMPL_DONE) ||
+        !tame_impl_move(&run->state, state, TAME_IMPL_CALLER))
+        return 0;
+    tame_impl_unexpect(run);
+    return 1;
 }
 
 /* The run waits for its turn, or is refused; or may go on: then 0. */
@@ -89,8 +94,10 @@ static inline ERL_NIF_TERM tame_impl_await(ErlNifEnv *env, struct tame_impl_run 
 
     if (expects)
         entry = enter(run);
-    if (entry == TAME_IMPL_ENTERED)
+    if (entry == TAME_IMPL_ENTERED) {
+        tame_impl_unexpect(run);
         return 0;
+    }
     if (entry == TAME_IMPL_WAITS)
         return tame_impl_tagged(env, run, "wait", tame_impl_run_term(env, run));
     tame_impl_end_here(env, run);
@@ -185,13 +192,27 @@ static inline void tame_impl_answer(ErlNifEnv *env, void *object, void *data)
     ask->term = tame_impl_go_on(env, held, ask);
 }
 
-/* The caller of a run that is off the schedulers, or waits for them, is dead. */
-static inline void tame_impl_run_down(ErlNifEnv *env, void *object, ErlNifPid *pid,
-                                      ErlNifMonitor *monitor)
+/* The caller of a run that is off the schedulers, or waits for them, has ended. */
+static inline void tame_impl_caller_ended(ErlNifEnv *env, struct tame_impl_run *run)
+{
+    (void)tame_impl_abandon(env, run, tame_impl_pool_forget);
+}
+
+static inline void tame_impl_run_told(ErlNifEnv *env, void *object, const ErlNifPid *pid)
+{
+    struct tame_impl_run *run = (struct tame_impl_run *)object;
+
+    (void)pid;
+    run->instance->caller_ended(env, run);
+    enif_release_resource(run); /* the watch's hold; its build may go now */
+}
+
+static inline void tame_impl_process_down(ErlNifEnv *env, void *object, ErlNifPid *pid,
+                                          ErlNifMonitor *monitor)
 {
     (void)pid;
     (void)monitor;
-    (void)tame_impl_abandon(env, (struct tame_impl_run *)object, tame_impl_pool_forget);
+    tame_impl_watch_down(env, (struct tame_impl_watch *)object, tame_impl_run_told);
 }
 
 /* ---- the NIF ---- */

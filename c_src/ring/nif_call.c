@@ -72,7 +72,7 @@ static ERL_NIF_TERM stand_in_line(ErlNifEnv *env, struct ring *ring, uint64_t id
     if (region.pages == 0)
         memcpy(entry->data, data, size);
     waiter_open(env, &entry->waiter);
-    waiter_monitor(env, ring, &entry->waiter);
+    waiter_watch(env, ring, &entry->waiter);
 
     enif_mutex_lock(ring->lock);
     closed = is_closed(ring);
@@ -83,7 +83,7 @@ static ERL_NIF_TERM stand_in_line(ErlNifEnv *env, struct ring *ring, uint64_t id
     }
     enif_mutex_unlock(ring->lock);
     if (closed || full) {
-        free_line_entry(env, ring, entry);
+        free_line_entry(ring, entry);
         return closed ? make_closed(env, ring) : busy(env, ring);
     }
     counted(&ring->lined);

@@ -25,7 +25,7 @@ ERL_NIF_TERM nif_cancel(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
             leave_line(ring, entry);
         enif_mutex_unlock(ring->lock);
         if (entry != NULL) {
-            free_line_entry(env, ring, entry);
+            free_line_entry(ring, entry);
             return ring->library->am_ok;
         }
     }
@@ -33,21 +33,18 @@ ERL_NIF_TERM nif_cancel(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     const int index = find_slot(ring, token);
 
     if (index >= 0 && claim(&ring->slots[index], id, WAITING, EXCLUSIVE)) {
-        waiter_close(env, ring, &ring->slots[index].waiter);
+        waiter_close(ring, &ring->slots[index].waiter);
         abandon_slot(ring, (uint32_t)index, id);
         return ring->library->am_ok;
     }
     return ring->library->am_wait;
 }
 
-void process_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMonitor *monitor)
+/* The process may have been the ring's owner, or a caller, or both. */
+static void process_ended(struct ring *ring, const ErlNifPid *pid)
 {
-    struct ring *ring = ((struct ring_handle *)object)->ring;
-
-    if (enif_compare_monitors(monitor, &ring->owner) == 0) {
+    if (enif_compare_pids(pid, &ring->owner) == 0)
         ring_shut(ring, ring->library->am_owner_down);
-        return;
-    }
     for (;;) {
         struct line_entry *entry;
 
@@ -63,8 +60,7 @@ void process_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMonitor *m
         enif_mutex_unlock(ring->lock);
         if (entry == NULL)
             break;
-        entry->waiter.monitored = 0; /* this was it */
-        free_line_entry(env, ring, entry);
+        free_line_entry(ring, entry);
     }
     for (uint32_t i = 0; i < ring->vm.geometry.slots; i++) {
         struct slot *slot = &ring->slots[i];
@@ -76,9 +72,22 @@ void process_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMonitor *m
          * the reader finds that the caller is dead when it sends. */
         if ((phase == PARKED || phase == WAITING || phase == TOLD) &&
             enif_compare_pids(&slot->waiter.pid, pid) == 0 && claim(slot, id, phase, EXCLUSIVE)) {
-            slot->waiter.monitored = 0;
-            waiter_close(env, ring, &slot->waiter);
+            waiter_close(ring, &slot->waiter);
             abandon_slot(ring, i, id);
         }
     }
+}
+
+static void tell_ended(ErlNifEnv *env, void *object, const ErlNifPid *pid)
+{
+    (void)env;
+    process_ended(object, pid);
+    ring_drop(object); /* the watch's hold */
+}
+
+void process_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMonitor *monitor)
+{
+    (void)pid;
+    (void)monitor;
+    tame_impl_watch_down(env, object, tell_ended);
 }

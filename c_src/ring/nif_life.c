@@ -40,6 +40,8 @@ void handle_destroy(ErlNifEnv *env, void *object)
     struct library *library = ring->library;
 
     ring_shut(ring, 0);
+    if (tame_impl_unwatch(&ring->owner_watched))
+        ring_drop(ring);
     ring_drop(ring);
     join_readers(library, 0);
 }
@@ -84,7 +86,21 @@ int start_reader(struct library *library, struct ring *ring)
     return enif_thread_create((char *)"tame_ring", &ring->reader, library->reader, ring, NULL) == 0;
 }
 
-/* (Handle, OsPid, Fd, MaxWaiting, SpinNs, MaxBytes, MaxReplyBytes), on a dirty scheduler */
+/* If the owner, who calls this, ends from here on, the ring is closed. */
+static void watch_owner(ErlNifEnv *env, struct ring *ring)
+{
+    struct library *library = ring->library;
+
+    ring_keep(ring);
+    if (enif_self(env, &ring->owner) == NULL ||
+        !tame_impl_watch(env, library->watches, library->watch_type, &ring->owner,
+                         &ring->owner_watched, ring)) {
+        ring_shut(ring, library->am_owner_down); /* killed while it was opening */
+        ring_drop(ring);
+    }
+}
+
+/* ({Handle, Watch}, OsPid, Fd, MaxWaiting, SpinNs, MaxBytes, MaxReplyBytes), on a dirty scheduler */
 static ERL_NIF_TERM open_ring(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct library *library = library_of(env);
@@ -93,13 +109,14 @@ static ERL_NIF_TERM open_ring(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     ErlNifSInt64 os_pid, fd;
     ErlNifUInt64 bytes_max, reply_bytes_max;
     unsigned line_max, spin_ns;
+    const ERL_NIF_TERM *held;
     const char *wrong;
-    ErlNifPid owner;
     void *object;
-    int started;
+    int arity, started;
 
     (void)argc;
-    if (!enif_get_resource(env, argv[0], library->ring_type, &object) ||
+    if (!enif_get_tuple(env, argv[0], &arity, &held) || arity != 2 ||
+        !enif_get_resource(env, held[0], library->ring_type, &object) ||
         !enif_get_int64(env, argv[1], &os_pid) || !enif_get_int64(env, argv[2], &fd) ||
         !enif_get_uint(env, argv[3], &line_max) || !enif_get_uint(env, argv[4], &spin_ns) ||
         !enif_get_uint64(env, argv[5], &bytes_max) ||
@@ -114,7 +131,6 @@ static ERL_NIF_TERM open_ring(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     ring->line_max = line_max;
     ring->spin_ns = spin_ns;
     ring->reply_bytes_max = reply_bytes_max;
-    ring->resource = handle;
     ring->refs = 2; /* the resource's and the reader's */
     handle->ring = ring;
     enif_mutex_lock(library->lock);
@@ -129,26 +145,32 @@ static ERL_NIF_TERM open_ring(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
         ring_free(ring);
         return make_error(env, library, enif_make_atom(env, "system_limit"));
     }
-    if (enif_self(env, &owner) == NULL ||
-        enif_monitor_process(env, handle, &owner, &ring->owner) != 0)
-        ring_shut(ring, library->am_owner_down); /* killed while it was opening */
-    return enif_make_tuple2(env, library->am_ok, argv[0]);
+    watch_owner(env, ring);
+    return enif_make_tuple2(env, library->am_ok, held[0]);
 }
 
 ERL_NIF_TERM nif_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     /* (OsPid, Fd, MaxWaiting, SpinNs, MaxBytes, MaxReplyBytes) -> {ok, Ring} | {error, Reason}. The
-     * handle is made here: on a dirty scheduler its type may be gone, when the caller was killed and
-     * this code purged. */
+     * handle is made here, and a watch that holds their type: on a dirty scheduler a type may be
+     * gone, when the caller was killed and this code purged. */
+    struct library *library = library_of(env);
     struct ring_handle *handle =
-        enif_alloc_resource(library_of(env)->ring_type, sizeof *handle); /* the term's, below */
-    ERL_NIF_TERM next[7];
+        enif_alloc_resource(library->ring_type, sizeof *handle); /* the term's, below */
+    struct tame_impl_watch *watch;
+    ERL_NIF_TERM next[7], handle_term;
 
     if (handle == NULL)
         return raise_enomem(env);
     handle->ring = NULL;
-    next[0] = enif_make_resource(env, handle);
+    handle_term = enif_make_resource(env, handle);
     enif_release_resource(handle);
+    watch = enif_alloc_resource(library->watch_type, sizeof *watch); /* the term's, below */
+    if (watch == NULL)
+        return raise_enomem(env);
+    memset(watch, 0, sizeof *watch);
+    next[0] = enif_make_tuple2(env, handle_term, enif_make_resource(env, watch));
+    enif_release_resource(watch);
     memcpy(next + 1, argv, sizeof *argv * (size_t)argc);
     return enif_schedule_nif(env, "open", ERL_NIF_DIRTY_JOB_IO_BOUND, open_ring, 7, next);
 }

@@ -31,7 +31,7 @@ static void tell(struct ring *ring, uint32_t index, uint64_t id)
     /* A caller that has died: process_down may have passed by while the slot was EXCLUSIVE, or may
      * be here just now. One of the two gets the slot. Its monitor is gone with the process. */
     if (!enif_send(NULL, &pid, env, message) && claim(slot, id, TOLD, EXCLUSIVE)) {
-        slot->waiter.monitored = 0;
+        waiter_unwatch(ring, &slot->waiter);
         abandon_slot(ring, index, id);
     }
     enif_free_env(env);

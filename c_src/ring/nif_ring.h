@@ -18,12 +18,13 @@
  *                           comes
  *
  * Lives of a struct ring: counted in refs by the resource, the reader thread's entry in the
- * library, each proxy, each copy and each reading under way. A caller holds the resource itself: it
+ * library, each process's watch that is to tell it of the process's end, each proxy, each copy and each reading under way. A caller holds the resource itself: it
  * has the ring's term, or keeps it while it calls by a route. */
 #ifndef TAME_RING_NIF_RING_H
 #define TAME_RING_NIF_RING_H
 
 #include <erl_nif.h>
+#include <tame/watch.h>
 
 #include "etf_names.h"
 #include "ring_vm.h"
@@ -34,10 +35,9 @@ enum phase { FREE, BUSY, PARKED, WAITING, EXCLUSIVE, TOLD, ABANDONED };
 /* One caller that does not spin any more. */
 struct waiter {
     ErlNifPid pid;
-    ErlNifMonitor monitor; /* not of one that polls in company */
-    int monitored;
-    ErlNifEnv *env;       /* holds message; NULL: not armed, or sent */
-    ERL_NIF_TERM message; /* {Ref, ready} */
+    struct tame_impl_watched watched; /* not of one that polls in company; it holds the ring */
+    ErlNifEnv *env;                   /* holds message; NULL: not armed, or sent */
+    ERL_NIF_TERM message;             /* {Ref, ready} */
 };
 
 struct slot {
@@ -93,7 +93,8 @@ struct library {
     struct ring *rings;               /* whose readers are to be joined */
     void *(*reader)(void *);          /* of the newest instance: the others' code may go */
     void (*retire)(struct library *); /* closes all rings, and ends their readers */
-    ErlNifResourceType *ring_type, *route_type, *proxy_type, *copy_type, *reading_type;
+    struct tame_impl_watches *watches;
+    ErlNifResourceType *ring_type, *route_type, *proxy_type, *copy_type, *reading_type, *watch_type;
     uint64_t names_seed;
     ERL_NIF_TERM am_value, am_raise, am_badarg, am_error, am_busy, am_host_down, am_bad_reply,
         am_wait, am_poll, am_encode, am_too_large, am_ok, am_closed, am_ready, am_decode,
@@ -113,13 +114,13 @@ struct library_head {
 struct ring {
     struct library *library;
     struct ring *next; /* in library->rings */
-    void *resource;
     struct ring_vm vm;
     uint32_t refs;
     uint32_t spin_ns;
     uint32_t line_max;
     uint64_t reply_bytes_max; /* memory that a reply may take */
-    ErlNifMonitor owner;
+    ErlNifPid owner;
+    struct tame_impl_watched owner_watched; /* it holds the ring */
     struct slot *slots;
 
     /* Bits: slots in phase FREE. */

@@ -6,15 +6,25 @@
 void waiter_open(ErlNifEnv *env, struct waiter *waiter)
 {
     enif_self(env, &waiter->pid);
-    waiter->monitored = 0;
+    waiter->watched.part = NULL;
     waiter->env = NULL;
 }
 
-void waiter_monitor(ErlNifEnv *env, struct ring *ring, struct waiter *waiter)
+void waiter_watch(ErlNifEnv *env, struct ring *ring, struct waiter *waiter)
 {
-    if (!waiter->monitored)
-        waiter->monitored =
-            enif_monitor_process(env, ring->resource, &waiter->pid, &waiter->monitor) == 0;
+    if (waiter->watched.part != NULL)
+        return;
+    ring_keep(ring);
+    if (!tame_impl_watch(env, ring->library->watches, ring->library->watch_type, &waiter->pid,
+                         &waiter->watched, ring))
+        ring_drop(ring);
+}
+
+void waiter_unwatch(struct ring *ring, struct waiter *waiter)
+{
+    if (tame_impl_unwatch(&waiter->watched))
+        ring_drop(ring);
+    waiter->watched.part = NULL;
 }
 
 ErlNifEnv *waiter_message(struct ring *ring, ERL_NIF_TERM ref, ERL_NIF_TERM *message)
@@ -25,11 +35,9 @@ ErlNifEnv *waiter_message(struct ring *ring, ERL_NIF_TERM ref, ERL_NIF_TERM *mes
     return env;
 }
 
-void waiter_close(ErlNifEnv *env, struct ring *ring, struct waiter *waiter)
+void waiter_close(struct ring *ring, struct waiter *waiter)
 {
-    if (waiter->monitored)
-        (void)enif_demonitor_process(env, ring->resource, &waiter->monitor);
-    waiter->monitored = 0;
+    waiter_unwatch(ring, waiter);
     if (waiter->env != NULL)
         enif_free_env(waiter->env);
     waiter->env = NULL;
@@ -148,10 +156,10 @@ void leave_line(struct ring *ring, struct line_entry *entry)
     __atomic_fetch_sub(&ring->line_len, 1, __ATOMIC_SEQ_CST);
 }
 
-void free_line_entry(ErlNifEnv *env, struct ring *ring, struct line_entry *entry)
+void free_line_entry(struct ring *ring, struct line_entry *entry)
 {
     give_request_region(ring, entry->region);
-    waiter_close(env, ring, &entry->waiter);
+    waiter_close(ring, &entry->waiter);
     free(entry);
 }
 
@@ -170,6 +178,7 @@ void pump(struct ring *ring)
         leave_line(ring, entry);
         slot = &ring->slots[index];
         slot->waiter = entry->waiter; /* its environment too */
+        tame_impl_watch_pass(&entry->waiter.watched, &slot->waiter.watched);
         slot->region = entry->region;
         slot->function = entry->function;
         slot->replied_ns = 0;
@@ -244,7 +253,7 @@ void abandon_left(struct ring *ring)
 
         if ((word & 7) == PARKED && !enif_is_process_alive(NULL, &pid) &&
             claim(slot, word >> 3, PARKED, EXCLUSIVE)) {
-            slot->waiter.monitored = 0; /* its monitor is gone with it */
+            waiter_unwatch(ring, &slot->waiter);
             abandon_slot(ring, i, word >> 3);
         }
     }

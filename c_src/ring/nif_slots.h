@@ -35,15 +35,17 @@ static inline uint64_t new_id(struct ring *ring)
 /* The calling process is the waiter. */
 void waiter_open(ErlNifEnv *env, struct waiter *waiter);
 
-/* If the calling process, the waiter, dies from here on, process_down finds its call. */
-void waiter_monitor(ErlNifEnv *env, struct ring *ring, struct waiter *waiter);
+/* If the calling process, the waiter, ends from here on, process_down finds its call. */
+void waiter_watch(ErlNifEnv *env, struct ring *ring, struct waiter *waiter);
+
+void waiter_unwatch(struct ring *ring, struct waiter *waiter);
 
 /* Makes the message, so that its sender has nothing to make. The environment is a new one: the
  * waiter's, until it is sent or closed. */
 ErlNifEnv *waiter_message(struct ring *ring, ERL_NIF_TERM ref, ERL_NIF_TERM *message);
 
-/* The waiter is back, or dead. env is the calling process's, or NULL where there is none. */
-void waiter_close(ErlNifEnv *env, struct ring *ring, struct waiter *waiter);
+/* The waiter is back, or dead. */
+void waiter_close(struct ring *ring, struct waiter *waiter);
 
 struct extent take_request_region(struct ring *ring, size_t bytes);
 
@@ -66,7 +68,7 @@ struct line_entry *line_find(struct line *line, uint64_t id, const ErlNifPid *pi
 void leave_line(struct ring *ring, struct line_entry *entry);
 
 /* The entry is in no line any more. */
-void free_line_entry(ErlNifEnv *env, struct ring *ring, struct line_entry *entry);
+void free_line_entry(struct ring *ring, struct line_entry *entry);
 
 /* Moves calls from the line into free slots. */
 void pump(struct ring *ring);

@@ -58,14 +58,13 @@ int find_slot(struct ring *ring, uint64_t token)
 }
 
 /* The caller comes back to its slot. Returns 0 when the slot is in another phase. */
-static int come_back(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id,
-                     enum phase from)
+static int come_back(struct ring *ring, uint32_t index, uint64_t id, enum phase from)
 {
     struct slot *slot = &ring->slots[index];
 
     if (!claim(slot, id, from, BUSY))
         return 0;
-    waiter_close(env, ring, &slot->waiter);
+    waiter_close(ring, &slot->waiter);
     return 1;
 }
 
@@ -134,7 +133,7 @@ ERL_NIF_TERM nif_poll(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (slot->looked_on == &scheduler)
         waiting_looked(&scheduler, slot->looked_ns, slot->looked_at, now_ns);
     if (ring_vm_replied(&ring->vm, (uint32_t)index, use_of(id)) &&
-        come_back(env, ring, (uint32_t)index, id, PARKED)) {
+        come_back(ring, (uint32_t)index, id, PARKED)) {
         slot->replied_ns = now_ns;
         waiting_uncrowded(&ring->waiting.crowd);
         counted(&ring->polls_paid);
@@ -176,9 +175,9 @@ ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t i
                                                                           : WAITING_POLL;
     }
     waiter_open(env, &slot->waiter);
-    /* To monitor costs as much as a short call does, where callers come one after another. */
+    /* Where callers come one after another, the reader finds those that have died. */
     if (!company || slot->region.pages > 0)
-        waiter_monitor(env, ring, &slot->waiter);
+        waiter_watch(env, ring, &slot->waiter);
     set_phase(slot, id, PARKED);
     if (how == WAITING_RECEIVE)
         return make_wait(env, ring, id, index);
@@ -211,7 +210,7 @@ static int wait_in_line(ErlNifEnv *env, struct ring *ring, uint64_t id, ERL_NIF_
     if (entry == NULL)
         enif_free_env(message_env);
     if (dismissed != NULL)
-        free_line_entry(env, ring, dismissed);
+        free_line_entry(ring, dismissed);
     *result = entry != NULL ? ring->library->am_wait : make_closed(env, ring);
     return entry != NULL || dismissed != NULL;
 }
@@ -244,15 +243,15 @@ ERL_NIF_TERM nif_wait(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (!claim(slot, id, PARKED, BUSY))
         return enif_make_badarg(env); /* it waits already */
     if (ring_vm_replied(&ring->vm, (uint32_t)index, use_of(id)) || is_closed(ring)) {
-        waiter_close(env, ring, &slot->waiter);
+        waiter_close(ring, &slot->waiter);
         return take_or_fail(env, ring, (uint32_t)index, id);
     }
-    waiter_monitor(env, ring, &slot->waiter);
+    waiter_watch(env, ring, &slot->waiter);
     slot->waiter.env = waiter_message(ring, argv[2], &slot->waiter.message);
     set_phase(slot, id, WAITING);
     /* From here on the host rings. It may have replied, or have died, just before. */
     if ((ring_vm_wait(&ring->vm, (uint32_t)index, use_of(id)) || is_closed(ring)) &&
-        come_back(env, ring, (uint32_t)index, id, WAITING))
+        come_back(ring, (uint32_t)index, id, WAITING))
         return take_or_fail(env, ring, (uint32_t)index, id);
     ring_vm_nudge(&ring->vm, (uint32_t)index);
     counted(&ring->waits);
@@ -275,7 +274,7 @@ ERL_NIF_TERM nif_take(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     const uint64_t id = token >> 11;
     const int index = find_slot(ring, token);
 
-    if (index >= 0 && come_back(env, ring, (uint32_t)index, id, TOLD))
+    if (index >= 0 && come_back(ring, (uint32_t)index, id, TOLD))
         return take_or_fail(env, ring, (uint32_t)index, id);
     enif_mutex_lock(ring->lock);
     entry = line_find(&ring->dismissed, id, NULL);
@@ -283,6 +282,6 @@ ERL_NIF_TERM nif_take(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         line_remove(&ring->dismissed, entry);
     enif_mutex_unlock(ring->lock);
     if (entry != NULL)
-        free_line_entry(env, ring, entry);
+        free_line_entry(ring, entry);
     return make_closed(env, ring);
 }

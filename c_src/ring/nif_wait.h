@@ -2,7 +2,7 @@
  * waits in receive at last; and what becomes of a call whose caller does not wait any more.
  *
  * Between two of these NIFs the caller's slot is PARKED: the caller comes again by itself, or dies,
- * which process_down sees; or, where a caller in company is not monitored until it waits in
+ * which process_down sees; or, where a caller in company is not watched until it waits in
  * receive, the reader, when it looks at all slots. The reference of the wait is made in Erlang, so
  * that the emulator knows that no older message has it, and does not look through the mailbox. */
 #ifndef TAME_RING_NIF_WAIT_H

@@ -17,7 +17,7 @@ RING_COMPILE = $(Q)mkdir -p $(@D) && $(C) $(RING_LTO) -fPIC -fvisibility=hidden 
 RING_OBJECTS := $(patsubst $(RING)%.c,$(RING_BUILD)%.o,$(RING)tame_ring_nif.c $(wildcard $(RING)nif_*.c)) \
                 $(patsubst $(OS)%.c,$(RING_BUILD)os/%.o,$(OS_SOURCES))
 
-$(RING_BUILD)%.o: $(RING)%.c $(RING_H) $(addprefix $(HERE)../c_include/tame/,charge.h slice.h)
+$(RING_BUILD)%.o: $(RING)%.c $(RING_H) $(addprefix $(HERE)../c_include/tame/,charge.h slice.h watch.h)
 	$(RING_COMPILE)
 
 $(RING_BUILD)os/%.o: $(OS)%.c $(OS_HEADERS)

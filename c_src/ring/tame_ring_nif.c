@@ -23,7 +23,7 @@
 /* "tamering" and the layout's number. */
 #define ABI_MAGIC UINT64_C(0x74616d6572696e00)
 #ifndef ABI_LAYOUT /* a test builds another */
-#define ABI_LAYOUT 7
+#define ABI_LAYOUT 8
 #endif
 #define ABI (ABI_MAGIC | ABI_LAYOUT)
 
@@ -38,11 +38,12 @@ static int open_types(ErlNifEnv *env, struct library *library)
         ErlNifResourceDown *down;
         ErlNifResourceType **type;
     } rows[] = {
-        {"ring", handle_destroy, process_down, &library->ring_type},
+        {"ring", handle_destroy, NULL, &library->ring_type},
         {"route", route_destroy, NULL, &library->route_type},
         {"proxy", proxy_destroy, NULL, &library->proxy_type},
         {"copy", copy_destroy, NULL, &library->copy_type},
         {"reading", reading_destroy, NULL, &library->reading_type},
+        {"watch", tame_impl_watch_destroy, process_down, &library->watch_type},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -86,6 +87,7 @@ static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)
     library->reader = reader;
     library->retire = retire;
     library->lock = enif_mutex_create((char *)"tame_ring_library");
+    library->watches = tame_impl_watches_new();
     library->names_seed = tame_now_ns() ^ (uint64_t)(uintptr_t)library << 20;
 
     const struct {
@@ -117,7 +119,8 @@ static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)
 
     for (size_t i = 0; i < sizeof atoms / sizeof atoms[0]; i++)
         *atoms[i].atom = enif_make_atom(env, atoms[i].name);
-    if (library->lock == NULL || !open_types(env, library)) {
+    if (library->lock == NULL || library->watches == NULL || !open_types(env, library)) {
+        tame_impl_watches_release(library->watches);
         if (library->lock != NULL)
             enif_mutex_destroy(library->lock);
         enif_free(library);
@@ -178,6 +181,7 @@ static void unload(ErlNifEnv *env, void *priv_data)
     if (left > 0)
         return;
     join_readers(library, 1);
+    tame_impl_watches_release(library->watches);
     enif_mutex_destroy(library->lock);
     enif_free(library);
 }

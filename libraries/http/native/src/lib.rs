@@ -46,12 +46,16 @@ fn build() -> &'static Build {
 }
 
 unsafe extern "C" fn load(env: Env, data: *mut *mut libc::c_void, _: Term) -> i32 {
-    let down = [owner_down as ErlNifResourceDown, acceptor_down];
-    let dtors = [drop_resource::<Handle>, drop_resource::<Joined>, drop_resource::<Reference>];
+    let dtors = [
+        drop_resource::<Handle>,
+        drop_resource::<Joined>,
+        drop_resource::<Reference>,
+        drop_resource::<Watch>,
+    ];
     guard(1, || {
         *data = build() as *const Build as *mut libc::c_void;
         // Last, because the VM takes back the types of a load that fails, and we open them once.
-        if nif::load(env, down, dtors) { 0 } else { 1 }
+        if nif::load(env, process_down, dtors) { 0 } else { 1 }
     })
 }
 

@@ -54,6 +54,7 @@ pub struct Types {
     pub server: Type,
     pub acceptor: Type,
     pub request: Type,
+    pub watch: Type,
 }
 
 /// Opened once in the life of this mapping, and never again: a reload of the module finds it here, and references that
@@ -95,7 +96,7 @@ unsafe fn open_type(env: Env, name: &str, dtor: Dtor, down: Option<ErlNifResourc
 }
 
 /// Atoms and types, at the first load in this mapping. False if the VM has no memory for them.
-pub unsafe fn load(env: Env, down: [ErlNifResourceDown; 2], dtors: [Dtor; 3]) -> bool {
+pub unsafe fn load(env: Env, down: ErlNifResourceDown, dtors: [Dtor; 4]) -> bool {
     ATOMS.get_or_init(|| {
         // This library has a hook of its own: another one's panics do not come here.
         std::panic::set_hook(Box::new(|panic| LAST_PANIC.with(|last| *last.borrow_mut() = panic.to_string())));
@@ -105,19 +106,26 @@ pub unsafe fn load(env: Env, down: [ErlNifResourceDown; 2], dtors: [Dtor; 3]) ->
         return true;
     }
     let opened = (
-        open_type(env, "server", dtors[0], Some(down[0])),
-        open_type(env, "acceptor", dtors[1], Some(down[1])),
+        open_type(env, "server", dtors[0], None),
+        open_type(env, "acceptor", dtors[1], None),
         open_type(env, "request", dtors[2], None),
+        open_type(env, "watch", dtors[3], Some(down)),
     );
-    let (Some(server), Some(acceptor), Some(request)) = opened else { return false };
-    TYPES.set(Types { server, acceptor, request }).is_ok()
+    let (Some(server), Some(acceptor), Some(request), Some(watch)) = opened else { return false };
+    TYPES.set(Types { server, acceptor, request, watch }).is_ok()
+}
+
+/// Moves `value` into a new resource, which the caller releases.
+pub unsafe fn new_resource<T>(kind: Type, value: T) -> *const T {
+    const { assert!(align_of::<T>() <= 8) };
+    let object = enif_alloc_resource(kind.0 as *const ErlNifResourceType, size_of::<T>()) as *mut T;
+    object.write(value);
+    object
 }
 
 /// Moves `value` into a new resource; the term is its only owner. Also the object's address.
 pub unsafe fn make_resource<T>(env: Env, kind: Type, value: T) -> (Term, *const T) {
-    const { assert!(align_of::<T>() <= 8) };
-    let object = enif_alloc_resource(kind.0 as *const ErlNifResourceType, size_of::<T>()) as *mut T;
-    object.write(value);
+    let object = new_resource(kind, value);
     let term = enif_make_resource(env, object.cast());
     enif_release_resource(object.cast());
     (term, object)

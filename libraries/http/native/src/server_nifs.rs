@@ -2,7 +2,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::*};
 use std::sync::mpsc::channel;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use socket2::{Domain, SockRef, Socket, Type};
@@ -24,16 +24,32 @@ impl Drop for Handle {
 /// What an acceptor has of itself.
 pub struct Joined(Arc<Acceptor>, Arc<Server>);
 
-pub unsafe extern "C" fn owner_down(_: Env, object: *mut libc::c_void, _: *const ErlNifPid, _: *const ErlNifMonitor) {
-    guard((), || (*object.cast::<Handle>()).0.push_all(|| Command::Close { grace_ms: 0 }))
+/// What monitors a process: the owner of a server, or an acceptor. It lives until the process has ended, because a resource
+/// that has monitored a process must not be destroyed before: `tame/watch.h` says why.
+pub struct Watch(Weak<Server>, Option<Weak<Acceptor>>);
+
+pub unsafe extern "C" fn process_down(_: Env, object: *mut libc::c_void, _: *const ErlNifPid, _: *const ErlNifMonitor) {
+    guard((), || {
+        let Watch(server, acceptor) = &*object.cast::<Watch>();
+        match (server.upgrade(), acceptor.as_ref().map(Weak::upgrade)) {
+            (Some(server), None) => server.push_all(|| Command::Close { grace_ms: 0 }),
+            (Some(server), Some(Some(acceptor))) => {
+                acceptor.dead.store(true, Release);
+                server.forget_dead();
+            }
+            _ => (), // it has ended before
+        }
+    });
+    enif_release_resource(object); // the one that `watch` left
 }
 
-pub unsafe extern "C" fn acceptor_down(_: Env, object: *mut libc::c_void, _: *const ErlNifPid, _: *const ErlNifMonitor) {
-    guard((), || {
-        let joined = &*object.cast::<Joined>();
-        joined.0.dead.store(true, Release);
-        joined.1.forget_dead();
-    })
+unsafe fn watch(env: Env, pid: &ErlNifPid, watch: Watch) -> Result<(), Fault> {
+    let object = new_resource(types().watch, watch);
+    if enif_monitor_process(env, object.cast(), pid, std::ptr::null_mut()) != 0 {
+        enif_release_resource(object.cast());
+        return Err(Fault::Badarg);
+    }
+    Ok(())
 }
 
 unsafe fn config(env: Env, map: Term) -> Result<Config, Fault> {
@@ -116,10 +132,8 @@ pub unsafe fn open(env: Env, args: &[Term]) -> Return {
     let (address, listeners) = listen(config.address, threads).map_err(fail)?;
     let owner = self_pid(env);
     let server = Arc::new(Server::new(config, owner));
-    let (term, handle) = make_resource(env, types().server, Handle(server.clone()));
-    if enif_monitor_process(env, handle.cast(), &owner, std::ptr::null_mut()) != 0 {
-        return Err(Fault::Badarg);
-    }
+    let (term, _) = make_resource(env, types().server, Handle(server.clone()));
+    watch(env, &owner, Watch(Arc::downgrade(&server), None))?;
     let (say, begun) = channel();
     for (index, listener) in listeners.into_iter().enumerate() {
         let (server, say) = (server.clone(), say.clone());
@@ -163,10 +177,8 @@ pub unsafe fn join(env: Env, args: &[Term]) -> Return {
     let pid = self_pid(env);
     let credit = AtomicI64::new(server.config.credit);
     let acceptor = Arc::new(Acceptor { pid, credit, dead: AtomicBool::new(false) });
-    let (term, object) = make_resource(env, types().acceptor, Joined(acceptor.clone(), server.clone()));
-    if enif_monitor_process(env, object.cast(), &pid, std::ptr::null_mut()) != 0 {
-        return Err(Fault::Badarg);
-    }
+    let (term, _) = make_resource(env, types().acceptor, Joined(acceptor.clone(), server.clone()));
+    watch(env, &pid, Watch(Arc::downgrade(server), Some(Arc::downgrade(&acceptor))))?;
     server.join(acceptor);
     Ok(term)
 }

@@ -1,0 +1,37 @@
+defmodule Tame.WatchTest do
+  # tame/watch.h: what monitors a process lives as long as the process does. Else the VM ends, when somebody asks who
+  # monitors it.
+  use ExUnit.Case, async: true
+
+  alias Tame.{JobProbe, WatchScenarios}
+  alias Tame.Test.PeerVm
+
+  @moduletag isolation: :shared
+
+  setup_all do
+    folder = Path.join(System.tmp_dir!(), "tame_watch_test_#{System.pid()}")
+    File.mkdir_p!(folder)
+    on_exit(fn -> File.rm_rf!(folder) end)
+    %{library: JobProbe.build(folder, "job_library")}
+  end
+
+  setup context do
+    %{peer: PeerVm.start(%{env: [{~c"TAME_JOB_LIBRARY", to_charlist(context.library)}]})}
+  end
+
+  defp run(peer, function, args), do: :peer.call(peer, WatchScenarios, function, args, 60_000)
+
+  for placement <- [:pool, :thread] do
+    test "the caller of a job may be asked at any time: #{placement}", %{peer: peer} do
+      assert run(peer, :ask_of_caller, [unquote(placement), 3000]) > 100
+    end
+  end
+
+  test "the owner of a ring may be asked at any time", %{peer: peer} do
+    assert run(peer, :ask_of_ring_owner, [12]) > 100
+  end
+
+  test "one resource monitors the caller, for all its jobs", %{peer: peer} do
+    assert run(peer, :monitors, [100]) == [0, 1, 1]
+  end
+end
