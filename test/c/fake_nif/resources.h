@@ -103,15 +103,29 @@ int enif_monitor_process(ErlNifEnv *env, void *object, const ErlNifPid *pid, Erl
 {
     struct fake_resource *resource = fake_resource(object);
     struct fake_process *process = (struct fake_process *)pid->pid;
+    int dead;
 
     (void)env;
     (void)monitor;
     pthread_mutex_lock(&fake_resources_lock);
+    pthread_mutex_lock(&process->lock);
+    dead = process->dead;
+    pthread_mutex_unlock(&process->lock);
+    if (dead) {
+        pthread_mutex_unlock(&fake_resources_lock);
+        return 1;
+    }
     resource->monitored = process;
     resource->next = fake_monitoring;
     fake_monitoring = resource;
     pthread_mutex_unlock(&fake_resources_lock);
     return 0;
+}
+
+ErlNifUInt64 enif_hash(ErlNifHash type, ERL_NIF_TERM term, ErlNifUInt64 salt)
+{
+    (void)type;
+    return term ^ salt;
 }
 
 /* The process is dead: once, by who finds it so. */
@@ -191,7 +205,7 @@ ErlNifResourceType *enif_open_resource_type_x(ErlNifEnv *env, const char *name,
                                               const ErlNifResourceTypeInit *init,
                                               ErlNifResourceFlags flags, ErlNifResourceFlags *tried)
 {
-    ErlNifResourceTypeInit only = {.dtor = init->dtor, .members = 1};
+    ErlNifResourceTypeInit only = {.dtor = init->dtor, .down = init->down, .members = 3};
 
     return enif_init_resource_type(env, name, &only, flags, tried);
 }
