@@ -71,8 +71,8 @@
  *
  *   Several may wait in a direction, first come, first served. enif_select knows one process a
  *   direction and forgets it silently for the next, so it is armed for the first alone; the others
- *   stand in a queue here and are told when their turn comes. Each is monitored; the owner needs no
- *   monitor of its own, for its death closes all.
+ *   stand in a queue here and are told when their turn comes. Each is watched (tame/watch.h);
+ *   the owner's end closes all.
  *
  *   Deadlines are the `after` of the receive that waits. The VM has a timer wheel for that: a timerfd
  *   would cost a descriptor, two system calls a wait, and a process to answer it. What is left of the
@@ -99,7 +99,8 @@
  *
  *   tame_fd_load in load and in upgrade. Descriptors move to the new library, whose hooks close them,
  *   when its struct has the same size and fd.h the same layout; else the old library stays loaded,
- *   as it does after a purge, until the last of them is closed. */
+ *   as it does after a purge, until the last of them is closed, and the last process that owned
+ *   one, or waited, has ended (tame/watch.h). Each library keeps 33 KB for that, to the end of the VM. */
 #ifndef TAME_FD_H
 #define TAME_FD_H
 
@@ -153,7 +154,7 @@ static inline enum tame_fd_answer tame_fd_begin(ErlNifEnv *env, struct tame_fd *
     } else if (!line->held && (waiter == NULL || enif_compare_pids(&waiter->pid, pid) == 0)) {
         if (waiter != NULL) {
             tame_impl_fd_unlink(line, waiter);
-            tame_impl_fd_spare(env, fd, line, waiter);
+            tame_impl_fd_spare(line, waiter);
         }
         line->held = 1;
         fd->impl_users++;
@@ -201,7 +202,7 @@ static inline enum tame_fd_answer tame_impl_fd_first(ErlNifEnv *env, struct tame
     else
         waiter = tame_impl_fd_waiter_take(env, fd, line, pid, ref);
     if (waiter != NULL && by_vm && !tame_impl_fd_arm(env, fd, direction, waiter, ref)) {
-        tame_impl_fd_spare(env, fd, line, waiter);
+        tame_impl_fd_spare(line, waiter);
         waiter = NULL;
     }
     if (waiter != NULL) {
@@ -255,7 +256,7 @@ static inline enum tame_fd_answer tame_fd_cancel(ErlNifEnv *env, struct tame_fd 
             (!line->told && (!line->armed || tame_impl_fd_disarm(env, fd, direction))))
             answer = TAME_FD_DONE;
         tame_impl_fd_unlink(line, waiter);
-        tame_impl_fd_spare(env, fd, line, waiter);
+        tame_impl_fd_spare(line, waiter);
         tame_impl_fd_next(env, fd, line);
     }
     enif_mutex_unlock(fd->impl_lock);
@@ -291,14 +292,13 @@ static inline enum tame_fd_answer tame_fd_close(ErlNifEnv *env, struct tame_fd *
     enif_mutex_lock(fd->impl_lock);
     if (!tame_impl_fd_is_open(fd)) {
         enif_mutex_unlock(fd->impl_lock);
-        tame_impl_fd_waiter_free(env, fd, closer);
+        tame_impl_fd_waiter_free(closer);
         return TAME_FD_CLOSED;
     }
     __atomic_store_n(&fd->impl_closer, closer, __ATOMIC_RELEASE);
     if (!tame_impl_fd_close_locked(env, fd))
         return closer != NULL ? TAME_FD_WAIT : TAME_FD_DONE;
-    tame_impl_fd_waiter_free(env, fd,
-                             __atomic_exchange_n(&fd->impl_closer, NULL, __ATOMIC_ACQ_REL));
+    tame_impl_fd_waiter_free(__atomic_exchange_n(&fd->impl_closer, NULL, __ATOMIC_ACQ_REL));
     return TAME_FD_DONE;
 }
 
@@ -308,26 +308,26 @@ static inline enum tame_fd_answer tame_fd_give(ErlNifEnv *env, struct tame_fd *f
                                                const ErlNifPid *from, const ErlNifPid *to)
 {
     enum tame_fd_answer answer = TAME_FD_DONE;
-    ErlNifMonitor monitor;
+    struct tame_impl_watched watched;
 
     enif_mutex_lock(fd->impl_lock);
     if (!tame_impl_fd_is_open(fd)) {
         answer = TAME_FD_CLOSED;
     } else if (!tame_impl_fd_is_owner(fd, from)) {
         answer = TAME_FD_NOT_OWNER;
-    } else if (enif_monitor_process(env, fd, to, &monitor) != 0) {
+    } else if (!tame_impl_fd_watch(env, fd, to, &watched)) {
         answer = TAME_FD_NO_PROCESS;
     } else {
-        (void)enif_demonitor_process(env, fd, &fd->impl_monitor);
-        fd->impl_monitor = monitor;
+        tame_impl_leash_unwatch(&fd->impl_watched);
+        tame_impl_watch_pass(&watched, &fd->impl_watched);
         fd->impl_owner = *to;
-        /* The old owner's waits were the owner's; now they need monitors of their own. */
+        /* The old owner's waits were the owner's; now they are watched for themselves. */
         for (int direction = TAME_FD_READ; direction <= TAME_FD_WRITE; direction++) {
             struct tame_impl_fd_waiter *waiter =
                 tame_impl_fd_find(&fd->impl_lines[direction], from);
 
             if (waiter != NULL)
-                (void)tame_impl_fd_watch(env, fd, waiter);
+                (void)tame_impl_fd_watch_waiter(env, fd, waiter);
         }
     }
     enif_mutex_unlock(fd->impl_lock);

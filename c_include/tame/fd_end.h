@@ -40,7 +40,7 @@ static inline void tame_impl_fd_tell_closer(ErlNifEnv *env, struct tame_fd *fd)
     if (closer == NULL)
         return;
     tame_impl_fd_tell(env, fd, closer, tame_impl_fd_type(fd)->impl_closed);
-    tame_impl_fd_waiter_free(env, fd, closer);
+    tame_impl_fd_waiter_free(closer);
 }
 
 /* The `stop` callback. It may run within tame_impl_fd_finish and takes no lock. */
@@ -90,9 +90,9 @@ static inline void tame_impl_fd_send_away(ErlNifEnv *env, struct tame_fd *fd, in
         if (!told)
             tame_impl_fd_tell(env, fd, waiter, tame_impl_fd_type(fd)->impl_closed);
         told = 0;
-        tame_impl_fd_waiter_free(env, fd, waiter);
+        tame_impl_fd_waiter_free(waiter);
     }
-    tame_impl_fd_waiter_free(env, fd, line->spare);
+    tame_impl_fd_waiter_free(line->spare);
     line->spare = NULL;
 }
 
@@ -104,8 +104,7 @@ static inline int tame_impl_fd_close_locked(ErlNifEnv *env, struct tame_fd *fd)
     __atomic_store_n(&fd->impl_state, TAME_IMPL_FD_CLOSING, __ATOMIC_RELEASE);
     for (int direction = TAME_FD_READ; direction <= TAME_FD_WRITE; direction++)
         tame_impl_fd_send_away(env, fd, direction);
-    if (fd->impl_owned)
-        (void)enif_demonitor_process(env, fd, &fd->impl_monitor);
+    tame_impl_leash_unwatch(&fd->impl_watched);
     fd->impl_owned = 0;
     last = fd->impl_users == 0;
     enif_mutex_unlock(fd->impl_lock);
@@ -117,17 +116,15 @@ static inline void tame_impl_fd_destroy(ErlNifEnv *env, struct tame_fd *fd)
 {
     const struct tame_fd_type *type = tame_impl_fd_type(fd);
 
+    if (fd->impl_leash != NULL)
+        tame_impl_leash_off(fd->impl_leash);
     if (fd->impl_lock == NULL)
-        return;         /* tame_fd_new failed */
-    fd->impl_owned = 0; /* the VM has ended the monitors */
+        return; /* tame_fd_new failed */
+    tame_impl_leash_unwatch(&fd->impl_watched);
+    fd->impl_owned = 0;
     for (int direction = TAME_FD_READ; direction <= TAME_FD_WRITE; direction++) {
         struct tame_impl_fd_line *line = &fd->impl_lines[direction];
 
-        for (struct tame_impl_fd_waiter *waiter = line->first; waiter != NULL;
-             waiter = waiter->next)
-            waiter->monitored = 0;
-        if (line->spare != NULL)
-            line->spare->monitored = 0;
         line->armed = 0;
         /* Who waits with the descriptor's own term was told with it, or it would not be dying. */
         if (line->first != NULL && line->first->ref == 0)
@@ -141,42 +138,42 @@ static inline void tame_impl_fd_destroy(ErlNifEnv *env, struct tame_fd *fd)
         type->impl_hooks->destroy(fd);
 }
 
-/* The `down` callback. It may come late, of one who is no owner any more or waits no more. */
-static inline void tame_impl_fd_down(ErlNifEnv *env, struct tame_fd *fd,
-                                     const ErlNifMonitor *monitor)
+/* Who waited in this direction has ended, if it did. Returns whether. With the lock. */
+static inline int tame_impl_fd_lose(ErlNifEnv *env, struct tame_fd *fd, int direction,
+                                    const ErlNifPid *pid)
+{
+    struct tame_impl_fd_line *line = &fd->impl_lines[direction];
+    struct tame_impl_fd_waiter *waiter = tame_impl_fd_find(line, pid);
+
+    if (line->spare != NULL && enif_compare_pids(&line->spare->pid, pid) == 0)
+        tame_impl_leash_unwatch(&line->spare->watched);
+    if (waiter == NULL)
+        return 0;
+    if (waiter == line->first && line->armed)
+        (void)tame_impl_fd_disarm(env, fd, direction);
+    tame_impl_fd_unlink(line, waiter);
+    tame_impl_fd_waiter_free(waiter);
+    tame_impl_fd_next(env, fd, line);
+    return 1;
+}
+
+/* A process has ended that owned the descriptor, or waited, or did so once. */
+static inline void tame_impl_fd_down(ErlNifEnv *env, struct tame_fd *fd, const ErlNifPid *pid)
 {
     const struct tame_fd_type *type = tame_impl_fd_type(fd);
-    int lost = -1;
+    int lost[2];
 
     enif_mutex_lock(fd->impl_lock);
-    if (fd->impl_owned && enif_compare_monitors(monitor, &fd->impl_monitor) == 0) {
-        fd->impl_owned = 0;
+    if (tame_impl_fd_is_owner(fd, pid)) {
         (void)tame_impl_fd_close_locked(env, fd);
         return;
     }
-    for (int direction = TAME_FD_READ; direction <= TAME_FD_WRITE; direction++) {
-        struct tame_impl_fd_line *line = &fd->impl_lines[direction];
-        struct tame_impl_fd_waiter *waiter = line->first;
-
-        if (line->spare != NULL && line->spare->monitored &&
-            enif_compare_monitors(monitor, &line->spare->monitor) == 0)
-            line->spare->monitored = 0;
-        while (waiter != NULL &&
-               !(waiter->monitored && enif_compare_monitors(monitor, &waiter->monitor) == 0))
-            waiter = waiter->next;
-        if (waiter == NULL)
-            continue;
-        if (waiter == line->first && line->armed)
-            (void)tame_impl_fd_disarm(env, fd, direction);
-        tame_impl_fd_unlink(line, waiter);
-        waiter->monitored = 0;
-        tame_impl_fd_waiter_free(env, fd, waiter);
-        tame_impl_fd_next(env, fd, line);
-        lost = direction;
-    }
+    for (int direction = TAME_FD_READ; direction <= TAME_FD_WRITE; direction++)
+        lost[direction] = tame_impl_fd_lose(env, fd, direction, pid);
     enif_mutex_unlock(fd->impl_lock);
-    if (lost >= 0 && type->impl_hooks->lost != NULL)
-        type->impl_hooks->lost(env, fd, (enum tame_fd_direction)lost);
+    for (int direction = TAME_FD_READ; direction <= TAME_FD_WRITE; direction++)
+        if (lost[direction] && type->impl_hooks->lost != NULL)
+            type->impl_hooks->lost(env, fd, (enum tame_fd_direction)direction);
 }
 
 #endif

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "watch.h"
+
 enum tame_fd_direction { TAME_FD_READ, TAME_FD_WRITE };
 
 enum tame_fd_answer {
@@ -29,14 +31,13 @@ struct tame_impl_fd_waiter {
     ErlNifPid pid;
     ErlNifEnv *env;   /* the waiter's, of a kilobyte; NULL until a reference has to be kept */
     ERL_NIF_TERM ref; /* in env; 0: the descriptor's own term */
-    ErlNifMonitor monitor;
-    int monitored;
+    struct tame_impl_watched watched; /* not of an owner */
 };
 
 /* A direction. */
 struct tame_impl_fd_line {
     struct tame_impl_fd_waiter *first, *last;
-    struct tame_impl_fd_waiter *spare; /* the last that was done; kept with its monitor */
+    struct tame_impl_fd_waiter *spare; /* the last that was done; it stays watched */
     int held;                          /* by a call between begin and done */
     int armed;                         /* the first, by enif_select */
     int told;                          /* the first, by a message of ours */
@@ -54,7 +55,8 @@ struct tame_fd {
     int impl_selected;                    /* the VM knows the number: STOP is due */
     int impl_owned;
     ErlNifPid impl_owner;
-    ErlNifMonitor impl_monitor;
+    struct tame_impl_watched impl_watched; /* of the owner's end */
+    struct tame_impl_leash *impl_leash;
     struct tame_impl_fd_line impl_lines[2];
     struct tame_impl_fd_waiter *impl_closer; /* atomic; who is told that it is closed */
 };
@@ -71,14 +73,15 @@ struct tame_fd_type {
     const char *impl_name;
     size_t impl_size;
     const struct tame_fd_hooks *impl_hooks;
-    ErlNifResourceTypeInit impl_callbacks;
-    ErlNifResourceType *impl_opened;
+    ErlNifResourceTypeInit impl_callbacks, impl_watch_callbacks;
+    ErlNifResourceType *impl_opened, *impl_watch_opened;
+    struct tame_impl_watches *impl_watches; /* the library's, as long as there is an OS process */
     /* Of tame_fd_load: the VM hashes a name and takes a lock to find its atom. */
     ERL_NIF_TERM impl_tag, impl_ready, impl_closed;
 };
 
 /* Changes with struct tame_fd: a library that was built with another does not take descriptors over. */
-#define TAME_IMPL_FD_LAYOUT 1
+#define TAME_IMPL_FD_LAYOUT 2
 
 static inline int tame_impl_fd_is_open(const struct tame_fd *fd)
 {
@@ -110,13 +113,11 @@ static inline void tame_impl_fd_tell(ErlNifEnv *env, struct tame_fd *fd,
         enif_free_env(of_message);
 }
 
-static inline void tame_impl_fd_waiter_free(ErlNifEnv *env, struct tame_fd *fd,
-                                            struct tame_impl_fd_waiter *waiter)
+static inline void tame_impl_fd_waiter_free(struct tame_impl_fd_waiter *waiter)
 {
     if (waiter == NULL)
         return;
-    if (waiter->monitored)
-        (void)enif_demonitor_process(env, fd, &waiter->monitor);
+    tame_impl_leash_unwatch(&waiter->watched);
     if (waiter->env != NULL)
         enif_free_env(waiter->env);
     enif_free(waiter);
@@ -157,14 +158,22 @@ static inline int tame_impl_fd_is_owner(const struct tame_fd *fd, const ErlNifPi
     return fd->impl_owned && enif_compare_pids(&fd->impl_owner, pid) == 0;
 }
 
-/* Whether its death will be told: as the owner's, or its own. */
-static inline int tame_impl_fd_watch(ErlNifEnv *env, struct tame_fd *fd,
-                                     struct tame_impl_fd_waiter *waiter)
+/* Whether the descriptor will be told of the process's end. */
+static inline int tame_impl_fd_watch(ErlNifEnv *env, struct tame_fd *fd, const ErlNifPid *pid,
+                                     struct tame_impl_watched *watched)
 {
-    if (waiter->monitored || tame_impl_fd_is_owner(fd, &waiter->pid))
-        return 1;
-    waiter->monitored = enif_monitor_process(env, fd, &waiter->pid, &waiter->monitor) == 0;
-    return waiter->monitored;
+    const struct tame_fd_type *type = tame_impl_fd_type(fd);
+
+    return tame_impl_leash_watch(env, type->impl_watches, type->impl_watch_opened, pid, watched,
+                                 fd->impl_leash);
+}
+
+/* The same of a waiter, where it is not the owner's. */
+static inline int tame_impl_fd_watch_waiter(ErlNifEnv *env, struct tame_fd *fd,
+                                            struct tame_impl_fd_waiter *waiter)
+{
+    return waiter->watched.part != NULL || tame_impl_fd_is_owner(fd, &waiter->pid) ||
+           tame_impl_fd_watch(env, fd, &waiter->pid, &waiter->watched);
 }
 
 /* The line's spare waiter, or a new one, with this pid and reference; NULL without memory, or when the
@@ -180,25 +189,22 @@ tame_impl_fd_waiter_take(ErlNifEnv *env, struct tame_fd *fd, struct tame_impl_fd
         waiter = tame_impl_fd_waiter_new();
     if (waiter == NULL)
         return NULL;
-    if (waiter->monitored && enif_compare_pids(&waiter->pid, pid) != 0) {
-        (void)enif_demonitor_process(env, fd, &waiter->monitor);
-        waiter->monitored = 0;
-    }
-    if (!tame_impl_fd_waiter_set(waiter, pid, ref) || !tame_impl_fd_watch(env, fd, waiter)) {
+    if (waiter->watched.part != NULL && enif_compare_pids(&waiter->pid, pid) != 0)
+        tame_impl_leash_unwatch(&waiter->watched);
+    if (!tame_impl_fd_waiter_set(waiter, pid, ref) || !tame_impl_fd_watch_waiter(env, fd, waiter)) {
         line->spare = waiter;
         return NULL;
     }
     return waiter;
 }
 
-static inline void tame_impl_fd_spare(ErlNifEnv *env, struct tame_fd *fd,
-                                      struct tame_impl_fd_line *line,
+static inline void tame_impl_fd_spare(struct tame_impl_fd_line *line,
                                       struct tame_impl_fd_waiter *waiter)
 {
     if (line->spare == NULL)
         line->spare = waiter;
     else
-        tame_impl_fd_waiter_free(env, fd, waiter);
+        tame_impl_fd_waiter_free(waiter);
 }
 
 /* Out of the line. The first takes with it how it was to hear of its turn. */

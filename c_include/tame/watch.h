@@ -7,7 +7,7 @@
  * enif_demonitor_process was called first.
  *
  * So there is one resource for each process, the watch, which lives until the process has ended. What is
- * told of that end enters itself there, and leaves. */
+ * told of that end enters itself there, and leaves. What must not be kept for that enters on a leash. */
 #ifndef TAME_WATCH_H
 #define TAME_WATCH_H
 
@@ -218,6 +218,87 @@ static inline void tame_impl_watch_down(ErlNifEnv *env, struct tame_impl_watch *
     }
     enif_mutex_unlock(part->lock);
     enif_release_resource(watch); /* the table's hold */
+}
+
+/* ---- on a leash ----
+ *
+ * A resource that is destroyed when its last term is collected, whatever it waits to be told: its leash
+ * is the entry's object, and leads to it as long as it is there. The destructor takes it off first. */
+
+struct tame_impl_leash {
+    int references; /* the resource's, and each entry's */
+    ErlNifMutex *lock;
+    void *resource; /* guarded by lock; NULL: it is off */
+};
+
+/* The resource's. NULL without memory. */
+static inline struct tame_impl_leash *tame_impl_leash_new(void *resource)
+{
+    struct tame_impl_leash *leash = (struct tame_impl_leash *)enif_alloc(sizeof *leash);
+
+    if (leash == NULL)
+        return NULL;
+    leash->references = 1;
+    leash->resource = resource;
+    leash->lock = enif_mutex_create((char *)"tame_leash");
+    if (leash->lock == NULL) {
+        enif_free(leash);
+        return NULL;
+    }
+    return leash;
+}
+
+static inline void tame_impl_leash_release(struct tame_impl_leash *leash)
+{
+    if (__atomic_sub_fetch(&leash->references, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    enif_mutex_destroy(leash->lock);
+    enif_free(leash);
+}
+
+/* Waits for who is telling the resource on another thread. */
+static inline void tame_impl_leash_off(struct tame_impl_leash *leash)
+{
+    enif_mutex_lock(leash->lock);
+    leash->resource = NULL;
+    enif_mutex_unlock(leash->lock);
+    tame_impl_leash_release(leash);
+}
+
+/* As tame_impl_watch. */
+static inline int tame_impl_leash_watch(ErlNifEnv *env, struct tame_impl_watches *watches,
+                                        ErlNifResourceType *type, const ErlNifPid *pid,
+                                        struct tame_impl_watched *watched,
+                                        struct tame_impl_leash *leash)
+{
+    __atomic_fetch_add(&leash->references, 1, __ATOMIC_RELAXED);
+    if (tame_impl_watch(env, watches, type, pid, watched, leash))
+        return 1;
+    tame_impl_leash_release(leash);
+    return 0;
+}
+
+/* As tame_impl_unwatch, of an entry that may never have been one: its part is NULL then, and from now
+ * on. */
+static inline void tame_impl_leash_unwatch(struct tame_impl_watched *watched)
+{
+    if (tame_impl_unwatch(watched))
+        tame_impl_leash_release((struct tame_impl_leash *)watched->object);
+    watched->part = NULL;
+}
+
+/* Of a leash that was told: calls `told` with the resource, if it is there. It stays there until `told`
+ * has returned, because a resource is destroyed on a scheduler between two processes, and not where
+ * its last reference goes. */
+static inline void
+tame_impl_leash_told(ErlNifEnv *env, struct tame_impl_leash *leash, const ErlNifPid *pid,
+                     void (*told)(ErlNifEnv *, void *resource, const ErlNifPid *))
+{
+    enif_mutex_lock(leash->lock);
+    if (leash->resource != NULL)
+        told(env, leash->resource, pid);
+    enif_mutex_unlock(leash->lock);
+    tame_impl_leash_release(leash); /* the entry's */
 }
 
 /* The type's `dtor`. */

@@ -12,11 +12,19 @@ defmodule Tame.WatchTest do
     folder = Path.join(System.tmp_dir!(), "tame_watch_test_#{System.pid()}")
     File.mkdir_p!(folder)
     on_exit(fn -> File.rm_rf!(folder) end)
-    %{library: JobProbe.build(folder, "job_library")}
+    jobs = JobProbe.build(folder, "job_library")
+    descriptors = JobProbe.build(folder, "fd_probe")
+
+    %{
+      env: [
+        {~c"TAME_JOB_LIBRARY", to_charlist(jobs)},
+        {~c"TAME_FD_LIBRARY", to_charlist(descriptors)}
+      ]
+    }
   end
 
   setup context do
-    %{peer: PeerVm.start(%{env: [{~c"TAME_JOB_LIBRARY", to_charlist(context.library)}]})}
+    %{peer: PeerVm.start(%{env: context.env})}
   end
 
   defp run(peer, function, args), do: :peer.call(peer, WatchScenarios, function, args, 60_000)
@@ -29,6 +37,10 @@ defmodule Tame.WatchTest do
 
   test "the owner of a ring may be asked at any time", %{peer: peer} do
     assert run(peer, :ask_of_ring_owner, [12]) > 100
+  end
+
+  test "the owner of descriptors may be asked at any time", %{peer: peer} do
+    assert run(peer, :ask_of_descriptors_owner, [3000]) > 100
   end
 
   test "one resource monitors the caller, for all its jobs", %{peer: peer} do

@@ -1,7 +1,7 @@
 defmodule Tame.WatchScenarios do
   @moduledoc "Processes that native code watches, asked who monitors them; in a throw-away emulator, which may not survive it."
 
-  alias Tame.JobLibrary
+  alias Tame.{FdProbe, JobLibrary}
   alias Tame.Test.RingHost
 
   @doc "Asks for `ms`, of a process that calls jobs, one after another. Returns how often."
@@ -22,6 +22,23 @@ defmodule Tame.WatchScenarios do
   @doc "Asks of rings' owners, which drop their rings meanwhile, `rings` times. Returns how often."
   def ask_of_ring_owner(rings) do
     Enum.sum(for _ <- 1..rings, do: ask_until(owner(RingHost.start()), now_ms() + 250, 0))
+  end
+
+  @doc "Asks for `ms`, of a process that opens descriptors, and drops them or closes them. Returns how often."
+  def ask_of_descriptors_owner(ms) do
+    owner = spawn_link(fn -> open_for_ever(1) end)
+    ask_until(owner, now_ms() + ms, 0)
+  end
+
+  defp open_for_ever(n) do
+    {fd, _} = FdProbe.open(:eventfd)
+    ref = make_ref()
+    :wait = FdProbe.read(fd, ref)
+    FdProbe.close(fd, ref)
+    receive do: ({:tame_fd, ^ref, :closed} -> :ok)
+    {_dropped, _} = FdProbe.open(:null)
+    if rem(n, 10) == 0, do: :erlang.garbage_collect()
+    open_for_ever(n + 1)
   end
 
   # It lives on without its ring.

@@ -18,9 +18,12 @@ struct tn_nif_context {
 struct tn_nif_context_hold {
     struct tn_nif_context *context;
     void *kept; /* a resource that keeps the type of messages (message.h) */
+    struct tame_impl_leash *leash;
+    struct tame_impl_watched watched; /* of the owner's end */
 };
 
-static ErlNifResourceType *tn_nif_contexts;
+static ErlNifResourceType *tn_nif_contexts, *tn_nif_context_watch;
+static struct tame_impl_watches *tn_nif_context_watches; /* as long as there is an OS process */
 
 static void tn_nif_context_told(struct tn_context *base, int error, nng_msg *message)
 {
@@ -48,36 +51,56 @@ static void tn_nif_context_freed(struct tn_context *base)
 
 static void tn_nif_context_destroy(ErlNifEnv *env, void *object)
 {
-    const struct tn_nif_context_hold *hold = (struct tn_nif_context_hold *)object;
+    struct tn_nif_context_hold *hold = (struct tn_nif_context_hold *)object;
 
     (void)env;
+    if (hold->leash != NULL)
+        tame_impl_leash_off(hold->leash);
+    tame_impl_leash_unwatch(&hold->watched);
     if (hold->context != NULL)
         tn_context_close_last(&hold->context->context);
     if (hold->kept != NULL)
         enif_release_resource(hold->kept);
 }
 
-/* Its owner has died. */
-static void tn_nif_context_down(ErlNifEnv *env, void *object, ErlNifPid *pid,
-                                ErlNifMonitor *monitor)
+/* Its owner has ended. */
+static void tn_nif_context_lost(ErlNifEnv *env, void *object, const ErlNifPid *pid)
 {
     (void)env;
     (void)pid;
-    (void)monitor;
     tn_context_close(&((struct tn_nif_context_hold *)object)->context->context);
+}
+
+static void tn_nif_context_leash_told(ErlNifEnv *env, void *leash, const ErlNifPid *pid)
+{
+    tame_impl_leash_told(env, (struct tame_impl_leash *)leash, pid, tn_nif_context_lost);
+}
+
+static void tn_nif_context_down(ErlNifEnv *env, void *watch, ErlNifPid *pid, ErlNifMonitor *monitor)
+{
+    (void)pid;
+    (void)monitor;
+    tame_impl_watch_down(env, (struct tame_impl_watch *)watch, tn_nif_context_leash_told);
 }
 
 static inline int tn_nif_contexts_load(ErlNifEnv *env)
 {
+    const ErlNifResourceFlags flags =
+        (ErlNifResourceFlags)(ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER);
     ErlNifResourceTypeInit callbacks;
 
+    /* The number is that of the struct's layout. */
     memset(&callbacks, 0, sizeof callbacks);
     callbacks.dtor = tn_nif_context_destroy;
+    tn_nif_contexts = enif_open_resource_type_x(env, "tame_nng_context_2", &callbacks, flags, NULL);
+    callbacks.dtor = tame_impl_watch_destroy;
     callbacks.down = tn_nif_context_down;
-    tn_nif_contexts = enif_open_resource_type_x(
-        env, "tame_nng_context", &callbacks,
-        (ErlNifResourceFlags)(ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER), NULL);
-    return tn_nif_contexts == NULL;
+    tn_nif_context_watch =
+        enif_open_resource_type_x(env, "tame_nng_context_watch_2", &callbacks, flags, NULL);
+    if (tn_nif_context_watches == NULL) /* it may be loaded anew in the same mapping */
+        tn_nif_context_watches = tame_impl_watches_new();
+    return tn_nif_contexts == NULL || tn_nif_context_watch == NULL ||
+           tn_nif_context_watches == NULL;
 }
 
 /* While the number is in use the socket does not end. Returns nng's error. */
@@ -110,10 +133,13 @@ static ERL_NIF_TERM tn_nif_context_open(ErlNifEnv *env, int argc, const ERL_NIF_
     context = (struct tn_nif_context *)enif_alloc(sizeof *context);
     hold = (struct tn_nif_context_hold *)enif_alloc_resource(tn_nif_contexts, sizeof *hold);
     if (hold != NULL) {
-        hold->context = NULL;
+        memset(hold, 0, sizeof *hold);
         hold->kept = tn_message_hold(NULL);
+        hold->leash = tame_impl_leash_new(hold);
     }
-    error = context == NULL || hold == NULL || hold->kept == NULL ? NNG_ENOMEM : 0;
+    error = context == NULL || hold == NULL || hold->kept == NULL || hold->leash == NULL
+                ? NNG_ENOMEM
+                : 0;
     if (error == 0) {
         memset(context, 0, sizeof *context);
         context->context.told = tn_nif_context_told;
@@ -131,7 +157,8 @@ static ERL_NIF_TERM tn_nif_context_open(ErlNifEnv *env, int argc, const ERL_NIF_
     }
     hold->context = context;
     term = enif_make_resource(env, hold);
-    (void)enif_monitor_process(env, hold, enif_self(env, &self), NULL);
+    (void)tame_impl_leash_watch(env, tn_nif_context_watches, tn_nif_context_watch,
+                                enif_self(env, &self), &hold->watched, hold->leash);
     enif_release_resource(hold);
     return tn_ok(env, term);
 }
