@@ -115,14 +115,23 @@ tame_impl_watch_new(ErlNifEnv *env, struct tame_impl_watches *watches, ErlNifRes
     return watch;
 }
 
+/* The macro of OTP's header has a cast that a C++ compiler may warn of, as if it were ours. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wignored-qualifiers"
+static inline uint64_t tame_impl_watch_hash(ErlNifEnv *env, const ErlNifPid *pid)
+{
+    return (uint64_t)enif_hash(ERL_NIF_INTERNAL_HASH, enif_make_pid(env, pid), 0) *
+           UINT64_C(0x9e3779b97f4a7c15);
+}
+#pragma GCC diagnostic pop
+
 /* Enters: it is told when the process ends. 0 when that has ended already, or without memory. On any
  * thread; env as for enif_monitor_process. The type is one of this header's two functions below. */
 static inline int tame_impl_watch(ErlNifEnv *env, struct tame_impl_watches *watches,
                                   ErlNifResourceType *type, const ErlNifPid *pid,
                                   struct tame_impl_watched *watched, void *object)
 {
-    const uint64_t hash = (uint64_t)enif_hash(ERL_NIF_INTERNAL_HASH, enif_make_pid(env, pid), 0) *
-                          UINT64_C(0x9e3779b97f4a7c15);
+    const uint64_t hash = tame_impl_watch_hash(env, pid);
     struct tame_impl_watch_part *part = &watches->parts[(hash >> 32) % TAME_IMPL_WATCH_PARTS];
     struct tame_impl_watch **chain = &part->chains[(hash >> 40) % TAME_IMPL_WATCH_CHAINS];
     struct tame_impl_watch *watch;

@@ -165,6 +165,12 @@ defmodule Tame.RingRouteTest do
     receive do: ({:ring, ring} -> :ok = :tame_ring.lead(route, {ring}))
   end
 
+  test "gives up the rings that it does not lead to, and all with its own end" do
+    peer = PeerVm.start()
+    assert :peer.call(peer, Tame.RingScenarios, :route_gives_up, [], 60_000) == {2, 1, 0, 0}
+    :peer.stop(peer)
+  end
+
   test "no route, no rings, too many" do
     route = :tame_ring.route()
     host = RingHost.start_ring()

@@ -99,6 +99,51 @@ defmodule Tame.RingScenarios do
     end
   end
 
+  @doc """
+  Rings that nothing but a route keeps, whose owners live: how many reader threads there are while it leads to two of them,
+  to one, and to none, and when a route that leads to another is collected.
+  """
+  def route_gives_up do
+    threads = thread_count()
+    route = :tame_ring.route()
+    lead_to_owned(route, [RingHost.start(), RingHost.start()])
+    both = readers(2, threads)
+    :ok = :tame_ring.lead(route, {elem(:tame_ring.rings(route), 0)})
+    one = readers(1, threads)
+    :ok = :tame_ring.lead(route, {})
+    none = readers(0, threads)
+    {pid, ref} = spawn_monitor(fn -> lead_to_owned(:tame_ring.route(), [RingHost.start()]) end)
+    receive do: ({:DOWN, ^ref, :process, ^pid, :normal} -> :ok)
+    {both, one, none, readers(0, threads)}
+  end
+
+  # Each ring has an owner, which lives on without it.
+  defp lead_to_owned(route, hosts) do
+    test = self()
+
+    for host <- hosts do
+      spawn(fn ->
+        {:ok, ring} = :tame_ring.open(host.os_pid, host.fd, %{})
+        send(test, {:ring, ring})
+        Process.sleep(1)
+        :erlang.garbage_collect()
+        Process.sleep(:infinity)
+      end)
+    end
+
+    rings = for _ <- hosts, do: receive(do: ({:ring, ring} -> ring))
+    :ok = :tame_ring.lead(route, List.to_tuple(rings))
+  end
+
+  # How many there are, when that has become `count` and stays so for a while.
+  defp readers(count, threads) do
+    :erlang.garbage_collect()
+    Await.until(fn -> thread_count() - threads == count end)
+    Process.sleep(100)
+    :erlang.garbage_collect()
+    thread_count() - threads
+  end
+
   @doc "What is said of a route whose library was replaced by one of another layout."
   def route_other_layout(folder) do
     host = RingHost.start_ring()

@@ -42,6 +42,7 @@ defmodule Bench.BesideCowboy do
   @floor_asks {"system calls, and a thread asked", Bench.FloorAsks}
   @floor_megabyte {"system calls alone", Bench.FloorMegabyte}
   @floor_vm {"system calls, and a process asked", Bench.FloorVM}
+  @floor_vm_sends {"system calls, and a process sends", Bench.FloorVMSends}
 
   def run([]), do: run(@parts)
 
@@ -89,7 +90,18 @@ defmodule Bench.BesideCowboy do
   end
 
   defp part("alone") do
-    ways = [@stream, @plain, @acceptor, @process, @static, @alone, @floor, @floor_asks, @floor_vm]
+    ways = [
+      @stream,
+      @plain,
+      @acceptor,
+      @process,
+      @static,
+      @alone,
+      @floor,
+      @floor_asks,
+      @floor_vm,
+      @floor_vm_sends
+    ]
 
     for protocol <- [:h1, :h2] do
       seen = rounds(for(way <- ways, do: {way, fn -> alone(way, protocol) end}))

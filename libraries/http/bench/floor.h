@@ -3,7 +3,7 @@
  * is no server: it believes its clients, whose requests have no bodies, and answers all of them alike.
  *
  * With `says_megabytes` each answer is one. With `ask` it asks somebody before it answers, and waits awake for what that says: what a server does at least whose
- * handlers are the VM's. floor.c asks a thread, floor_vm.c a process. */
+ * handlers are the VM's. floor.c asks a thread, floor_vm.c a process. Where `ask` returns 0, whom it asked sends what is said. */
 #pragma once
 #include <arpa/inet.h>
 #include <errno.h>
@@ -82,9 +82,9 @@ static void send_said(struct client *client)
 {
     struct iovec all = {output, said};
 
-    if (said > 0)
+    said = 0; /* before the client can say more, where another thread reads that */
+    if (all.iov_len > 0)
         send_pieces(client, &all, 1);
-    said = 0;
 }
 
 static void say(const void *bytes, size_t length)
@@ -210,7 +210,7 @@ static size_t take(struct client *client)
 }
 
 /* 0 if the client has left, or asks for more at once than there is room for. */
-static int serve(struct client *client, void (*ask)(void))
+static int serve(struct client *client, int (*ask)(struct client *))
 {
     const ssize_t n = read(client->fd, client->input + client->length, INPUT - client->length);
     size_t taken;
@@ -222,9 +222,8 @@ static int serve(struct client *client, void (*ask)(void))
         client->length -= taken;
         memmove(client->input, client->input + taken, client->length);
     }
-    if (ask != NULL && said > 0)
-        ask();
-    send_said(client);
+    if (ask == NULL || said == 0 || ask(client))
+        send_said(client);
     return !client->has_left && client->length < INPUT;
 }
 
@@ -269,7 +268,7 @@ static unsigned short port_of(int listener)
 }
 
 /* Answers until there is something to read from `until`, or its end; 0 then, -1 if the kernel refuses something. */
-static int answer_all(int listener, int until, void (*ask)(void))
+static int answer_all(int listener, int until, int (*ask)(struct client *))
 {
     const int epoll = epoll_create1(EPOLL_CLOEXEC);
     struct client ending = {.fd = until}, listening = {.fd = listener};

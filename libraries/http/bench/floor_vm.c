@@ -1,5 +1,6 @@
 /* floor_vm: what floor.h does, on a thread of the VM, which asks a process before it answers: what a server does at least
- * whose handlers are processes. The message is an atom, and the process answers by a NIF that writes a number. */
+ * whose handlers are processes. The message is an atom, and the process answers by a NIF that writes a number; or, for one request at a time, by one that
+ * sends the answer itself. */
 #define _GNU_SOURCE
 #include <erl_nif.h>
 #include <stdatomic.h>
@@ -10,21 +11,30 @@ static ErlNifPid handler;
 static ErlNifEnv *message; /* the thread's, until the VM ends, as the thread and its listener are */
 static unsigned asked;     /* the thread's */
 static _Atomic unsigned answered;
+static int sends;             /* the process does */
+static struct client *asking; /* the thread's; the process's until it has sent */
 
-static void ask(void)
+static int ask(struct client *client)
 {
     const unsigned mine = ++asked;
 
+    asking = client;
     (void)enif_send(NULL, &handler, message, enif_make_atom(message, "asked"));
     enif_clear_env(message);
+    if (sends)
+        return 0;
     while (atomic_load(&answered) != mine)
         ;
+    return 1;
 }
 
 static ERL_NIF_TERM answer(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)argc, (void)argv;
-    (void)atomic_fetch_add(&answered, 1);
+    if (sends)
+        send_said(asking);
+    else
+        (void)atomic_fetch_add(&answered, 1);
     return enif_make_atom(env, "ok");
 }
 
@@ -37,15 +47,16 @@ static void *life(void *listener)
     return NULL;
 }
 
-/* start(Port) -> Listening. The caller is asked. Once in a VM. */
-static ERL_NIF_TERM start(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+/* begin(Port, Sends) -> Listening. The caller is asked, and sends the answers if Sends is 1. Once in a VM. */
+static ERL_NIF_TERM begin(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     static ErlNifTid thread;
     unsigned port;
     int listener;
 
     (void)argc;
-    if (message != NULL || !enif_get_uint(env, argv[0], &port))
+    if (message != NULL || !enif_get_uint(env, argv[0], &port) ||
+        !enif_get_int(env, argv[1], &sends))
         return enif_make_badarg(env);
     listener = listen_at((unsigned short)port);
     message = enif_alloc_env();
@@ -56,6 +67,6 @@ static ERL_NIF_TERM start(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return enif_make_uint(env, port_of(listener));
 }
 
-static ErlNifFunc functions[] = {{"start", 1, start, 0}, {"answer", 0, answer, 0}};
+static ErlNifFunc functions[] = {{"begin", 2, begin, 0}, {"answer", 0, answer, 0}};
 
-ERL_NIF_INIT(Elixir.Tame.HTTP.Bench.FloorVM, functions, NULL, NULL, NULL, NULL)
+ERL_NIF_INIT(Elixir.Tame.HTTP.Bench.FloorProcess, functions, NULL, NULL, NULL, NULL)

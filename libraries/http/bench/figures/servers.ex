@@ -132,20 +132,18 @@ defmodule Tame.HTTP.Bench.FloorMegabyte do
   use Tame.HTTP.Bench.Program, ["floor", "megabyte"]
 end
 
-defmodule Tame.HTTP.Bench.FloorVM do
+defmodule Tame.HTTP.Bench.FloorProcess do
   @moduledoc false
-  # The system calls in a thread of the VM, and a process that is asked.
+  # The system calls in a thread of the VM, and a process that is asked, and may send the answers.
   @on_load :load
 
-  def protocols, do: [:h1, :h2]
-
-  def start(port, _protocol) do
-    {:ok, listening, _} = :proc_lib.start_link(__MODULE__, :init, [port])
+  def start(port, _protocol, sends) do
+    {:ok, listening, _} = :proc_lib.start_link(__MODULE__, :init, [port, sends])
     {:ok, listening}
   end
 
-  def init(port) do
-    :proc_lib.init_ack({:ok, start(port), self()})
+  def init(port, sends) do
+    :proc_lib.init_ack({:ok, begin(port, sends), self()})
     answer_all()
   end
 
@@ -162,6 +160,18 @@ defmodule Tame.HTTP.Bench.FloorVM do
     :erlang.load_nif(to_charlist(library), 0)
   end
 
-  def start(_port), do: :erlang.nif_error(:not_loaded)
+  def begin(_port, _sends), do: :erlang.nif_error(:not_loaded)
   def answer, do: :erlang.nif_error(:not_loaded)
+end
+
+defmodule Tame.HTTP.Bench.FloorVM do
+  @moduledoc false
+  def protocols, do: [:h1, :h2]
+  def start(port, protocol), do: Tame.HTTP.Bench.FloorProcess.start(port, protocol, 0)
+end
+
+defmodule Tame.HTTP.Bench.FloorVMSends do
+  @moduledoc false
+  def protocols, do: [:h1, :h2]
+  def start(port, protocol), do: Tame.HTTP.Bench.FloorProcess.start(port, protocol, 1)
 end
