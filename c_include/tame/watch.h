@@ -231,8 +231,8 @@ static inline void tame_impl_watch_down(ErlNifEnv *env, struct tame_impl_watch *
 
 /* ---- on a leash ----
  *
- * A resource that is destroyed when its last term is collected, whatever it waits to be told: its leash
- * is the entry's object, and leads to it as long as it is there. The destructor takes it off first. */
+ * Some resources must end with their last term, so a watch must not hold them. Such a resource has a
+ * leash, which is the object of its entries and leads to it. The destructor takes the leash off first. */
 
 struct tame_impl_leash {
     int references; /* the resource's, and each entry's */
