@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "etf_identifier.h"
 #include "etf_names.h"
 #include "etf_tags.h"
 
@@ -124,7 +125,10 @@ static inline uint64_t etf_scan_number(struct etf_scan *scan, const uint8_t *dat
     const uint8_t *place = etf_scan_take(scan, data, size, (uint64_t)bytes);
     uint64_t number = 0;
 
-    for (int i = 0; place != NULL && i < bytes; i++)
+    if (place == NULL)
+        return 0;
+#pragma GCC unroll 8 /* into one load, where their number is known */
+    for (int i = 0; i < bytes; i++)
         number = number << 8 | place[i];
     return number;
 }
@@ -133,32 +137,17 @@ static inline uint64_t etf_scan_number(struct etf_scan *scan, const uint8_t *dat
 static inline void etf_scan_atom(struct etf_scan *scan, const uint8_t *data, uint64_t size)
 {
     const uint64_t tag = etf_scan_number(scan, data, size, 1);
+    const int is_short = tag == ETF_SMALL_ATOM_UTF8 || tag == ETF_SMALL_ATOM;
+    const uint64_t len = etf_scan_number(scan, data, size, is_short ? 1 : 2);
 
-    if (tag == ETF_SMALL_ATOM_UTF8 || tag == ETF_SMALL_ATOM)
-        (void)etf_scan_take(scan, data, size, etf_scan_number(scan, data, size, 1));
-    else if (tag == ETF_ATOM_UTF8 || tag == ETF_ATOM)
-        (void)etf_scan_take(scan, data, size, etf_scan_number(scan, data, size, 2));
-    else if (scan->wrong == NULL)
+    (void)etf_scan_take(scan, data, size, len);
+    if (scan->wrong == NULL &&
+        ((!is_short && tag != ETF_ATOM_UTF8 && tag != ETF_ATOM) || len > ETF_ATOM_BYTES_MAX))
         scan->wrong = "payload";
 }
 
-/* The node of an identifier, an atom, and its creation, which stands so many bytes behind. */
-static inline void etf_scan_node(struct etf_scan *scan, const uint8_t *data, uint64_t size,
-                                 uint64_t between, uint64_t creation_size)
+static inline void etf_scan_name(struct etf_scan *scan, uint64_t hash)
 {
-    const uint64_t name = scan->at + 1;
-    uint64_t end, hash;
-
-    etf_scan_atom(scan, data, size);
-    end = scan->at;
-    (void)etf_scan_take(scan, data, size, between + creation_size);
-    if ((scan->names == NULL && !scan->counts_few) || scan->wrong != NULL)
-        return;
-    hash = etf_names_hash(scan->names_seed, data + name, end - name, data + end + between,
-                          creation_size);
-    if (hash == scan->last_name)
-        return;
-    scan->last_name = hash;
     if (scan->names != NULL) {
         if (!etf_names_add(scan->names, hash))
             scan->wrong = "nodes";
@@ -171,6 +160,32 @@ static inline void etf_scan_node(struct etf_scan *scan, const uint8_t *data, uin
         scan->wrong = "few";
     else
         scan->few[scan->few_len++] = hash;
+}
+
+/* An identifier's node and what is behind it, to the end of the creation. Returns what is behind the
+ * node's name; NULL where it is not there. */
+static inline const uint8_t *etf_scan_node(struct etf_scan *scan, const uint8_t *data,
+                                           uint64_t size, uint8_t tag)
+{
+    const uint64_t name = scan->at + 1;
+    struct etf_identifier form = {0, 0, 0};
+    const uint8_t *behind;
+    uint64_t end, hash;
+
+    (void)etf_identifier(tag, &form);
+    etf_scan_atom(scan, data, size);
+    end = scan->at;
+    behind = etf_scan_take(scan, data, size, (uint64_t)form.between + form.creation);
+    if (behind != NULL && !etf_is_identifier(tag, &form, behind))
+        scan->wrong = "payload";
+    if ((scan->names == NULL && !scan->counts_few) || scan->wrong != NULL)
+        return scan->wrong == NULL ? behind : NULL;
+    hash = etf_names_hash(scan->names_seed, data + name, end - name, behind + form.between,
+                          form.creation);
+    if (hash != scan->last_name)
+        etf_scan_name(scan, hash);
+    scan->last_name = hash;
+    return scan->wrong == NULL ? behind : NULL;
 }
 
 /* Elements to come, each one byte at least. */
@@ -250,9 +265,10 @@ static inline int etf_scan_has_pair(struct etf_scan *scan)
 static inline void etf_scan_item(struct etf_scan *scan, const uint8_t *data, uint64_t size,
                                  uint64_t key)
 {
+    const uint8_t tag = (uint8_t)etf_scan_number(scan, data, size, 1);
     uint64_t n;
 
-    switch (etf_scan_number(scan, data, size, 1)) {
+    switch (tag) {
     case ETF_SMALL_INTEGER:
         (void)etf_scan_take(scan, data, size, 1);
         break;
@@ -325,34 +341,20 @@ static inline void etf_scan_item(struct etf_scan *scan, const uint8_t *data, uin
         etf_scan_elements(scan, size, 2 * n, ETF_OPEN_MAP | key);
         break;
     case ETF_NEW_PID:
-    case ETF_V4_PORT:
-        etf_scan_node(scan, data, size, 8, 4);
-        scan->heap += 8 * ETF_SCAN_WORD;
-        break;
     case ETF_PID:
-        etf_scan_node(scan, data, size, 8, 1);
-        scan->heap += 8 * ETF_SCAN_WORD;
-        break;
     case ETF_NEW_PORT:
-        etf_scan_node(scan, data, size, 4, 4);
-        scan->heap += 8 * ETF_SCAN_WORD;
-        break;
+    case ETF_V4_PORT:
     case ETF_PORT:
-        etf_scan_node(scan, data, size, 4, 1);
+        (void)etf_scan_node(scan, data, size, tag);
         scan->heap += 8 * ETF_SCAN_WORD;
         break;
     case ETF_REFERENCE: /* of one word, which stands before the creation */
-        etf_scan_node(scan, data, size, 4, 1);
-        etf_scan_reference(scan, scan->wrong == NULL ? data + scan->at - 5 : NULL, 1);
+        etf_scan_reference(scan, etf_scan_node(scan, data, size, tag), 1);
         break;
     case ETF_NEW_REFERENCE:
-        n = etf_scan_number(scan, data, size, 2);
-        etf_scan_node(scan, data, size, 0, 1);
-        etf_scan_reference(scan, etf_scan_take(scan, data, size, 4 * n), n);
-        break;
     case ETF_NEWER_REFERENCE:
         n = etf_scan_number(scan, data, size, 2);
-        etf_scan_node(scan, data, size, 0, 4);
+        (void)etf_scan_node(scan, data, size, tag);
         etf_scan_reference(scan, etf_scan_take(scan, data, size, 4 * n), n);
         break;
     case ETF_EXPORT: /* module, function, arity as a term */

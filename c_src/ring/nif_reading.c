@@ -196,8 +196,7 @@ static enum etf_scan_end reading_examine(struct reading *reading)
         const uint64_t end =
             reading->searched + (left < MAP_SEARCH_BYTES ? left : MAP_SEARCH_BYTES);
 
-        reading->needs_scan = etf_scan_may_have_map(data, reading->searched, end, size, 0) ||
-                              etf_may_have_name(data, reading->searched, end, size);
+        reading->needs_scan = etf_may_have(data, reading->searched, end, size, 0);
         reading->searched = end;
         return end == size && !reading->needs_scan ? ETF_SCAN_DONE : ETF_SCAN_MORE;
     }

@@ -31,7 +31,7 @@ static int is_wrong(struct ring *ring, const uint8_t *data, size_t size)
     struct etf_scan scan;
     int wrong;
 
-    if (!etf_scan_may_be_wrong(data, size))
+    if (!etf_may_be_wrong(data, size))
         return 0;
     etf_scan_open(&scan);
     scan_names(ring, &scan);

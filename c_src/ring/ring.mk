@@ -51,6 +51,13 @@ $(TEST_BUILD)/ring_test_threads: $(RING_TEST) $(HERE)../test/c/check.h $(RING_H)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) -fsanitize=thread $(RING_TEST_FLAGS) -o $@ $(RING_TEST)
 
+# What a reply is searched for.
+TESTS += $(TEST_BUILD)/etf_search_test
+
+$(TEST_BUILD)/etf_search_test: $(HERE)../test/c/etf_search_test.c $(HERE)../test/c/check.h $(wildcard $(RING)etf_*.h)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) $(SANITIZE) -I$(RING) -o $@ $<
+
 # The model of waiting, under a clock of the test's own.
 TESTS += $(TEST_BUILD)/waiting_test
 

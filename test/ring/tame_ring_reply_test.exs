@@ -72,6 +72,38 @@ defmodule Tame.RingReplyTest do
       end
     end
 
+    # What the scan takes for no identifier is not searched for names: so the emulator must not either.
+    test "have no identifiers but those that the scan sees" do
+      {read, refused} =
+        Enum.split_with(ExternalForms.identifiers(), fn {_, bytes} ->
+          try do
+            :erlang.binary_to_term(bytes, [:safe])
+          rescue
+            ArgumentError -> false
+          else
+            _ -> true
+          end
+        end)
+
+      assert length(read) > 400 and length(refused) > 200
+
+      for {form, bytes} <- read,
+          do: assert({_, _, _, [_]} = :tame_ring_nif.scan(bytes), inspect(form))
+
+      for {form, bytes} <- ExternalForms.identifiers(), :tame_ring_nif.scan(bytes) == :payload do
+        assert {form, bytes} in refused
+      end
+
+      # Nor an atom that is longer than all of the emulator's.
+      long = for _ <- 1..256, into: "", do: "\u{10000}"
+      form = &[131, 88, 118, <<byte_size(&1)::16>>, &1, <<1::32, 2::32, 3::32>>]
+      bytes = IO.iodata_to_binary(form.(long))
+      assert :tame_ring_nif.scan(bytes) == :payload
+      assert_raise ArgumentError, fn -> :erlang.binary_to_term(bytes) end
+      shorter = IO.iodata_to_binary(form.(binary_part(long, 0, 1020)))
+      assert {_, _, _, [_]} = :tame_ring_nif.scan(shorter)
+    end
+
     test "are scanned for their memory: never less than they take" do
       for {name, term} <- RingTerms.all(), options <- [[], [minor_version: 1]] do
         bytes = :erlang.term_to_binary(term, options)

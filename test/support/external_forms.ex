@@ -33,6 +33,43 @@ defmodule Tame.Test.ExternalForms do
       words::binary>>
   end
 
+  # {name, bytes} of identifiers in each form that there is or was, with numbers at the bounds of their bits: some are none.
+  def identifiers do
+    for {name, tag, creation_bytes} <- [
+          {:new_pid, 88, 4},
+          {:new_port, 89, 4},
+          {:v4_port, 120, 4},
+          {:newer_reference, 90, 4},
+          {:pid, 103, 1},
+          {:port, 102, 1},
+          {:reference, 101, 1},
+          {:new_reference, 114, 1}
+        ],
+        atom <- [119, 118, 115, 100],
+        number <- [0, 1, 0x3_FFFF, 0x4_0000, 0xFFF_FFFF, 0x1000_0000, 0xFFFF_FFFF],
+        creation <- [0, 1, 3, 4, 255] do
+      node = if atom in [119, 115], do: <<atom, 4, "true">>, else: <<atom, 4::16, "true">>
+      last = <<creation::size(creation_bytes)-unit(8)>>
+
+      bytes =
+        case name do
+          :v4_port ->
+            [tag, node, <<number::64>>, last]
+
+          _ when name in [:new_pid, :pid] ->
+            [tag, node, <<number::32, 1::32>>, last]
+
+          _ when name in [:newer_reference, :new_reference] ->
+            [tag, 0, 1, node, last, <<number::32>>]
+
+          _ ->
+            [tag, node, <<number::32>>, last]
+        end
+
+      {{name, atom, number, creation}, IO.iodata_to_binary([131, bytes])}
+    end
+  end
+
   # A list of a pid for each creation of this node, which there is not; in a tuple behind this term, if there is one. The
   # caller names the node: here the compiler would make the atom a binary, and nobody would know it.
   def of_nodes(node, creations, more \\ nil) do

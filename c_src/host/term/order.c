@@ -297,9 +297,17 @@ int term_compare(term a, term b, int exact)
     return order;
 }
 
+/* Keys of maps are compared with many others, and mostly are binaries of another size. */
 int term_identical(term a, term b)
 {
-    return a == b || term_compare(a, b, 1) == 0;
+    if (a == b)
+        return 1;
+    if (is_kind(a, BOX_BINARY) && is_kind(b, BOX_BINARY)) {
+        const struct box_binary *x = box_of(a), *y = box_of(b);
+
+        return x->size == y->size && x->last_bits == y->last_bits && compare_binaries(x, y) == 0;
+    }
+    return !is_immediate(a) && !is_immediate(b) && term_compare(a, b, 1) == 0;
 }
 
 /* ---- pairs of maps -------------------------------------------------------------------- */

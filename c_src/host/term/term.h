@@ -113,6 +113,12 @@ static inline int is_boxed(term t)
     return (t & 3) == 2;
 }
 
+/* The word is all of it: another word is another term. */
+static inline int is_immediate(term t)
+{
+    return !is_list_cell(t) && !is_boxed(t);
+}
+
 static inline int is_small(term t)
 {
     return (t & 15) == 15;

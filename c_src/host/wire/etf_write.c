@@ -188,6 +188,7 @@ void etf_size(term t, int flags, struct etf_out *out)
 
 static unsigned char *put(unsigned char *to, uint64_t value, size_t size)
 {
+#pragma GCC unroll 8 /* into one store, where the size is known */
     for (size_t i = size; i-- > 0; value >>= 8)
         to[i] = (unsigned char)value;
     return to + size;

@@ -1,10 +1,11 @@
 /* Fuzzes the reader of external terms, and everything that walks a term: what is read is copied,
- * compared, hashed, printed and written, and must come back the same. By clang's libFuzzer:
- * make -C c_src fuzz. */
+ * compared, hashed, printed and written, and must come back the same. And the VM's look at a reply:
+ * what its search leaves out, its scan finds nothing in. By clang's libFuzzer: make -C c_src fuzz. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../ring/etf_search.h"
 #include "life/host.h"
 #include "term/copy.h"
 #include "term/hash.h"
@@ -29,12 +30,32 @@ static void must(int holds, const char *what)
     }
 }
 
+static void scanned(const unsigned char *bytes, size_t size)
+{
+    struct etf_scan scan;
+
+    if (size < 2)
+        return;
+    etf_scan_open(&scan);
+    scan.counts_few = 1;
+    while (etf_scan_some(&scan, bytes, size, 100) == ETF_SCAN_MORE) {
+    }
+    if (scan.wrong == NULL || strcmp(scan.wrong, "few") == 0 ||
+        strcmp(scan.wrong, "references") == 0) {
+        must(scan.few_len == 0 || etf_may_have(bytes, 0, size, size, 255), "names are found");
+        must(scan.pairs == 0 || etf_may_have(bytes, 0, size, size, 0), "maps are found");
+        must(!scan.has_tree || etf_may_be_wrong(bytes, size), "large maps are found");
+    }
+    etf_scan_close(&scan);
+}
+
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 {
     ErlNifEnv env, other;
     term t, again;
     char text[64];
 
+    scanned(bytes, size);
     env_init(&env, ENV_INDEPENDENT);
     env_init(&other, ENV_INDEPENDENT);
     size_t taken = etf_read(&env, bytes, size, 0, &t);
