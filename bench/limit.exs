@@ -127,7 +127,7 @@ defmodule Bench.Limit do
     with_peers([vm: :none, host: %{}], [:bench_limit], fn peers ->
       for callers <- [1, 16, 64] do
         calls = div(64_000, callers)
-        from = [{:vm, 0}, {:host, 0}, {:host, 1}, {:bare, 1}]
+        from = [{:vm, 0}, {:host, 0}, {:bare, 0}, {:host, 1}, {:bare, 1}]
 
         samples =
           turns(from, 7, fn

@@ -5,6 +5,7 @@ defmodule Tame.DriverTest do
   import :proper_types, only: [integer: 2, list: 1, oneof: 1, frequency: 1]
 
   alias Tame.{DriverLives, DriverProbe, DriverScenarios, Property}
+  alias Tame.Test.CLibrary
 
   @moduletag isolation: :shared
 
@@ -12,9 +13,7 @@ defmodule Tame.DriverTest do
   @lives String.to_integer(System.get_env("TAME_TEST_SEQUENCES", "50"))
 
   setup_all do
-    folder = Path.join(System.tmp_dir!(), "tame_driver_test_#{System.pid()}")
-    File.mkdir_p!(folder)
-    on_exit(fn -> File.rm_rf!(folder) end)
+    folder = CLibrary.tmp_dir!()
     DriverProbe.build(folder)
     %{folder: folder}
   end

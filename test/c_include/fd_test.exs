@@ -6,7 +6,7 @@ defmodule Tame.FdTest do
   import :proper_types, only: [integer: 2, list: 1, oneof: 1, frequency: 1]
 
   alias Tame.{FdModel, FdScenarios, JobProbe, Property}
-  alias Tame.Test.PeerVm
+  alias Tame.Test.{CLibrary, PeerVm}
 
   @moduletag isolation: :shared
 
@@ -15,9 +15,7 @@ defmodule Tame.FdTest do
   @sanitized System.get_env("TAME_NATIVE_DIR") != nil
 
   setup_all do
-    folder = Path.join(System.tmp_dir!(), "tame_fd_test_#{System.pid()}")
-    File.mkdir_p!(folder)
-    on_exit(fn -> File.rm_rf!(folder) end)
+    folder = CLibrary.tmp_dir!()
     library = JobProbe.build(folder, "fd_probe")
     newer = Path.join(folder, "fd_probe_newer.so")
     File.cp!(library, newer)

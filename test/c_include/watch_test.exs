@@ -4,14 +4,12 @@ defmodule Tame.WatchTest do
   use ExUnit.Case, async: true
 
   alias Tame.{JobProbe, WatchScenarios}
-  alias Tame.Test.PeerVm
+  alias Tame.Test.{CLibrary, PeerVm}
 
   @moduletag isolation: :shared
 
   setup_all do
-    folder = Path.join(System.tmp_dir!(), "tame_watch_test_#{System.pid()}")
-    File.mkdir_p!(folder)
-    on_exit(fn -> File.rm_rf!(folder) end)
+    folder = CLibrary.tmp_dir!()
     jobs = JobProbe.build(folder, "job_library")
     descriptors = JobProbe.build(folder, "fd_probe")
 

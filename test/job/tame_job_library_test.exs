@@ -4,6 +4,7 @@ defmodule Tame.JobLibraryTest do
   use ExUnit.Case, async: true
 
   alias Tame.{JobLibrary, JobLibraryScenarios, JobProbe}
+  alias Tame.Test.CLibrary
 
   @moduletag isolation: :shared
 
@@ -11,9 +12,7 @@ defmodule Tame.JobLibraryTest do
   @on_schedulers @placements -- [:thread, :pool]
 
   setup_all do
-    folder = Path.join(System.tmp_dir!(), "tame_job_library_test_#{System.pid()}")
-    File.mkdir_p!(folder)
-    on_exit(fn -> File.rm_rf!(folder) end)
+    folder = CLibrary.tmp_dir!()
     library = JobProbe.build(folder, "job_library")
     File.mkdir_p!(Path.join(folder, "keeps"))
     keeps = JobProbe.build(Path.join(folder, "keeps"), "job_library", ["-DKEEPS"])

@@ -7,6 +7,7 @@ defmodule Tame.JobModelTest do
   import :proper_types, only: [integer: 2, list: 1, oneof: 1, frequency: 1]
 
   alias Tame.{JobModel, JobModelSequences, JobModelStorm, JobProbe, Property}
+  alias Tame.Test.CLibrary
 
   @moduletag isolation: :shared
   @moduletag timeout: 3_600_000
@@ -15,9 +16,7 @@ defmodule Tame.JobModelTest do
   @sequences String.to_integer(System.get_env("TAME_TEST_SEQUENCES", "25"))
 
   setup_all do
-    folder = Path.join(System.tmp_dir!(), "tame_job_model_test_#{System.pid()}")
-    File.mkdir_p!(folder)
-    on_exit(fn -> File.rm_rf!(folder) end)
+    folder = CLibrary.tmp_dir!()
     %{folder: folder, library: JobProbe.build(folder, "job_model")}
   end
 

@@ -6,15 +6,14 @@ defmodule Tame.JobOutputsTest do
   import Tame.Test.Cut
 
   alias Tame.{JobOutputsScenarios, JobProbe}
+  alias Tame.Test.CLibrary
 
   @moduletag isolation: :shared
 
   @mib 1024 * 1024
 
   setup_all do
-    folder = Path.join(System.tmp_dir!(), "tame_job_outputs_test_#{System.pid()}")
-    File.mkdir_p!(folder)
-    on_exit(fn -> File.rm_rf!(folder) end)
+    folder = CLibrary.tmp_dir!()
     %{library: JobProbe.build(folder, "job_outputs")}
   end
 

@@ -3,14 +3,12 @@ defmodule Tame.JobPermitsTest do
   use ExUnit.Case, async: true
 
   alias Tame.JobPermits
-  alias Tame.Test.PeerVm
+  alias Tame.Test.{CLibrary, PeerVm}
 
   @moduletag isolation: :shared
 
   setup_all do
-    folder = Path.join(System.tmp_dir!(), "tame_permits_#{System.pid()}")
-    File.mkdir_p!(folder)
-    on_exit(fn -> File.rm_rf!(folder) end)
+    folder = CLibrary.tmp_dir!()
     JobPermits.build(folder)
     %{folder: folder}
   end

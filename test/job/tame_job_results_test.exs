@@ -4,6 +4,7 @@ defmodule Tame.JobResultsTest do
   use ExUnit.Case, async: true
 
   alias Tame.{JobProbe, JobResults}
+  alias Tame.Test.CLibrary
 
   @moduletag isolation: :shared
 
@@ -13,9 +14,7 @@ defmodule Tame.JobResultsTest do
   @runs for(placement <- @placements, us <- [0, 400], do: {placement, us}) ++ [{:auto, 130_000}]
 
   setup_all do
-    folder = Path.join(System.tmp_dir!(), "tame_job_results_test_#{System.pid()}")
-    File.mkdir_p!(folder)
-    on_exit(fn -> File.rm_rf!(folder) end)
+    folder = CLibrary.tmp_dir!()
     %{library: JobProbe.build(folder, "job_results")}
   end
 

@@ -4,13 +4,12 @@ defmodule Tame.JobSlicesTest do
   use ExUnit.Case, async: true
 
   alias Tame.{JobProbe, JobSlicesScenarios}
+  alias Tame.Test.CLibrary
 
   @moduletag isolation: :shared
 
   setup_all do
-    folder = Path.join(System.tmp_dir!(), "tame_job_slices_test_#{System.pid()}")
-    File.mkdir_p!(folder)
-    on_exit(fn -> File.rm_rf!(folder) end)
+    folder = CLibrary.tmp_dir!()
     library = JobProbe.build(folder, "job_library")
     File.mkdir_p!(Path.join(folder, "results"))
     results = JobProbe.build(Path.join(folder, "results"), "job_results")

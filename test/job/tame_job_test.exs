@@ -2,6 +2,7 @@ defmodule Tame.JobTest do
   use ExUnit.Case, async: true
 
   alias Tame.{JobFetchScenarios, JobProbe, JobQueueScenarios, JobScenarios}
+  alias Tame.Test.CLibrary
 
   @moduletag isolation: :shared
 
@@ -11,9 +12,7 @@ defmodule Tame.JobTest do
   @stoppable @placements -- [:inline]
 
   setup_all do
-    folder = Path.join(System.tmp_dir!(), "tame_job_test_#{System.pid()}")
-    File.mkdir_p!(folder)
-    on_exit(fn -> File.rm_rf!(folder) end)
+    folder = CLibrary.tmp_dir!()
     %{folder: folder, library: JobProbe.build(folder)}
   end
 

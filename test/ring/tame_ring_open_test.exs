@@ -2,7 +2,7 @@ defmodule Tame.RingOpenTest do
   # Who opens a ring and closes it, what is refused, and what of it others can see.
   use ExUnit.Case, async: true
 
-  alias Tame.Await
+  alias Tame.{Await, OsThreads}
   alias Tame.Test.RingHost
 
   @moduletag isolation: :shared
@@ -42,13 +42,13 @@ defmodule Tame.RingOpenTest do
     test "and closing leaves no descriptor, thread or file" do
       host = RingHost.start()
       RingHost.in_a_process(fn -> open_and_drop(host, 10) end)
-      before = {fds(), threads(), File.ls!("/dev/shm")}
+      before = {fds(), OsThreads.count(), File.ls!("/dev/shm")}
       RingHost.in_a_process(fn -> open_and_drop(host, if(@sanitized, do: 100, else: 1000)) end)
 
       assert Await.until(fn ->
                # Ended readers are joined at the next opening.
                RingHost.in_a_process(fn -> open_and_drop(host, 1) end)
-               near?(before, {fds(), threads(), File.ls!("/dev/shm")})
+               near?(before, {fds(), OsThreads.count(), File.ls!("/dev/shm")})
              end)
     end
   end
@@ -128,5 +128,4 @@ defmodule Tame.RingOpenTest do
   end
 
   defp fds, do: length(File.ls!("/proc/self/fd"))
-  defp threads, do: length(File.ls!("/proc/self/task"))
 end

@@ -7,13 +7,13 @@ defmodule Tame.BenchThreadsScenarios do
   # The VM may put an unload off until its schedulers have looked.
   @doc "Threads of this emulator before the library was loaded, while it is, and when it has been unloaded."
   def threads_around_load do
-    before = thread_count()
+    before = Tame.OsThreads.count()
     for _ <- 1..100, do: call(:in_new_thread, :nothing)
     for _ <- 1..100, do: call(:in_queue, :nothing)
-    during = thread_count()
+    during = Tame.OsThreads.count()
     unload()
-    _ = Tame.Await.until(fn -> thread_count() == before end)
-    {before, during, thread_count()}
+    _ = Tame.Await.until(fn -> Tame.OsThreads.count() == before end)
+    {before, during, Tame.OsThreads.count()}
   end
 
   @doc "Unloads the library while threads still answer callers that are dead already; then uses it anew."
@@ -51,6 +51,4 @@ defmodule Tame.BenchThreadsScenarios do
     true = :code.delete(:bench_threads)
     :code.purge(:bench_threads)
   end
-
-  defp thread_count, do: length(File.ls!("/proc/self/task"))
 end

@@ -3,7 +3,7 @@ defmodule Tame.DriverScenarios do
 
   import Tame.DriverProbe
 
-  alias Tame.Await
+  alias Tame.{Await, OsThreads}
 
   # ---- callbacks ---------------------------------------------------------------------------------
 
@@ -238,11 +238,11 @@ defmodule Tame.DriverScenarios do
     end
 
     for n <- 1..200, do: round.(n)
-    before = {fds(), threads()}
+    before = {fds(), OsThreads.count()}
     for n <- 1..count, do: round.(n)
     now = settled()
     true = Await.until(fn -> fds() <= elem(before, 0) end)
-    {before, {fds(), threads()}, now}
+    {before, {fds(), OsThreads.count()}, now}
   end
 
   defp cycle(what, n) do
@@ -255,7 +255,6 @@ defmodule Tame.DriverScenarios do
   end
 
   def fds, do: length(File.ls!("/proc/self/fd"))
-  def threads, do: length(File.ls!("/proc/self/task"))
 
   @doc "What a port answers when there is no descriptor left for it, and when there is again."
   def without_descriptors do
@@ -330,7 +329,7 @@ defmodule Tame.DriverScenarios do
 
   @doc "Unload with a closed port's work outside: whether it stays, ends then, and leaves no thread."
   def unload_while_held do
-    threads = threads()
+    threads = OsThreads.count()
     :ok = load()
     port = open("stubborn")
     for n <- 1..4, do: :ok = ask(port, :work_cpu, n)
@@ -344,7 +343,7 @@ defmodule Tame.DriverScenarios do
     release_all()
     ended = Await.until(fn -> counters().finishes == 1 and name() not in loaded() end)
     later = settled()
-    gone = Await.until(fn -> threads() <= threads end)
+    gone = Await.until(fn -> OsThreads.count() <= threads end)
     release_all(0)
     :ok = load()
     port = open()

@@ -6,7 +6,7 @@ defmodule Tame.JobScenarios do
 
   import Tame.JobCallers
 
-  alias Tame.JobProbe
+  alias Tame.{JobProbe, OsThreads}
 
   @endless_us endless_us()
 
@@ -46,7 +46,7 @@ defmodule Tame.JobScenarios do
   Returns how the callers ended, and how many threads there are more than before the first load.
   """
   def upgrade(placement, kind, path) do
-    threads = thread_count()
+    threads = OsThreads.count()
     neighbours = neighbours(2, &busy/0)
 
     ends =
@@ -71,7 +71,7 @@ defmodule Tame.JobScenarios do
     :code.delete(JobProbe)
     :code.purge(JobProbe)
     wait_until(fn -> ended?(path) end)
-    wait_until(fn -> thread_count() <= threads end)
+    wait_until(fn -> OsThreads.count() <= threads end)
     {ends |> List.flatten() |> Enum.frequencies(), JobProbe.counters(path)}
   end
 
@@ -182,7 +182,5 @@ defmodule Tame.JobScenarios do
 
   defp function(placement, :wrapped), do: placement
   defp function(placement, :bare), do: :"#{placement}_nif"
-
-  defp thread_count, do: length(File.ls!("/proc/self/task"))
   defp now_ms, do: System.monotonic_time(:millisecond)
 end

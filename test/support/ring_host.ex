@@ -83,6 +83,18 @@ defmodule Tame.Test.RingHost do
     folder
   end
 
+  @doc "A copy of the library in a folder of its own: the emulator loads it from there, as another one. The copy before it goes; there is none before 0."
+  def load_from_copy(round) do
+    from = List.to_string(:tame_native.dir())
+    folder = Path.join(System.tmp_dir!(), "tame_ring_#{System.pid()}_#{round}")
+    File.mkdir_p!(folder)
+
+    File.cp!(Path.join(from, "tame_ring_nif.so"), Path.join(folder, "tame_ring_nif.so"))
+
+    if round > 0, do: File.rm_rf!(from)
+    :os.putenv(~c"TAME_NATIVE_DIR", String.to_charlist(folder))
+  end
+
   # What a process held is collected with it.
   def in_a_process(function) do
     {pid, monitor} = spawn_monitor(function)

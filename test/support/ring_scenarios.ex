@@ -1,7 +1,7 @@
 defmodule Tame.RingScenarios do
   @moduledoc "What becomes of rings in a throw-away emulator, as the emulator may not survive, or is measured whole."
 
-  alias Tame.Await
+  alias Tame.{Await, OsThreads}
   alias Tame.Test.{RingHost, RingTerms}
 
   @doc """
@@ -10,8 +10,8 @@ defmodule Tame.RingScenarios do
   and whether the reader threads are gone.
   """
   def upgrade(rounds) do
-    threads = thread_count()
-    in_folder(0)
+    threads = OsThreads.count()
+    RingHost.load_from_copy(0)
     {:module, :tame_ring_nif} = :code.load_file(:tame_ring_nif)
     first = RingHost.start_ring()
 
@@ -21,7 +21,7 @@ defmodule Tame.RingScenarios do
         callers = callers(host)
         true = Await.until(fn -> :tame_ring.info(host.ring).in_line > 0 end)
 
-        in_folder(round)
+        RingHost.load_from_copy(round)
         :code.purge(:tame_ring_nif)
         {:module, :tame_ring_nif} = :code.load_file(:tame_ring_nif)
         # No process may be left in the code that goes: else it dies with it.
@@ -37,7 +37,7 @@ defmodule Tame.RingScenarios do
     :code.purge(:tame_ring_nif)
     # References to rings lie about in heaps.
     Enum.each(Process.list(), &:erlang.garbage_collect/1)
-    {results, Await.until(fn -> thread_count() <= threads end, 20_000)}
+    {results, Await.until(fn -> OsThreads.count() <= threads end, 20_000)}
   end
 
   @doc "Loads a ring's NIF of another layout, from `folder`, while a caller waits: what it, and what every function, says then."
@@ -59,116 +59,6 @@ defmodule Tame.RingScenarios do
        :tame_ring.choose({host.ring})}
 
     {Task.await(waits), Task.await(in_line), rest}
-  end
-
-  @doc "What calls by a route come to while the library is replaced `rounds` times."
-  def route_upgrade(rounds) do
-    in_folder(0)
-    {:module, :tame_ring_nif} = :code.load_file(:tame_ring_nif)
-    host = RingHost.start_ring(~w(slots=4 workers=2))
-    route = :tame_ring.route()
-    :ok = :tame_ring.lead(route, {host.ring})
-    test = self()
-
-    callers = for _ <- 1..4, do: spawn(fn -> calls_by(route, test) end)
-
-    for round <- 1..rounds do
-      in_folder(round)
-      :code.purge(:tame_ring_nif)
-      {:module, :tame_ring_nif} = :code.load_file(:tame_ring_nif)
-      true = Await.until(fn -> :code.soft_purge(:tame_ring_nif) end)
-      :ok = :tame_ring.lead(route, {host.ring})
-      true = :tame_ring.rings(route) == {host.ring}
-    end
-
-    for pid <- callers, do: send(pid, :enough)
-    Enum.uniq(for pid <- callers, do: receive(do: ({^pid, ends} -> ends)))
-  end
-
-  defp calls_by(route, test) do
-    case :tame_ring.call_by(route, 0, [:term], 30_000) do
-      {:value, :term} -> :value
-      {:by, _ring, {:value, :term}} -> :value
-      other -> send(test, {self(), other})
-    end
-
-    receive do
-      :enough -> send(test, {self(), :value})
-    after
-      0 -> calls_by(route, test)
-    end
-  end
-
-  @doc """
-  Rings that nothing but a route keeps, whose owners live: how many reader threads there are while it leads to two of them,
-  to one, and to none, and when a route that leads to another is collected.
-  """
-  def route_gives_up do
-    threads = thread_count()
-    route = :tame_ring.route()
-    lead_to_owned(route, [RingHost.start(), RingHost.start()])
-    both = readers(2, threads)
-    :ok = :tame_ring.lead(route, {elem(:tame_ring.rings(route), 0)})
-    one = readers(1, threads)
-    :ok = :tame_ring.lead(route, {})
-    none = readers(0, threads)
-    {pid, ref} = spawn_monitor(fn -> lead_to_owned(:tame_ring.route(), [RingHost.start()]) end)
-    receive do: ({:DOWN, ^ref, :process, ^pid, :normal} -> :ok)
-    {both, one, none, readers(0, threads)}
-  end
-
-  # Each ring has an owner, which lives on without it.
-  defp lead_to_owned(route, hosts) do
-    test = self()
-
-    for host <- hosts do
-      spawn(fn ->
-        {:ok, ring} = :tame_ring.open(host.os_pid, host.fd, %{})
-        send(test, {:ring, ring})
-        Process.sleep(1)
-        :erlang.garbage_collect()
-        Process.sleep(:infinity)
-      end)
-    end
-
-    rings = for _ <- hosts, do: receive(do: ({:ring, ring} -> ring))
-    :ok = :tame_ring.lead(route, List.to_tuple(rings))
-  end
-
-  # How many there are, when that has become `count` and stays so for a while.
-  defp readers(count, threads) do
-    :erlang.garbage_collect()
-    Await.until(fn -> thread_count() - threads == count end)
-    Process.sleep(100)
-    :erlang.garbage_collect()
-    thread_count() - threads
-  end
-
-  @doc "What is said of a route whose library was replaced by one of another layout."
-  def route_other_layout(folder) do
-    host = RingHost.start_ring()
-    route = :tame_ring.route()
-    :ok = :tame_ring.lead(route, {host.ring})
-    :os.putenv(~c"TAME_NATIVE_DIR", folder)
-    {:module, :tame_ring_nif} = :code.load_file(:tame_ring_nif)
-    # The ring is lost as well: it is as if it were not there.
-    another = :tame_ring.route()
-
-    {:tame_ring.call_by(route, 0, [1], 1000), :tame_ring.rings(route),
-     :tame_ring.lead(route, {host.ring}), :tame_ring.lead(another, {host.ring}),
-     :tame_ring.call_by(another, 0, [1], 1000)}
-  end
-
-  # The natives of a folder of their own: the emulator loads them as another library.
-  defp in_folder(round) do
-    from = List.to_string(:tame_native.dir())
-    folder = Path.join(System.tmp_dir!(), "tame_ring_#{System.pid()}_#{round}")
-    File.mkdir_p!(folder)
-
-    File.cp!(Path.join(from, "tame_ring_nif.so"), Path.join(folder, "tame_ring_nif.so"))
-
-    if round > 0, do: File.rm_rf!(from)
-    :os.putenv(~c"TAME_NATIVE_DIR", String.to_charlist(folder))
   end
 
   @doc "Halts the emulator under calls that spin, wait for a slot and wait for a reply."
@@ -434,6 +324,4 @@ defmodule Tame.RingScenarios do
   catch
     kind, reason -> {kind, reason}
   end
-
-  defp thread_count, do: length(File.ls!("/proc/self/task"))
 end

@@ -4,7 +4,7 @@ defmodule Tame.ThreadsTest do
   use ExUnit.Case, async: true
 
   alias Tame.{JobProbe, Threads, ThreadsTable}
-  alias Tame.Test.PeerVm
+  alias Tame.Test.{CLibrary, PeerVm}
 
   @rows Enum.with_index(ThreadsTable.rows())
 
@@ -26,9 +26,7 @@ defmodule Tame.ThreadsTest do
          [{:binary, 64}, {:binary, 65}, :nested_maps, :bignum, :deep]
 
   setup_all do
-    folder = Path.join(System.tmp_dir!(), "tame_threads_test_#{System.pid()}")
-    File.mkdir_p!(folder)
-    on_exit(fn -> File.rm_rf!(folder) end)
+    folder = CLibrary.tmp_dir!()
     %{library: JobProbe.build(folder, "threads")}
   end
 

@@ -8,11 +8,10 @@ defmodule Mix.Tasks.Tame.ContentionTest do
   alias Mix.Tasks.Tame.Contention
   alias Tame.Contention.{Cell, Figures, Plan}
   alias Tame.Report.Saved
+  alias Tame.Test.CLibrary
 
   setup do
-    folder = Path.join(System.tmp_dir!(), "tame_contention_#{System.unique_integer([:positive])}")
-    File.mkdir_p!(folder)
-    on_exit(fn -> File.rm_rf!(folder) end)
+    folder = CLibrary.tmp_dir!()
     %{folder: folder}
   end
 

@@ -4,13 +4,12 @@ defmodule Mix.Tasks.Tame.LatencyTest do
   import Tame.Test.{Refused, Schema}
 
   alias Mix.Tasks.Tame.Latency
+  alias Tame.Test.CLibrary
 
   @quick ~w(--only beam_call,nif_normal --iterations 100 --bytes 16)
 
   setup do
-    folder = Path.join(System.tmp_dir!(), "tame_latency_#{System.unique_integer([:positive])}")
-    File.mkdir_p!(folder)
-    on_exit(fn -> File.rm_rf!(folder) end)
+    folder = CLibrary.tmp_dir!()
     %{folder: folder}
   end
 

@@ -4,13 +4,12 @@ defmodule Mix.Tasks.Tame.ReductionsTest do
   import Tame.Test.{Refused, Schema}
 
   alias Mix.Tasks.Tame.Reductions
+  alias Tame.Test.CLibrary
 
   @quick ~w(--only crypto_exor,exor_classic --bytes 100000 --rounds 1)
 
   setup do
-    folder = Path.join(System.tmp_dir!(), "tame_reductions_#{System.unique_integer([:positive])}")
-    File.mkdir_p!(folder)
-    on_exit(fn -> File.rm_rf!(folder) end)
+    folder = CLibrary.tmp_dir!()
     %{folder: folder}
   end
 
