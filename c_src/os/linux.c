@@ -212,6 +212,13 @@ int os_limit_memory_more(uint64_t bytes)
     return setrlimit(RLIMIT_DATA, &limit);
 }
 
+unsigned os_cpu(void)
+{
+    const int cpu = sched_getcpu();
+
+    return cpu < 0 || (unsigned)cpu > OS_CPU_UNKNOWN ? OS_CPU_UNKNOWN : (unsigned)cpu;
+}
+
 int os_cpus(unsigned *cpus, int max)
 {
     cpu_set_t set;

@@ -64,6 +64,11 @@ int os_limit_memory_more(uint64_t bytes);
  * max are written; -1 with errno. */
 int os_cpus(unsigned *cpus, int max);
 
+/* The CPU that the calling thread is on, which may be another one already; OS_CPU_UNKNOWN, at most
+ * that, where the system does not say it in some ns. */
+#define OS_CPU_UNKNOWN 0xffffu
+unsigned os_cpu(void);
+
 /* The calling thread, and what it starts, runs on these CPUs alone. 0, or -1 with errno: EINVAL where
  * one of them is not there, or not allowed. */
 int os_limit_cpus(const unsigned *cpus, int len);

@@ -98,6 +98,11 @@ int os_limit_memory_more(uint64_t bytes)
     return refused();
 }
 
+unsigned os_cpu(void)
+{
+    return OS_CPU_UNKNOWN;
+}
+
 int os_cpus(unsigned *cpus, int max)
 {
     (void)cpus;

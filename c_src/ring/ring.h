@@ -47,7 +47,7 @@
 #include <string.h>
 
 #define RING_MAGIC UINT64_C(0x31676e6972656d74) /* "tmering1" */
-#define RING_VERSION 6
+#define RING_VERSION 7
 #define RING_PAGE 4096 /* the unit of regions, not the system's page */
 
 /* Bounds of a geometry. The VM refuses a file that claims more. */
@@ -120,7 +120,7 @@ struct ring_slot {
     uint32_t state;
     uint32_t code; /* request: function and pause; reply: enum ring_code and work (below) */
     uint64_t id;   /* of the call; written by the VM only */
-    uint64_t size; /* of the payload, without lease ids */
+    uint64_t size; /* of the payload, without lease ids; in a request with a CPU (below) */
     /* 0: the payload follows; else its place in the file in RING_PAGE units. A reply in the request's
      * region has the request's. */
     uint32_t region;
@@ -159,6 +159,26 @@ static inline uint32_t ring_reply_code(enum ring_code code, uint64_t work_ns)
     const uint64_t units = work_ns / RING_WORK_UNIT_NS;
 
     return (uint32_t)code | (uint32_t)(units > 0xffffff ? 0xffffff : units) << 8;
+}
+
+/* In the upper bits of a request's size is the CPU that its caller was on (waiting.h). */
+#define RING_CPU_SHIFT 48
+
+_Static_assert(RING_AREA_BYTES_MAX < UINT64_C(1) << RING_CPU_SHIFT, "they are not the size's");
+
+static inline uint64_t ring_request_word(uint64_t size, unsigned cpu)
+{
+    return size | (uint64_t)cpu << RING_CPU_SHIFT;
+}
+
+static inline uint64_t ring_request_size(uint64_t word)
+{
+    return word & ((UINT64_C(1) << RING_CPU_SHIFT) - 1);
+}
+
+static inline unsigned ring_request_cpu(uint64_t word)
+{
+    return (unsigned)(word >> RING_CPU_SHIFT);
 }
 
 #define RING_LINE _Alignas(64)

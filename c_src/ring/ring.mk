@@ -51,6 +51,13 @@ $(TEST_BUILD)/ring_test_threads: $(RING_TEST) $(HERE)../test/c/check.h $(RING_H)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) -fsanitize=thread $(RING_TEST_FLAGS) -o $@ $(RING_TEST)
 
+# A worker and its caller on one CPU, and on two.
+TESTS += $(TEST_BUILD)/beside_test
+
+$(TEST_BUILD)/beside_test: $(HERE)../test/c/beside_test.c $(HERE)../test/c/check.h $(RING_HOST) $(RING_H)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) $(SANITIZE) $(RING_TEST_FLAGS) -I$(HERE)../c_include -o $@ $< $(RING_HOST)
+
 # What a reply is searched for.
 TESTS += $(TEST_BUILD)/etf_search_test
 

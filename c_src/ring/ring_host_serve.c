@@ -96,6 +96,7 @@ struct worker {
     uint32_t number; /* from 1 */
     int slept;       /* since its last call */
     int rang;        /* the caller of its last call waited to be woken */
+    int beside;      /* it was on the caller's CPU */
     uint64_t idle_since_ns;
     uint8_t *moved; /* room for RING_MOVED_BYTES of arguments */
 };
@@ -160,7 +161,7 @@ static const uint8_t *move_args(struct worker *worker, struct reply_writer *repl
 {
     struct ring_host *ring = worker->ring;
     struct ring_slot *slot = reply->slot;
-    const size_t size = slot->size;
+    const size_t size = ring_request_size(slot->size);
     const uint8_t *args = slot->payload;
 
     reply->home = slot->payload;
@@ -183,6 +184,11 @@ static const uint8_t *move_args(struct worker *worker, struct reply_writer *repl
     return worker->moved;
 }
 
+static int is_beside(unsigned cpu)
+{
+    return cpu != OS_CPU_UNKNOWN && cpu == os_cpu();
+}
+
 static void serve_slot(struct worker *worker, uint32_t index, const struct ring_host_ops *ops,
                        void *context)
 {
@@ -193,7 +199,8 @@ static void serve_slot(struct worker *worker, uint32_t index, const struct ring_
     const uint32_t request = slot->code, submitted_ns = slot->leases;
     const uint32_t function = ring_request_function(request);
     const uint64_t taken_ns = worker->slept ? tame_now_ns() : 0;
-    const size_t size = slot->size;
+    const uint64_t size_word = slot->size;
+    const size_t size = ring_request_size(size_word);
     struct reply_writer reply = {.ring = ring, .slot = slot, .slot_index = index};
     enum ring_code code;
 
@@ -232,6 +239,7 @@ static void serve_slot(struct worker *worker, uint32_t index, const struct ring_
     slot->leases = (uint32_t)reply.leases_len;
     free(reply.leases);
     worker->rang = publish(ring, index, use);
+    worker->beside = is_beside(ring_request_cpu(size_word));
 }
 
 /* ---- workers ---- */
@@ -241,7 +249,8 @@ static int spin(struct worker *worker)
 {
     struct ring_host *ring = worker->ring;
     const uint64_t start_ns = worker->idle_since_ns;
-    const uint64_t limit_ns = waiting_attend_ns(&ring->waiting, worker->rang, start_ns);
+    const uint64_t limit_ns =
+        waiting_attend_ns(&ring->waiting, worker->rang, worker->beside, start_ns);
     uint64_t last_ns = start_ns;
 
     if (limit_ns == 0 || !attend(worker))

@@ -131,7 +131,7 @@ static inline int ring_vm_submit(struct ring_vm *vm, uint32_t index, uint32_t us
 
     slot->code = ring_request_code(request->function, request->pause_ns);
     slot->id = request->id;
-    slot->size = request->size;
+    slot->size = ring_request_word(request->size, os_cpu());
     slot->region = request->region.pages > 0 ? request->region.at : 0;
     slot->leases = (uint32_t)request->now_ns;
     __atomic_store_n(&slot->state, use | RING_REQUEST | wait, __ATOMIC_RELEASE);

@@ -19,7 +19,8 @@
  *                   │ else, or crowded: receive     │
  *     host   ───────┴───────── work ────────────────┴──────────▶
  *            pause <= PAUSE: spins    SHORT: attends    pause <= PAUSE: spins again
- *            else, or crowded: sleeps  else: wakes another
+ *            else, or crowded, or      else: wakes another
+ *            beside: sleeps
  *
  * Attending. One worker at most attends to the queue: it spins, or is at a call that is over sooner
  * than another worker would be awake. The VM wakes a sleeper only where nobody attends; so a stream
@@ -31,6 +32,10 @@
  * vain for a call whose work was short, has lost its core. Once is chance: an interrupt, a thread of
  * the system. Twice within WAITING_AGAIN_NS of spinning, and others want the cores: it does not spin
  * for a while then, twice as long each time in a row.
+ *
+ * Beside. The system may wake a worker on the CPU that its caller is on, whatever others are idle.
+ * The VM says with each request where it was. A worker there does not spin: its caller cannot take
+ * the reply while it does.
  *
  * Company. A caller that polls gives its scheduler to the next process, and looks again when it has
  * its turn. Where the call before on the same scheduler was another process's, and not long ago,
@@ -54,8 +59,9 @@
 #define WAITING_PAUSE_NS 100000
 
 /* A caller polls, in turns with other processes, for this long: to be woken from receive takes two
- * wake-ups. */
-#define WAITING_POLL_NS 200000
+ * wake-ups, which is less than a third of it. What it takes of its scheduler is what the call would
+ * take in the VM. */
+#define WAITING_POLL_NS 400000
 
 /* Callers keep company when one calls this soon after the other. */
 #define WAITING_COMPANY_NS 100000
@@ -277,10 +283,11 @@ static inline void waiting_worked(struct waiting_host *host, uint32_t function, 
 }
 
 /* For how long a worker spins for the next request; rang: the caller of the last one waited to be
- * woken, so it comes later by that. */
-static inline uint64_t waiting_attend_ns(const struct waiting_host *host, int rang, uint64_t now_ns)
+ * woken, so it comes later by that; beside: the worker was on that caller's CPU. */
+static inline uint64_t waiting_attend_ns(const struct waiting_host *host, int rang, int beside,
+                                         uint64_t now_ns)
 {
-    if (__atomic_load_n(&host->pause_ns, __ATOMIC_RELAXED) > WAITING_PAUSE_NS ||
+    if (beside || __atomic_load_n(&host->pause_ns, __ATOMIC_RELAXED) > WAITING_PAUSE_NS ||
         waiting_is_crowded(&host->crowd, now_ns))
         return 0;
     return WAITING_PAUSE_NS + (rang ? 2 * WAITING_WAKE_NS : 0);

@@ -189,21 +189,23 @@ static void a_worker_spins_while_calls_come_soon(void)
     struct waiting_host host = {.pause_ns = 0};
 
     CHECK_EQ(waiting_taken(&host, 1, US), 1);
-    CHECK_EQ(waiting_attend_ns(&host, 0, 0), WAITING_PAUSE_NS);
-    CHECK_EQ(waiting_attend_ns(&host, 1, 0) > WAITING_PAUSE_NS, 1);
+    CHECK_EQ(waiting_attend_ns(&host, 0, 0, 0), WAITING_PAUSE_NS);
+    CHECK_EQ(waiting_attend_ns(&host, 1, 0, 0) > WAITING_PAUSE_NS, 1);
+    CHECK_EQ(waiting_attend_ns(&host, 0, 1, 0), 0); /* on its caller's CPU */
+    CHECK_EQ(waiting_attend_ns(&host, 1, 1, 0), 0);
     /* One long pause is not the end of it; a few are. */
     (void)waiting_taken(&host, 1, 10 * MS);
-    CHECK_EQ(waiting_attend_ns(&host, 0, 0) > 0, 1);
+    CHECK_EQ(waiting_attend_ns(&host, 0, 0, 0) > 0, 1);
     for (int i = 0; i < 3; i++)
         (void)waiting_taken(&host, 1, 10 * MS);
-    CHECK_EQ(waiting_attend_ns(&host, 0, 0), 0);
+    CHECK_EQ(waiting_attend_ns(&host, 0, 0, 0), 0);
     (void)waiting_taken(&host, 1, US);
     (void)waiting_taken(&host, 1, US);
-    CHECK_EQ(waiting_attend_ns(&host, 0, 0) > 0, 1);
+    CHECK_EQ(waiting_attend_ns(&host, 0, 0, 0) > 0, 1);
     waiting_lost_core(&host.crowd, 7, 7);
-    CHECK_EQ(waiting_attend_ns(&host, 0, 8) > 0, 1);
+    CHECK_EQ(waiting_attend_ns(&host, 0, 0, 8) > 0, 1);
     waiting_lost_core(&host.crowd, 8, 8);
-    CHECK_EQ(waiting_attend_ns(&host, 0, 9), 0);
+    CHECK_EQ(waiting_attend_ns(&host, 0, 0, 9), 0);
 }
 
 static void a_worker_at_a_long_call_does_not_attend(void)
@@ -244,7 +246,7 @@ static int host_is_awake(struct machine *machine)
         machine->policy == ALWAYS ? UINT64_MAX
         : machine->policy == NEVER
             ? 0
-            : waiting_attend_ns(&machine->host, machine->rang, machine->host_idle_ns);
+            : waiting_attend_ns(&machine->host, machine->rang, 0, machine->host_idle_ns);
 
     machine->spun_ns += idle_ns < limit_ns ? idle_ns : limit_ns;
     return idle_ns <= limit_ns;
@@ -317,7 +319,7 @@ static void both_asleep_is_no_trap(void)
         machine.now_ns += 10 * MS;
         call(&machine, 10 * US);
     }
-    CHECK_EQ(waiting_attend_ns(&machine.host, 0, machine.now_ns), 0);
+    CHECK_EQ(waiting_attend_ns(&machine.host, 0, 0, machine.now_ns), 0);
     for (int i = 0; i < 100; i++) {
         const uint64_t before_ns = machine.latency_ns;
 

@@ -1,0 +1,95 @@
+/* A worker on its caller's CPU leaves it the CPU (waiting.h, "Beside"), and one on another spins. */
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "ring_host.h"
+#include "ring_vm.h"
+#include "tame/clock.h"
+
+static enum ring_code nothing(void *context, uint32_t function, uint64_t id, const uint8_t *args,
+                              size_t size, struct reply_writer *reply)
+{
+    (void)context, (void)function, (void)id;
+    (void)ring_reply_put(reply, args, size);
+    return RING_VALUE;
+}
+
+static void *serve(void *arg)
+{
+    ring_host_serve(arg, ring_worker_memory(), &(struct ring_host_ops){.call = nothing}, NULL);
+    return NULL;
+}
+
+static void pin(pthread_t thread, int cpu)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    CHECK_EQ(pthread_setaffinity_np(thread, sizeof set, &set), 0);
+}
+
+enum { CALLS = 300 };
+
+/* How often a worker on that CPU spins, whose caller is on this. */
+static uint64_t spins(int caller_cpu, int worker_cpu)
+{
+    const struct ring_geometry small = {4, 4096, 1 << 20, 1 << 20};
+    struct ring_host_info info;
+    struct ring_host *host;
+    struct ring_vm vm;
+    pthread_t worker;
+    const int fd = ring_host_create(&small, &host);
+
+    pin(pthread_self(), caller_cpu);
+    CHECK_EQ(ring_vm_open(&vm, getpid(), fd) == NULL, 1);
+    CHECK_EQ(pthread_create(&worker, NULL, serve, host), 0);
+    pin(worker, worker_cpu);
+    for (uint32_t n = 1; n <= CALLS; n++) {
+        struct ring_reply reply = {0};
+
+        (void)ring_vm_submit(
+            &vm, 0, n << 8, 0,
+            &(struct ring_request){.function = 1, .id = n, .size = 1, .now_ns = tame_now_ns()});
+        while (!ring_vm_replied(&vm, 0, n << 8))
+            (void)sched_yield();
+        CHECK_EQ(ring_vm_reply(&vm, 0, (struct extent){0, 0}, &reply) == NULL, 1);
+        ring_vm_release(&vm, 0, n << 8, &reply);
+    }
+    ring_host_stop(host);
+    pthread_join(worker, NULL);
+    ring_host_info(host, &info);
+    ring_vm_close(&vm);
+    ring_host_close(host);
+    return info.spins;
+}
+
+static int cpus[2], cpus_len;
+
+/* Once before its first call, when it knows of none. */
+static void a_worker_beside_its_caller_does_not_spin(void)
+{
+    CHECK_EQ(spins(cpus[0], cpus[0]) <= 1, 1);
+}
+
+static void a_worker_on_another_cpu_spins(void)
+{
+    CHECK_EQ(spins(cpus[0], cpus[1]) > CALLS / 10, 1);
+}
+
+int main(void)
+{
+    cpu_set_t set;
+
+    CHECK_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+    for (int cpu = 0; cpu < CPU_SETSIZE && cpus_len < 2; cpu++)
+        if (CPU_ISSET(cpu, &set))
+            cpus[cpus_len++] = cpu;
+    RUN(a_worker_beside_its_caller_does_not_spin);
+    if (cpus_len == 2)
+        RUN(a_worker_on_another_cpu_spins);
+    return check_report();
+}
