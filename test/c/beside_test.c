@@ -1,7 +1,6 @@
 /* A worker on its caller's CPU leaves it the CPU (waiting.h, "Beside"), and one on another spins. */
 #include <pthread.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -17,37 +16,36 @@ static enum ring_code nothing(void *context, uint32_t function, uint64_t id, con
     return RING_VALUE;
 }
 
+struct worker {
+    struct ring_host *host;
+    unsigned cpu;
+};
+
 static void *serve(void *arg)
 {
-    ring_host_serve(arg, ring_worker_memory(), &(struct ring_host_ops){.call = nothing}, NULL);
+    struct worker *worker = arg;
+
+    CHECK_EQ(os_limit_cpus(&worker->cpu, 1), 0);
+    ring_host_serve(worker->host, ring_worker_memory(), &(struct ring_host_ops){.call = nothing},
+                    NULL);
     return NULL;
-}
-
-static void pin(pthread_t thread, int cpu)
-{
-    cpu_set_t set;
-
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    CHECK_EQ(pthread_setaffinity_np(thread, sizeof set, &set), 0);
 }
 
 enum { CALLS = 300 };
 
 /* How often a worker on that CPU spins, whose caller is on this. */
-static uint64_t spins(int caller_cpu, int worker_cpu)
+static uint64_t spins(unsigned caller_cpu, unsigned worker_cpu)
 {
     const struct ring_geometry small = {4, 4096, 1 << 20, 1 << 20};
     struct ring_host_info info;
-    struct ring_host *host;
+    struct worker worker = {.cpu = worker_cpu};
     struct ring_vm vm;
-    pthread_t worker;
-    const int fd = ring_host_create(&small, &host);
+    pthread_t thread;
+    const int fd = ring_host_create(&small, &worker.host);
 
-    pin(pthread_self(), caller_cpu);
+    CHECK_EQ(os_limit_cpus(&caller_cpu, 1), 0);
     CHECK_EQ(ring_vm_open(&vm, getpid(), fd) == NULL, 1);
-    CHECK_EQ(pthread_create(&worker, NULL, serve, host), 0);
-    pin(worker, worker_cpu);
+    CHECK_EQ(pthread_create(&thread, NULL, serve, &worker), 0);
     for (uint32_t n = 1; n <= CALLS; n++) {
         struct ring_reply reply = {0};
 
@@ -59,15 +57,15 @@ static uint64_t spins(int caller_cpu, int worker_cpu)
         CHECK_EQ(ring_vm_reply(&vm, 0, (struct extent){0, 0}, &reply) == NULL, 1);
         ring_vm_release(&vm, 0, n << 8, &reply);
     }
-    ring_host_stop(host);
-    pthread_join(worker, NULL);
-    ring_host_info(host, &info);
+    ring_host_stop(worker.host);
+    pthread_join(thread, NULL);
+    ring_host_info(worker.host, &info);
     ring_vm_close(&vm);
-    ring_host_close(host);
+    ring_host_close(worker.host);
     return info.spins;
 }
 
-static int cpus[2], cpus_len;
+static unsigned cpus[2];
 
 /* Once before its first call, when it knows of none. */
 static void a_worker_beside_its_caller_does_not_spin(void)
@@ -82,14 +80,11 @@ static void a_worker_on_another_cpu_spins(void)
 
 int main(void)
 {
-    cpu_set_t set;
+    const int len = os_cpus(cpus, 2);
 
-    CHECK_EQ(sched_getaffinity(0, sizeof set, &set), 0);
-    for (int cpu = 0; cpu < CPU_SETSIZE && cpus_len < 2; cpu++)
-        if (CPU_ISSET(cpu, &set))
-            cpus[cpus_len++] = cpu;
-    RUN(a_worker_beside_its_caller_does_not_spin);
-    if (cpus_len == 2)
+    if (len >= 1)
+        RUN(a_worker_beside_its_caller_does_not_spin);
+    if (len >= 2)
         RUN(a_worker_on_another_cpu_spins);
     return check_report();
 }
