@@ -219,6 +219,19 @@ unsigned os_cpu(void)
     return cpu < 0 || (unsigned)cpu > OS_CPU_UNKNOWN ? OS_CPU_UNKNOWN : (unsigned)cpu;
 }
 
+int os_leave_cpu(unsigned cpu)
+{
+    cpu_set_t all, others;
+
+    if (sched_getaffinity(0, sizeof all, &all) != 0)
+        return -1;
+    others = all;
+    CPU_CLR(cpu, &others);
+    if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0)
+        return -1;
+    return sched_setaffinity(0, sizeof all, &all);
+}
+
 int os_cpus(unsigned *cpus, int max)
 {
     cpu_set_t set;

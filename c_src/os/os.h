@@ -69,6 +69,10 @@ int os_cpus(unsigned *cpus, int max);
 #define OS_CPU_UNKNOWN 0xffffu
 unsigned os_cpu(void);
 
+/* The calling thread goes to another of the CPUs that it may run on, and may come back later. 0, or
+ * -1 where there is no other. Some us. */
+int os_leave_cpu(unsigned cpu);
+
 /* The calling thread, and what it starts, runs on these CPUs alone. 0, or -1 with errno: EINVAL where
  * one of them is not there, or not allowed. */
 int os_limit_cpus(const unsigned *cpus, int len);

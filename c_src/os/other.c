@@ -103,6 +103,12 @@ unsigned os_cpu(void)
     return OS_CPU_UNKNOWN;
 }
 
+int os_leave_cpu(unsigned cpu)
+{
+    (void)cpu;
+    return -1;
+}
+
 int os_cpus(unsigned *cpus, int max)
 {
     (void)cpus;

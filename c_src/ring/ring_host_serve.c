@@ -96,7 +96,7 @@ struct worker {
     uint32_t number; /* from 1 */
     int slept;       /* since its last call */
     int rang;        /* the caller of its last call waited to be woken */
-    int beside;      /* it was on the caller's CPU */
+    uint32_t beside; /* that many calls in a row, it was on the caller's CPU */
     uint64_t idle_since_ns;
     uint8_t *moved; /* room for RING_MOVED_BYTES of arguments */
 };
@@ -184,9 +184,13 @@ static const uint8_t *move_args(struct worker *worker, struct reply_writer *repl
     return worker->moved;
 }
 
-static int is_beside(unsigned cpu)
+/* A worker that is on its caller's CPU again goes to another. */
+static void look_beside(struct worker *worker, unsigned cpu)
 {
-    return cpu != OS_CPU_UNKNOWN && cpu == os_cpu();
+    if (cpu == OS_CPU_UNKNOWN || cpu != os_cpu())
+        worker->beside = 0;
+    else if (waiting_leaves(++worker->beside) && os_leave_cpu(cpu) == 0)
+        worker->beside = 0;
 }
 
 static void serve_slot(struct worker *worker, uint32_t index, const struct ring_host_ops *ops,
@@ -239,7 +243,7 @@ static void serve_slot(struct worker *worker, uint32_t index, const struct ring_
     slot->leases = (uint32_t)reply.leases_len;
     free(reply.leases);
     worker->rang = publish(ring, index, use);
-    worker->beside = is_beside(ring_request_cpu(size_word));
+    look_beside(worker, ring_request_cpu(size_word));
 }
 
 /* ---- workers ---- */
@@ -250,7 +254,7 @@ static int spin(struct worker *worker)
     struct ring_host *ring = worker->ring;
     const uint64_t start_ns = worker->idle_since_ns;
     const uint64_t limit_ns =
-        waiting_attend_ns(&ring->waiting, worker->rang, worker->beside, start_ns);
+        waiting_attend_ns(&ring->waiting, worker->rang, worker->beside > 0, start_ns);
     uint64_t last_ns = start_ns;
 
     if (limit_ns == 0 || !attend(worker))

@@ -35,7 +35,8 @@
  *
  * Beside. The system may wake a worker on the CPU that its caller is on, whatever others are idle.
  * The VM says with each request where it was. A worker there does not spin: its caller cannot take
- * the reply while it does.
+ * the reply while it does. It sleeps, and the system may put it elsewhere for the next call. Where it
+ * does not, the worker goes: else it would sleep, and be woken there, for ever.
  *
  * Company. A caller that polls gives its scheduler to the next process, and looks again when it has
  * its turn. Where the call before on the same scheduler was another process's, and not long ago,
@@ -85,6 +86,9 @@
 /* Threads that share a core take turns of a few ms; what comes by chance was seen 4 to 8 times in
  * 250 ms. */
 #define WAITING_AGAIN_NS 20000000
+
+/* One call beside its caller is chance, and to move takes some us. */
+#define WAITING_BESIDE 2
 
 /* How long a crowded side does not spin. */
 #define WAITING_CROWDED_NS 1000000
@@ -280,6 +284,12 @@ static inline int waiting_taken(struct waiting_host *host, uint32_t function, ui
 static inline void waiting_worked(struct waiting_host *host, uint32_t function, uint64_t work_ns)
 {
     waiting_learn(&host->work_ns[waiting_place(function)], work_ns, 4 * WAITING_SHORT_NS);
+}
+
+/* Whether a worker goes to another CPU, after this many calls in a row beside its callers. */
+static inline int waiting_leaves(uint32_t beside)
+{
+    return beside % WAITING_BESIDE == 0;
 }
 
 /* For how long a worker spins for the next request; rang: the caller of the last one waited to be

@@ -1,4 +1,5 @@
-/* A worker on its caller's CPU leaves it the CPU (waiting.h, "Beside"), and one on another spins. */
+/* A worker on its caller's CPU leaves it the CPU (waiting.h, "Beside"), and one on another spins. And
+ * how a thread goes to another. */
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
@@ -78,6 +79,32 @@ static void a_worker_on_another_cpu_spins(void)
     CHECK_EQ(spins(cpus[0], cpus[1]) > CALLS / 10, 1);
 }
 
+static void a_thread_leaves_its_cpu_for_another(void)
+{
+    unsigned after[2];
+    int left = 0;
+
+    CHECK_EQ(os_limit_cpus(cpus, 2), 0);
+    for (int i = 0; i < 10; i++) { /* the system may bring it back at once */
+        const unsigned cpu = os_cpu();
+
+        CHECK_EQ(os_leave_cpu(cpu), 0);
+        left += os_cpu() != cpu;
+    }
+    CHECK_EQ(left > 5, 1);
+    CHECK_EQ(os_cpus(after, 2), 2); /* it may come back */
+}
+
+static void a_thread_that_has_one_cpu_stays(void)
+{
+    unsigned after[2];
+
+    CHECK_EQ(os_limit_cpus(cpus, 1), 0);
+    CHECK_EQ(os_leave_cpu(cpus[0]), -1);
+    CHECK_EQ(os_cpus(after, 2), 1);
+    CHECK_EQ(os_cpu(), cpus[0]);
+}
+
 int main(void)
 {
     const int len = os_cpus(cpus, 2);
@@ -86,5 +113,9 @@ int main(void)
         RUN(a_worker_beside_its_caller_does_not_spin);
     if (len >= 2)
         RUN(a_worker_on_another_cpu_spins);
+    if (len >= 2)
+        RUN(a_thread_leaves_its_cpu_for_another);
+    if (len >= 1)
+        RUN(a_thread_that_has_one_cpu_stays);
     return check_report();
 }

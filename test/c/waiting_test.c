@@ -208,6 +208,13 @@ static void a_worker_spins_while_calls_come_soon(void)
     CHECK_EQ(waiting_attend_ns(&host, 0, 0, 9), 0);
 }
 
+static void a_worker_leaves_its_callers_cpu_the_second_time(void)
+{
+    CHECK_EQ(waiting_leaves(1), 0);
+    CHECK_EQ(waiting_leaves(2), 1);
+    CHECK_EQ(waiting_leaves(3), 0); /* it could not */
+}
+
 static void a_worker_at_a_long_call_does_not_attend(void)
 {
     struct waiting_host host = {.pause_ns = 0};
@@ -365,6 +372,7 @@ int main(void)
     RUN(a_core_that_is_lost_by_chance_is_no_crowd);
     RUN(a_crowd_ends_spinning_for_a_while);
     RUN(a_worker_spins_while_calls_come_soon);
+    RUN(a_worker_leaves_its_callers_cpu_the_second_time);
     RUN(a_worker_at_a_long_call_does_not_attend);
     RUN(calls_back_to_back_are_fast);
     RUN(both_asleep_is_no_trap);
