@@ -81,15 +81,20 @@ defmodule Tame.HostsScenarios do
   @doc "An idle host is kept while the VM holds one of its resources, and stopped afterwards."
   def idle_with_resource do
     module = start(:places, %{hosts: {1, 2}, idle_ms: 2000, workers: 1, slots: 1})
-    tasks = for _ <- 1..6, do: Task.async(fn -> module.pause_ms(300) end)
-    Task.await_many(tasks, 20_000)
-    2 = length(:tame.info()[module].hosts)
-    [_, %{os_pid: newest}] = :tame.info()[module].hosts
+    [_, %{os_pid: newest}] = crowded(module, 20)
     cell = cell_in(module, newest)
     Process.sleep(4000)
     kept = length(:tame.info()[module].hosts)
     {^newest, 7} = module.sum([cell])
     {kept, released(module)}
+  end
+
+  # Calls that wait, until there are two hosts: on a machine that is full somebody may look late.
+  defp crowded(module, tries) when tries > 0 do
+    tasks = for _ <- 1..6, do: Task.async(fn -> module.pause_ms(300) end)
+    Task.await_many(tasks, 20_000)
+    hosts = :tame.info()[module].hosts
+    if length(hosts) == 2, do: hosts, else: crowded(module, tries - 1)
   end
 
   # A cell that lives in this very host: made while the other one has a call, if that is the other one.
