@@ -34,7 +34,7 @@ static void *serve(void *arg)
 
 enum { CALLS = 300 };
 
-/* How often a worker on that CPU spins, whose caller is on this. */
+/* How often a worker on worker_cpu spins, whose caller is on caller_cpu. */
 static uint64_t spins(unsigned caller_cpu, unsigned worker_cpu)
 {
     const struct ring_geometry small = {4, 4096, 1 << 20, 1 << 20};

@@ -9,7 +9,7 @@ static const uint8_t forms[] = {ETF_NEW_PID, ETF_NEW_PORT, ETF_V4_PORT,   ETF_NE
                                 ETF_PID,     ETF_PORT,     ETF_REFERENCE, ETF_NEW_REFERENCE};
 static const uint8_t atoms[] = {ETF_SMALL_ATOM_UTF8, ETF_ATOM_UTF8, ETF_SMALL_ATOM, ETF_ATOM};
 
-/* An identifier of a node whose name has so many bytes; its size. */
+/* Writes an identifier of a node whose name is `name` bytes long. Returns its size. */
 static size_t write_identifier(uint8_t *to, uint8_t tag, uint8_t atom, size_t name)
 {
     struct etf_identifier form;
@@ -27,7 +27,7 @@ static size_t write_identifier(uint8_t *to, uint8_t tag, uint8_t atom, size_t na
     return (size_t)(at + name - to) + form.between + form.creation;
 }
 
-/* The bytes with so many of text in front and behind. */
+/* Searches the bytes, with `before` bytes of text in front of them and `behind` bytes after them. */
 static int found(const uint8_t *bytes, size_t size, size_t before, size_t behind, uint8_t pairs)
 {
     const size_t all = before + size + behind;
