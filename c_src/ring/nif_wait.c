@@ -145,6 +145,8 @@ ERL_NIF_TERM nif_poll(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         slot->polled_out = 1;
         return make_wait(env, ring, id, (uint32_t)index);
     }
+    if (waiting_nudges(slot->submitted_ns, slot->looked_ns, now_ns))
+        ring_vm_nudge(&ring->vm, (uint32_t)index);
     return make_poll(env, ring, id, (uint32_t)index, now_ns);
 }
 
@@ -181,7 +183,8 @@ ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t i
     set_phase(slot, id, PARKED);
     if (how == WAITING_RECEIVE)
         return make_wait(env, ring, id, index);
-    ring_vm_nudge(&ring->vm, index);
+    if (!company)
+        ring_vm_nudge(&ring->vm, index);
     return make_poll(env, ring, id, index, now_ns);
 }
 

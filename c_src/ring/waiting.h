@@ -26,7 +26,9 @@
  * than another worker would be awake. The VM wakes a sleeper only where nobody attends; so a stream
  * of short calls has one worker, the one that served last. A caller that stops spinning, whose call
  * nobody has taken, wakes a sleeper whatever is said: a call that was expected to be short may
- * block.
+ * block. In company there is a queue, and calls wait for their turn in it: there a caller wakes a
+ * sleeper when its call has waited longer than a wake-up takes. A second worker that comes for
+ * a shorter queue finds nothing, and has taken the core of somebody.
  *
  * Crowded. A side that finds by the clock that it was not running while it spun, or that polled in
  * vain for a call whose work was short, has lost its core. Once is chance: an interrupt, a thread of
@@ -246,6 +248,13 @@ static inline enum waiting_how waiting_begin(const struct waiting_vm *vm, uint32
     if (expected_ns <= (company ? WAITING_YIELD_NS : limit_ns))
         return WAITING_SPIN;
     return expected_ns <= WAITING_POLL_NS ? WAITING_POLL : WAITING_RECEIVE;
+}
+
+/* Whether a caller that polls in company wakes a worker for its call, if nobody has it: at its first
+ * look, looked_ns the one before, after the time that a wake-up takes. */
+static inline int waiting_nudges(uint64_t submitted_ns, uint64_t looked_ns, uint64_t now_ns)
+{
+    return now_ns > submitted_ns + WAITING_WAKE_NS && looked_ns <= submitted_ns + WAITING_WAKE_NS;
 }
 
 /* A reply was taken that took this long, as the host says. */

@@ -184,6 +184,30 @@ static void a_crowd_ends_spinning_for_a_while(void)
     CHECK_EQ(begins(&vm, 0, now_ns), WAITING_RECEIVE);
 }
 
+/* A caller in company looks every so many us for a call that nobody takes. */
+static void a_queue_wakes_a_worker_when_it_is_worth_it(void)
+{
+    const uint64_t turns_us[] = {1, 7, 49, 50, 51, 120, 399};
+
+    for (size_t i = 0; i < sizeof turns_us / sizeof turns_us[0]; i++) {
+        const uint64_t submitted_ns = 3 * (uint64_t)MS, turn_ns = turns_us[i] * US;
+        uint64_t looked_ns = submitted_ns, now_ns, first_ns = 0;
+        int woken = 0;
+
+        for (now_ns = submitted_ns + turn_ns; now_ns - submitted_ns <= WAITING_POLL_NS;
+             now_ns += turn_ns) {
+            const int wakes = waiting_nudges(submitted_ns, looked_ns, now_ns);
+
+            if (wakes && woken++ == 0)
+                first_ns = now_ns;
+            looked_ns = now_ns;
+        }
+        CHECK_EQ(woken, 1);
+        CHECK_EQ(first_ns > submitted_ns + WAITING_WAKE_NS, 1);
+        CHECK_EQ(first_ns <= submitted_ns + WAITING_WAKE_NS + turn_ns, 1);
+    }
+}
+
 static void a_worker_spins_while_calls_come_soon(void)
 {
     struct waiting_host host = {.pause_ns = 0};
@@ -371,6 +395,7 @@ int main(void)
     RUN(callers_spin_after_bad_turns);
     RUN(a_core_that_is_lost_by_chance_is_no_crowd);
     RUN(a_crowd_ends_spinning_for_a_while);
+    RUN(a_queue_wakes_a_worker_when_it_is_worth_it);
     RUN(a_worker_spins_while_calls_come_soon);
     RUN(a_worker_leaves_its_callers_cpu_the_second_time);
     RUN(a_worker_at_a_long_call_does_not_attend);
