@@ -6,6 +6,8 @@
 #include "nif_slots.h"
 #include "spin.h"
 
+#include <sched.h>
+
 /* Spins until the reply is there, for a bounded time. Returns 1 when it is there. */
 static int spin(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id, uint32_t limit_ns,
                 uint64_t start_ns)
@@ -110,6 +112,20 @@ static ERL_NIF_TERM make_poll(ErlNifEnv *env, struct ring *ring, uint64_t id, ui
     return enif_make_tuple2(env, ring->library->am_poll, enif_make_uint64(env, id << 11 | index));
 }
 
+/* What has looked in vain waits for others who need the core, where it is not missed. Slots are taken
+ * lowest first, so as many calls are under way as its number says. Returns the time. */
+static uint64_t give_core(struct ring *ring, uint32_t index, uint64_t now_ns)
+{
+    uint64_t back_ns;
+
+    if (!waiting_gives_core(&ring->waiting, index, now_ns))
+        return now_ns;
+    (void)sched_yield();
+    back_ns = tame_now_ns();
+    waiting_got_core(&ring->waiting, &scheduler, now_ns, back_ns);
+    return back_ns;
+}
+
 ERL_NIF_TERM nif_poll(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     /* (Ring, Token) -> Reply | {decode, ...} | {poll | wait, Token} */
@@ -147,7 +163,7 @@ ERL_NIF_TERM nif_poll(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     }
     if (waiting_nudges(slot->submitted_ns, slot->looked_ns, now_ns))
         ring_vm_nudge(&ring->vm, (uint32_t)index);
-    return make_poll(env, ring, id, (uint32_t)index, now_ns);
+    return make_poll(env, ring, id, (uint32_t)index, give_core(ring, (uint32_t)index, now_ns));
 }
 
 ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id, size_t size,

@@ -23,7 +23,7 @@
 /* "tamering" and the layout's number. */
 #define ABI_MAGIC UINT64_C(0x74616d6572696e00)
 #ifndef ABI_LAYOUT /* a test builds another */
-#define ABI_LAYOUT 9
+#define ABI_LAYOUT 10
 #endif
 #define ABI (ABI_MAGIC | ABI_LAYOUT)
 

@@ -47,6 +47,10 @@
  * interrupt. Another in a row, and callers spin for a time, which is so long that what is lost by
  * trying again is a small part of it.
  *
+ * Deep. Where so many calls are under way that the host is busy for a while, a caller that looks in
+ * vain gives the core away, not only its turn: another scheduler's thread, or the worker's, may have
+ * no other. Without it the system lets each of them wait for 4 ms, and all its callers with it.
+ *
  * Nothing here is more than a hint: every wait ends, and what a host says of itself costs its own
  * callers at most the spinning that they were asked to do (spin_us). Estimates are read and written
  * by several threads without a lock; one may be lost. */
@@ -78,6 +82,14 @@
  * longer than that. */
 #define WAITING_BAD_TURNS 16
 #define WAITING_BAD_MAX_NS 1000000000
+
+/* With so many calls under way the host does not miss the callers of one scheduler while others have
+ * the core: to give it away takes 2 to 50 us. */
+#define WAITING_DEEP 16
+
+/* Others that look in vain give the core back: 64 callers have 0.1 ms of it. Who gets it back later
+ * than this has given it to somebody else. */
+#define WAITING_AWAY_NS 1000000
 
 /* To yield takes 0.1 us, and a look is one NIF call more: a shorter call is spun for. */
 #define WAITING_YIELD_NS 500
@@ -218,7 +230,8 @@ enum waiting_how { WAITING_SPIN, WAITING_POLL, WAITING_RECEIVE };
 struct waiting_vm {
     uint32_t work_ns[WAITING_FUNCTIONS];
     struct waiting_crowd crowd;
-    uint64_t replied_ns; /* when a reply was taken last */
+    struct waiting_crowd away; /* who have the cores that callers give away */
+    uint64_t replied_ns;       /* when a reply was taken last */
 };
 
 static inline uint64_t waiting_pause_ns(const struct waiting_vm *vm, uint64_t now_ns)
@@ -255,6 +268,24 @@ static inline enum waiting_how waiting_begin(const struct waiting_vm *vm, uint32
 static inline int waiting_nudges(uint64_t submitted_ns, uint64_t looked_ns, uint64_t now_ns)
 {
     return now_ns > submitted_ns + WAITING_WAKE_NS && looked_ns <= submitted_ns + WAITING_WAKE_NS;
+}
+
+/* Whether a caller that looked in vain gives the core away; depth: how many calls are under way
+ * besides its own. */
+static inline int waiting_gives_core(const struct waiting_vm *vm, uint32_t depth, uint64_t now_ns)
+{
+    return depth >= WAITING_DEEP && !waiting_is_crowded(&vm->away, now_ns);
+}
+
+/* It has the core again. What others had of it is no bad turn of this scheduler's. */
+static inline void waiting_got_core(struct waiting_vm *vm, struct waiting_scheduler *scheduler,
+                                    uint64_t since_ns, uint64_t now_ns)
+{
+    scheduler->visits += (now_ns - since_ns) / WAITING_SHARE_NS;
+    if (now_ns > since_ns + WAITING_AWAY_NS)
+        waiting_lost_core(&vm->away, since_ns, now_ns);
+    else
+        waiting_uncrowded(&vm->away);
 }
 
 /* A reply was taken that took this long, as the host says. */

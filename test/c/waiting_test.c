@@ -184,6 +184,55 @@ static void a_crowd_ends_spinning_for_a_while(void)
     CHECK_EQ(begins(&vm, 0, now_ns), WAITING_RECEIVE);
 }
 
+static void a_caller_gives_its_core_away_where_it_is_not_missed(void)
+{
+    struct waiting_vm vm = {.work_ns = {0}};
+    struct waiting_scheduler scheduler = {.caller = 1};
+    uint64_t now_ns = 5 * (uint64_t)MS, looked_ns, visits;
+
+    CHECK_EQ(waiting_gives_core(&vm, WAITING_DEEP - 1, now_ns), 0);
+    CHECK_EQ(waiting_gives_core(&vm, WAITING_DEEP, now_ns), 1);
+    /* What others had of it, twice in a row, is no reason to spin. */
+    for (int i = 0; i < 2; i++) {
+        looked_ns = now_ns;
+        visits = scheduler.visits;
+        waiting_got_core(&vm, &scheduler, now_ns, now_ns + 300 * US);
+        now_ns += 302 * US;
+        waiting_looked(&scheduler, looked_ns, visits, now_ns);
+    }
+    CHECK_EQ(spins_ns(&scheduler, &now_ns), 0);
+    /* It does not come back soon: once is chance. */
+    waiting_got_core(&vm, &scheduler, now_ns, now_ns + 4 * MS);
+    now_ns += 4 * MS;
+    CHECK_EQ(waiting_gives_core(&vm, WAITING_DEEP, now_ns), 1);
+    waiting_got_core(&vm, &scheduler, now_ns, now_ns + 4 * MS);
+    now_ns += 4 * MS;
+    CHECK_EQ(waiting_gives_core(&vm, WAITING_DEEP, now_ns), 0);
+    CHECK_EQ(waiting_gives_core(&vm, WAITING_DEEP, now_ns + WAITING_CROWDED_NS), 1);
+    /* Callers spin as before: it was given away, not lost. */
+    CHECK_EQ(begins(&vm, 0, now_ns), WAITING_SPIN);
+}
+
+/* Beside a process that never sleeps, which the system gives turns of 4 ms. */
+static void who_gives_its_core_to_a_hog_does_so_seldom(void)
+{
+    struct waiting_vm vm = {.work_ns = {0}};
+    struct waiting_scheduler scheduler = {.caller = 1};
+    const uint64_t start_ns = 5 * (uint64_t)MS;
+    uint64_t now_ns = start_ns, given_ns = 0;
+
+    while (now_ns < start_ns + 4000 * (uint64_t)MS) {
+        if (waiting_gives_core(&vm, WAITING_DEEP, now_ns)) {
+            waiting_got_core(&vm, &scheduler, now_ns, now_ns + 4 * MS);
+            now_ns += 4 * MS;
+            given_ns += 4 * MS;
+        } else {
+            now_ns += 10 * US;
+        }
+    }
+    CHECK_EQ(given_ns * 5 < now_ns - start_ns, 1);
+}
+
 /* A caller in company looks every so many us for a call that nobody takes. */
 static void a_queue_wakes_a_worker_when_it_is_worth_it(void)
 {
@@ -395,6 +444,8 @@ int main(void)
     RUN(callers_spin_after_bad_turns);
     RUN(a_core_that_is_lost_by_chance_is_no_crowd);
     RUN(a_crowd_ends_spinning_for_a_while);
+    RUN(a_caller_gives_its_core_away_where_it_is_not_missed);
+    RUN(who_gives_its_core_to_a_hog_does_so_seldom);
     RUN(a_queue_wakes_a_worker_when_it_is_worth_it);
     RUN(a_worker_spins_while_calls_come_soon);
     RUN(a_worker_leaves_its_callers_cpu_the_second_time);
