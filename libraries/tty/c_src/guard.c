@@ -141,6 +141,6 @@ int main(int argc, char **argv)
     }
     (void)signal(SIGALRM, SIG_DFL);
     (void)alarm(RESTORE_S);
-    tty_restore(fd, &saved, leave, leave_len);
+    tty_restore(fd, &saved, leave, leave_len, TTY_PATIENT);
     return 0;
 }

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <string.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 /* What turns the terminal back: sequences that the session's were chosen from, far shorter. */
@@ -52,28 +53,50 @@ static inline int tty_set(int fd, const struct termios *settings)
     return result;
 }
 
-/* Turns the terminal back, when its settings are still those that we made of `saved`, or `saved`:
- * OTP 26 and newer set those back when the VM is killed, but not the screen. Else another program
- * has it, and it is left alone. `leave` is written first, while nothing is done with it. On a
- * terminal that takes no more (fd is then non-blocking) what it has not shown yet is given up. */
-static inline void tty_restore(int fd, const struct termios *saved, const char *leave, size_t len)
-{
-    const struct termios raw = tty_raw_of(saved);
-    struct termios now;
+/* How often it is tried to write to a terminal that takes nothing, 1 ms apart. */
+#define TTY_PATIENT 100
+#define TTY_AT_ONCE 0
 
-    if (tcgetattr(fd, &now) != 0 || !(tty_same(&now, &raw) || tty_same(&now, saved)))
-        return;
-    for (int tries = 0; len > 0 && tries < 8; tries++) {
-        const ssize_t written = write(fd, leave, len);
+/* Writes what the terminal takes. It takes nothing while it is full; or for a moment, while another
+ * thread is in a write to it, which the system lets nobody join. Returns how much is left. */
+static inline size_t tty_put(int fd, const char *text, size_t len, int tries)
+{
+    const struct timespec pause = {0, 1000000};
+
+    while (len > 0) {
+        const ssize_t written = write(fd, text, len);
 
         if (written > 0) {
-            leave += written;
+            text += written;
             len -= (size_t)written;
-        } else if (written < 0 && errno == EAGAIN) {
-            (void)tcflush(fd, TCOFLUSH);
+        } else if (written < 0 && errno == EAGAIN && tries > 0) {
+            tries--;
+            (void)nanosleep(&pause, NULL);
         } else if (written == 0 || errno != EINTR) {
             break;
         }
+    }
+    return len;
+}
+
+/* Turns the terminal back, when its settings are still those that we made of `saved`, or `saved`:
+ * OTP 26 and newer set those back when the VM is killed, but not the screen. Else another program
+ * has it, and it is left alone. `leave` is written first, while nothing is done with it. On a
+ * terminal that takes no more (fd is then non-blocking): TTY_PATIENT gives up what it has not shown
+ * after 0.1 s, and writes `leave` instead; TTY_AT_ONCE leaves `leave` to the guard. */
+static inline void tty_restore(int fd, const struct termios *saved, const char *leave, size_t len,
+                               int tries)
+{
+    const struct termios raw = tty_raw_of(saved);
+    struct termios now;
+    size_t left;
+
+    if (tcgetattr(fd, &now) != 0 || !(tty_same(&now, &raw) || tty_same(&now, saved)))
+        return;
+    left = tty_put(fd, leave, len, tries);
+    if (left > 0 && tries > 0) {
+        (void)tcflush(fd, TCOFLUSH);
+        (void)tty_put(fd, leave + len - left, left, tries);
     }
     (void)tty_set(fd, saved);
 }

@@ -31,7 +31,8 @@ struct terminal {
     char leave[TTY_LEAVE_SIZE];
 };
 
-/* Guards `held` and what is in it. Who has it waits for nobody, and calls nothing of fd.h. */
+/* Guards `held` and what is in it. Who has it calls nothing of fd.h, and waits for nobody but a terminal
+ * that takes no more, 0.2 s at most, on a dirty scheduler or in exit(). */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct terminal *held;
 static int over; /* exit() has turned the terminal back: nothing is written any more */
@@ -65,20 +66,21 @@ static ERL_NIF_TERM errno_tuple(ErlNifEnv *env, int error)
 /* ---- turning it back ---- */
 
 /* Under the lock. */
-static void cook(struct terminal *t)
+static void cook(struct terminal *t, int tries)
 {
     if (t->raw)
-        tty_restore(t->number, &t->saved, t->leave, t->leave_len);
+        tty_restore(t->number, &t->saved, t->leave, t->leave_len, tries);
     t->raw = 0;
 }
 
-/* However a session ends, once, when no call uses the terminal any more. */
+/* However a session ends, once, when no call uses the terminal any more. One that released it has
+ * turned it back before; of one that was killed the guard turns back what takes time. */
 static void close_terminal(struct tame_fd *fd, int number)
 {
     struct terminal *t = (struct terminal *)fd;
 
     pthread_mutex_lock(&lock);
-    cook(t);
+    cook(t, TTY_AT_ONCE);
     if (held == t)
         held = NULL;
     pthread_mutex_unlock(&lock);
@@ -97,7 +99,7 @@ static void at_exit(void)
     if (pthread_mutex_timedlock(&lock, &until) != 0)
         return;
     if (held != NULL) {
-        cook(held);
+        cook(held, TTY_PATIENT);
         /* It would do so again, when the shell has the terminal. The session lives, so it does. */
         if (held->guard > 0)
             (void)kill((pid_t)held->guard, SIGKILL);
@@ -150,19 +152,21 @@ static ERL_NIF_TERM refused(int fd, ERL_NIF_TERM reason)
     return reason;
 }
 
-/* Whether the session has the terminal now. Its owner may be dead already, and the terminal closed:
- * who uses it while it becomes `held` leaves that to the end of the descriptor. */
+/* Whether the session has the terminal now; who has the lock has a terminal. Its owner may be dead
+ * already, and the terminal closed: who uses it while it becomes `held` leaves that to the end of the
+ * descriptor. */
 static int hold(ErlNifEnv *env, struct terminal *t)
 {
-    int taken;
+    int taken = 1;
 
     if (tame_fd_use(&t->fd) < 0)
         return 0;
-    pthread_mutex_lock(&lock);
-    taken = held != NULL || over;
-    if (!taken)
-        held = t;
-    pthread_mutex_unlock(&lock);
+    if (pthread_mutex_trylock(&lock) == 0) {
+        taken = held != NULL || over;
+        if (!taken)
+            held = t;
+        pthread_mutex_unlock(&lock);
+    }
     tame_fd_unuse(env, &t->fd);
     if (taken)
         (void)tame_fd_close(env, &t->fd, NULL, 0);
@@ -265,7 +269,7 @@ static ERL_NIF_TERM tty_raw(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     else
         result = am_ok;
     if (result != am_ok)
-        cook(t);
+        cook(t, TTY_PATIENT);
     unlock(env, t);
     return result;
 }
@@ -280,7 +284,7 @@ static ERL_NIF_TERM tty_cooked(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     (void)argc;
     if (t == NULL)
         return result;
-    cook(t);
+    cook(t, TTY_PATIENT);
     unlock(env, t);
     (void)tame_fd_cancel(env, &t->fd, TAME_FD_READ, enif_self(env, &self));
     return am_ok;
@@ -399,11 +403,16 @@ static ERL_NIF_TERM tty_release(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
 {
     /* (Handle, Ref) -> ok | wait: turned back and closed when {tame_fd, Ref, closed} comes. */
     struct terminal *t = tame_fd_get(env, argv[0], &terminals);
+    ERL_NIF_TERM closed;
     ErlNifPid self;
 
     (void)argc;
     if (t == NULL || !enif_is_ref(env, argv[1]))
         return enif_make_badarg(env);
+    if (locked(env, argv[0], &closed) != NULL) {
+        cook(t, TTY_PATIENT);
+        unlock(env, t);
+    }
     return tame_fd_close(env, &t->fd, enif_self(env, &self), argv[1]) == TAME_FD_WAIT ? am_wait
                                                                                       : am_ok;
 }

@@ -4,9 +4,13 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <pty.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
+#include <time.h>
 
 static const char *guard_path;
 
@@ -259,6 +263,82 @@ static void a_terminal_that_takes_no_more_does_not_hold_it(void)
     scene_close(&s);
 }
 
+static void who_must_not_wait_leaves_the_screen_to_the_guard(void)
+{
+    struct scene s = scene_open();
+    char bytes[4096];
+    ssize_t len, filled = 0, shown = 0;
+
+    make_raw(&s);
+    memset(bytes, 'x', sizeof bytes);
+    check(fcntl(s.fd, F_SETFL, O_NONBLOCK) == 0, "fcntl");
+    while ((len = write(s.fd, bytes, sizeof bytes)) > 0)
+        filled += len;
+    tty_restore(s.fd, &s.before, "leave", 5, TTY_AT_ONCE);
+    CHECK_EQ(as_before(&s), 1);
+    check(fcntl(s.main_fd, F_SETFL, O_NONBLOCK) == 0, "fcntl");
+    while ((len = read(s.main_fd, bytes, sizeof bytes)) > 0)
+        shown += len;
+    CHECK_EQ(shown, filled);
+    close(s.main_fd);
+    close(s.fd);
+}
+
+#define OTHERS 60000
+
+/* Reads all that is written, when the terminal is full already; returns how much it was. */
+static void *late_reader(void *context)
+{
+    const int fd = *(int *)context;
+    const struct timespec late = {0, 20 * 1000 * 1000};
+    struct pollfd ready = {fd, POLLIN, 0};
+    char bytes[4096];
+    intptr_t all = 0;
+
+    (void)nanosleep(&late, NULL);
+    while (poll(&ready, 1, 500) == 1) {
+        const ssize_t len = read(fd, bytes, sizeof bytes);
+
+        check(len > 0, "read");
+        all += len;
+    }
+    return (void *)all;
+}
+
+/* While another process writes, the system lets nobody else do so. */
+static void what_others_write_is_not_given_up(void)
+{
+    struct scene s = scene_open();
+    const int fd = open(s.path, O_RDWR | O_NOCTTY | O_NONBLOCK);
+    pthread_t reader;
+    void *read_bytes;
+    pid_t other;
+    int queued;
+
+    make_raw(&s);
+    other = fork();
+    check(other >= 0, "fork");
+    if (other == 0) {
+        static char bytes[OTHERS];
+
+        memset(bytes, 'x', sizeof bytes);
+        _exit(write(s.fd, bytes, sizeof bytes) == sizeof bytes ? 0 : 1);
+    }
+    do
+        check(ioctl(s.main_fd, FIONREAD, &queued) == 0, "FIONREAD");
+    while (queued == 0);
+    check(pthread_create(&reader, NULL, late_reader, &s.main_fd) == 0, "pthread_create");
+    tty_restore(fd, &s.before, "leave", 5, TTY_PATIENT);
+    check(pthread_join(reader, &read_bytes) == 0, "pthread_join");
+    CHECK_EQ((intptr_t)read_bytes, OTHERS + 5);
+    CHECK_EQ(as_before(&s), 1);
+    s.pid = other;
+    CHECK_EQ(status(&s), 0);
+    close(fd);
+    close(s.main_fd);
+    close(s.fd);
+}
+
 static void a_packet_that_is_too_long_is_an_end(void)
 {
     struct scene s = scene_open();
@@ -290,6 +370,8 @@ int main(int argc, char **argv)
     RUN(one_that_does_not_end_is_named);
     RUN(what_is_no_terminal_is_refused);
     RUN(a_terminal_that_takes_no_more_does_not_hold_it);
+    RUN(who_must_not_wait_leaves_the_screen_to_the_guard);
+    RUN(what_others_write_is_not_given_up);
     RUN(a_packet_that_is_too_long_is_an_end);
     return check_report();
 }
