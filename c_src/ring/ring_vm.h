@@ -160,11 +160,13 @@ static inline int ring_vm_taken(struct ring_vm *vm, uint32_t index)
     return (__atomic_load_n(&ring_vm_slot(vm, index)->state, __ATOMIC_ACQUIRE) & RING_TAKEN) != 0;
 }
 
-/* The caller stops looking: if nobody has the call, a worker that sleeps is woken, because the one
- * that attends to the queue may be at a call that takes longer than expected. */
+/* The caller stops looking: if nobody has the call or has had it, a worker that sleeps is woken,
+ * because the one that attends to the queue may be at a call that takes longer than expected. */
 static inline void ring_vm_nudge(struct ring_vm *vm, uint32_t index)
 {
-    if (!ring_vm_taken(vm, index) &&
+    const uint32_t state = __atomic_load_n(&ring_vm_slot(vm, index)->state, __ATOMIC_ACQUIRE);
+
+    if ((state & (RING_TAKEN | RING_REPLY)) == 0 &&
         __atomic_load_n(&vm->header->host_sleepers, __ATOMIC_SEQ_CST) > 0)
         bell_ring(&vm->header->host_bell);
 }

@@ -38,7 +38,7 @@
  * Beside. The system may wake a worker on the CPU that its caller is on, whatever others are idle.
  * The VM says with each request where it was. A worker there does not spin: its caller cannot take
  * the reply while it does. It sleeps, and the system may put it elsewhere for the next call. Where it
- * does not, the worker goes: else it would sleep, and be woken there, for ever.
+ * does not, and calls come soon, the worker goes: else it would sleep, and be woken there, for ever.
  *
  * Company. A caller that polls gives its scheduler to the next process, and looks again when it has
  * its turn. Where the call before on the same scheduler was another process's, and not long ago,
@@ -326,10 +326,18 @@ static inline void waiting_worked(struct waiting_host *host, uint32_t function, 
     waiting_learn(&host->work_ns[waiting_place(function)], work_ns, 4 * WAITING_SHORT_NS);
 }
 
-/* Whether a worker goes to another CPU, after this many calls in a row beside its callers. */
-static inline int waiting_leaves(uint32_t beside)
+/* Whether the next request is expected so soon that it is worth to spin for it. */
+static inline int waiting_is_busy(const struct waiting_host *host, uint64_t now_ns)
 {
-    return beside % WAITING_BESIDE == 0;
+    return __atomic_load_n(&host->pause_ns, __ATOMIC_RELAXED) <= WAITING_PAUSE_NS &&
+           !waiting_is_crowded(&host->crowd, now_ns);
+}
+
+/* Whether a worker goes to another CPU, after this many calls in a row beside its callers. One that
+ * would sleep anyhow stays: it is woken where it was, and its caller waits while it moves. */
+static inline int waiting_leaves(const struct waiting_host *host, uint32_t beside, uint64_t now_ns)
+{
+    return beside % WAITING_BESIDE == 0 && waiting_is_busy(host, now_ns);
 }
 
 /* For how long a worker spins for the next request; rang: the caller of the last one waited to be
@@ -337,8 +345,7 @@ static inline int waiting_leaves(uint32_t beside)
 static inline uint64_t waiting_attend_ns(const struct waiting_host *host, int rang, int beside,
                                          uint64_t now_ns)
 {
-    if (beside || __atomic_load_n(&host->pause_ns, __ATOMIC_RELAXED) > WAITING_PAUSE_NS ||
-        waiting_is_crowded(&host->crowd, now_ns))
+    if (beside || !waiting_is_busy(host, now_ns))
         return 0;
     return WAITING_PAUSE_NS + (rang ? 2 * WAITING_WAKE_NS : 0);
 }

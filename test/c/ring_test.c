@@ -145,6 +145,36 @@ static void the_vm_believes_no_reply_out_of_bounds(void)
 }
 
 /* Neither takes a bit of the other's. */
+static void a_call_that_a_worker_has_had_wakes_no_other(void)
+{
+    const struct {
+        uint32_t state;
+        int wakes;
+    } rows[] = {
+        {RING_USE | RING_REQUEST, 1},
+        {RING_USE | RING_REQUEST | RING_WAIT | RING_CANCEL, 1},
+        {RING_USE | RING_REQUEST | RING_TAKEN, 0},
+        {RING_USE | RING_REPLY, 0},
+        {RING_USE | RING_REPLY | RING_WAIT, 0},
+    };
+    struct ring_host *host;
+    const int fd = ring_host_create(&small, &host);
+    struct ring_vm vm;
+
+    CHECK_EQ(ring_vm_open(&vm, getpid(), fd) == NULL, 1);
+    for (uint32_t sleepers = 0; sleepers < 2; sleepers++)
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+            const uint32_t before = vm.header->host_bell;
+
+            vm.header->host_sleepers = sleepers;
+            ring_vm_slot(&vm, 1)->state = rows[i].state;
+            ring_vm_nudge(&vm, 1);
+            CHECK_EQ(vm.header->host_bell != before, sleepers > 0 && rows[i].wakes);
+        }
+    ring_vm_close(&vm);
+    ring_host_close(host);
+}
+
 static void a_request_has_its_function_and_pause(void)
 {
     static const uint32_t functions[] = {0, 1, 65535, 65536, 65537, RING_FUNCTIONS_MAX - 1};
@@ -432,6 +462,7 @@ int main(void)
     RUN(an_area_that_is_full_gives_nothing);
     RUN(a_geometry_has_bounds);
     RUN(the_vm_believes_no_reply_out_of_bounds);
+    RUN(a_call_that_a_worker_has_had_wakes_no_other);
     RUN(a_request_has_its_function_and_pause);
     RUN(a_scan_counts_pairs_and_the_bytes_of_keys);
     RUN(a_scan_stays_within_its_bytes);

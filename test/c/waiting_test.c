@@ -283,9 +283,19 @@ static void a_worker_spins_while_calls_come_soon(void)
 
 static void a_worker_leaves_its_callers_cpu_the_second_time(void)
 {
-    CHECK_EQ(waiting_leaves(1), 0);
-    CHECK_EQ(waiting_leaves(2), 1);
-    CHECK_EQ(waiting_leaves(3), 0); /* it could not */
+    struct waiting_host host = {.pause_ns = 0};
+
+    CHECK_EQ(waiting_leaves(&host, 1, MS), 0);
+    CHECK_EQ(waiting_leaves(&host, 2, MS), 1);
+    CHECK_EQ(waiting_leaves(&host, 3, MS), 0); /* it could not */
+    /* Not where it sleeps until the next request anyhow. */
+    for (int i = 0; i < 20; i++)
+        (void)waiting_taken(&host, 1, 10 * MS);
+    CHECK_EQ(waiting_leaves(&host, 2, MS), 0);
+    (void)waiting_taken(&host, 1, US);
+    (void)waiting_taken(&host, 1, US);
+    (void)waiting_taken(&host, 1, US);
+    CHECK_EQ(waiting_leaves(&host, 2, MS), 1);
 }
 
 static void a_worker_at_a_long_call_does_not_attend(void)
