@@ -189,8 +189,7 @@ static void look_beside(struct worker *worker, unsigned cpu)
 {
     if (cpu == OS_CPU_UNKNOWN || cpu != os_cpu())
         worker->beside = 0;
-    else if (waiting_leaves(&worker->ring->waiting, ++worker->beside, worker->idle_since_ns) &&
-             os_leave_cpu(cpu) == 0)
+    else if (waiting_leaves(&worker->ring->waiting, ++worker->beside) && os_leave_cpu(cpu) == 0)
         worker->beside = 0;
 }
 

@@ -65,6 +65,10 @@
 /* The longest pause for which a worker spins. For longer ones it costs more than a wake-up does. */
 #define WAITING_PAUSE_NS 100000
 
+/* Calls that come with longer pauses come seldom. Not the same as above: with pauses near that a
+ * worker that stays would not spin when they are a little shorter. */
+#define WAITING_SELDOM_NS 300000
+
 /* A caller polls, in turns with other processes, for this long: to be woken from receive takes two
  * wake-ups, which is less than a third of it. What it takes of its scheduler is what the call would
  * take in the VM. */
@@ -326,18 +330,12 @@ static inline void waiting_worked(struct waiting_host *host, uint32_t function, 
     waiting_learn(&host->work_ns[waiting_place(function)], work_ns, 4 * WAITING_SHORT_NS);
 }
 
-/* Whether the next request is expected so soon that it is worth to spin for it. */
-static inline int waiting_is_busy(const struct waiting_host *host, uint64_t now_ns)
+/* Whether a worker goes to another CPU, after this many calls in a row beside its callers. Where calls
+ * come seldom it stays: it sleeps anyhow, is woken where it was, and its caller waits while it moves. */
+static inline int waiting_leaves(const struct waiting_host *host, uint32_t beside)
 {
-    return __atomic_load_n(&host->pause_ns, __ATOMIC_RELAXED) <= WAITING_PAUSE_NS &&
-           !waiting_is_crowded(&host->crowd, now_ns);
-}
-
-/* Whether a worker goes to another CPU, after this many calls in a row beside its callers. One that
- * would sleep anyhow stays: it is woken where it was, and its caller waits while it moves. */
-static inline int waiting_leaves(const struct waiting_host *host, uint32_t beside, uint64_t now_ns)
-{
-    return beside % WAITING_BESIDE == 0 && waiting_is_busy(host, now_ns);
+    return beside % WAITING_BESIDE == 0 &&
+           __atomic_load_n(&host->pause_ns, __ATOMIC_RELAXED) <= WAITING_SELDOM_NS;
 }
 
 /* For how long a worker spins for the next request; rang: the caller of the last one waited to be
@@ -345,7 +343,8 @@ static inline int waiting_leaves(const struct waiting_host *host, uint32_t besid
 static inline uint64_t waiting_attend_ns(const struct waiting_host *host, int rang, int beside,
                                          uint64_t now_ns)
 {
-    if (beside || !waiting_is_busy(host, now_ns))
+    if (beside || __atomic_load_n(&host->pause_ns, __ATOMIC_RELAXED) > WAITING_PAUSE_NS ||
+        waiting_is_crowded(&host->crowd, now_ns))
         return 0;
     return WAITING_PAUSE_NS + (rang ? 2 * WAITING_WAKE_NS : 0);
 }
