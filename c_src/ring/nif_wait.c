@@ -179,8 +179,10 @@ ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t i
                                               : waiting_begin(&ring->waiting, slot->function,
                                                               limit_ns, woke, company, now_ns);
 
+    const int spins = how == WAITING_SPIN;
+
     counted(&ring->calls);
-    if (how == WAITING_SPIN) {
+    if (spins) {
         const int replied = spin(env, ring, index, id, limit_ns, now_ns);
         ERL_NIF_TERM result;
 
@@ -199,7 +201,7 @@ ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t i
     set_phase(slot, id, PARKED);
     if (how == WAITING_RECEIVE)
         return make_wait(env, ring, id, index);
-    if (!company)
+    if (spins)
         ring_vm_nudge(&ring->vm, index);
     return make_poll(env, ring, id, index, now_ns);
 }

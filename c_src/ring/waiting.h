@@ -26,9 +26,9 @@
  * than another worker would be awake. The VM wakes a sleeper only where nobody attends; so a stream
  * of short calls has one worker, the one that served last. A caller that stops spinning, whose call
  * nobody has taken, wakes a sleeper whatever is said: a call that was expected to be short may
- * block. In company there is a queue, and calls wait for their turn in it: there a caller wakes a
- * sleeper when its call has waited longer than a wake-up takes. A second worker that comes for
- * a shorter queue finds nothing, and has taken the core of somebody.
+ * block. One that polls does so when its call has waited longer than a wake-up takes: before, the
+ * worker that attends is on its way to it, or at the calls before it. A second worker would find
+ * nothing, and have taken somebody's core.
  *
  * Crowded. A side that finds by the clock that it was not running while it spun, or that polled in
  * vain for a call whose work was short, has lost its core. Once is chance: an interrupt, a thread of
@@ -63,11 +63,11 @@
 #define WAITING_WAKE_NS 50000
 
 /* The longest pause for which a worker spins. For longer ones it costs more than a wake-up does. */
-#define WAITING_PAUSE_NS 100000
+#define WAITING_PAUSE_NS 200000
 
 /* Calls that come with longer pauses come seldom. Not the same as above: with pauses near that a
  * worker that stays would not spin when they are a little shorter. */
-#define WAITING_SELDOM_NS 300000
+#define WAITING_SELDOM_NS 400000
 
 /* A caller polls, in turns with other processes, for this long: to be woken from receive takes two
  * wake-ups, which is less than a third of it. What it takes of its scheduler is what the call would
@@ -267,8 +267,8 @@ static inline enum waiting_how waiting_begin(const struct waiting_vm *vm, uint32
     return expected_ns <= WAITING_POLL_NS ? WAITING_POLL : WAITING_RECEIVE;
 }
 
-/* Whether a caller that polls in company wakes a worker for its call, if nobody has it: at its first
- * look, looked_ns the one before, after the time that a wake-up takes. */
+/* Whether a caller that polls wakes a worker for its call, if nobody has it: at its first look,
+ * looked_ns the one before, after the time that a wake-up takes. */
 static inline int waiting_nudges(uint64_t submitted_ns, uint64_t looked_ns, uint64_t now_ns)
 {
     return now_ns > submitted_ns + WAITING_WAKE_NS && looked_ns <= submitted_ns + WAITING_WAKE_NS;
