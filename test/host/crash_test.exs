@@ -219,7 +219,7 @@ defmodule Tame.Host.CrashTest do
       for _ <- 1..100, do: assert({:value, :ok} = Host.call(host, :say, [line]))
       guard = Host.guard(host)
       Host.stop(host)
-      assert Await.until(fn -> Host.gone?(host, guard) end, 2000)
+      assert Await.until(fn -> Host.gone?(host, guard) end)
     end
 
     test "says why the host gave up", %{library: library} do

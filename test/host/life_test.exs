@@ -96,7 +96,7 @@ defmodule Tame.Host.LifeTest do
       Host.cast(host, 1, :hang_with_signals_blocked, [[]])
       guard = Host.guard(host)
       Host.stop(host)
-      assert Await.until(fn -> Host.gone?(host, guard) end, 1000)
+      assert Await.until(fn -> Host.gone?(host, guard) end)
     end
 
     test "the host is stopped, and then the port closes", %{library: library} do
@@ -104,7 +104,7 @@ defmodule Tame.Host.LifeTest do
       guard = Host.guard(host)
       OsProcess.stop(Host.os_pid(host))
       Host.stop(host)
-      assert Await.until(fn -> Host.gone?(host, guard) end, 2000)
+      assert Await.until(fn -> Host.gone?(host, guard) end)
     end
 
     test "the guard is killed", %{library: library} do
@@ -113,7 +113,7 @@ defmodule Tame.Host.LifeTest do
       Host.cast(host, 1, :hang_with_signals_blocked, [[]])
       OsProcess.signal(guard, "KILL")
       assert {:exit_status, 137} = Host.await(host, 1)
-      assert Await.until(fn -> Host.gone?(host, guard) end, 1000)
+      assert Await.until(fn -> Host.gone?(host, guard) end)
     end
 
     test "the VM is killed", %{library: library} do
@@ -130,7 +130,7 @@ defmodule Tame.Host.LifeTest do
       assert_receive {^vm, {:data, {:eol, "pids " <> pids}}}, 20_000
       [host, guard, beam] = String.split(pids)
       OsProcess.signal(beam, "KILL")
-      assert Await.until(fn -> Enum.all?([host, guard], &OsProcess.gone?/1) end, 1000)
+      assert Await.until(fn -> Enum.all?([host, guard], &OsProcess.gone?/1) end)
     end
 
     test "what the library has started ends with the host, but for a daemon", %{library: library} do
@@ -139,7 +139,7 @@ defmodule Tame.Host.LifeTest do
         assert {:value, [child, daemon]} = Host.call(host, :start_children, [[]])
         assert Await.until(fn -> File.read("/proc/#{daemon}/comm") == {:ok, "sleep\n"} end)
         if how == :closed, do: Host.stop(host), else: Host.call(host, how, [[]])
-        assert Await.until(fn -> OsProcess.gone?(child) end, 2000)
+        assert Await.until(fn -> OsProcess.gone?(child) end)
         refute OsProcess.gone?(daemon)
         OsProcess.signal(daemon, "KILL")
       end
@@ -150,7 +150,7 @@ defmodule Tame.Host.LifeTest do
       guard = Host.guard(host)
       OsProcess.stop(Host.os_pid(host))
       OsProcess.signal(guard, "KILL")
-      assert Await.until(fn -> Host.gone?(host, guard) end, 2000)
+      assert Await.until(fn -> Host.gone?(host, guard) end)
     end
   end
 
