@@ -161,9 +161,11 @@ ERL_NIF_TERM nif_poll(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         slot->polled_out = 1;
         return make_wait(env, ring, id, (uint32_t)index);
     }
-    if (waiting_nudges(slot->submitted_ns, slot->looked_ns, now_ns))
+    const uint64_t back_ns = give_core(ring, (uint32_t)index, now_ns);
+
+    if (waiting_nudges(slot->submitted_ns, slot->looked_ns, back_ns))
         ring_vm_nudge(&ring->vm, (uint32_t)index);
-    return make_poll(env, ring, id, (uint32_t)index, give_core(ring, (uint32_t)index, now_ns));
+    return make_poll(env, ring, id, (uint32_t)index, back_ns);
 }
 
 ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id, size_t size,
