@@ -47,9 +47,10 @@
  * interrupt. Another in a row, and callers spin for a time, which is so long that what is lost by
  * trying again is a small part of it.
  *
- * Deep. Where so many calls are under way that the host is busy for a while, a caller that looks in
- * vain gives the core away, not only its turn: another scheduler's thread, or the worker's, may have
- * no other. Without it the system lets each of them wait for 4 ms, and all its callers with it.
+ * Deep. With WAITING_DEEP calls under way the host has work for a while. A caller that looks in vain
+ * then gives its core away, not only its turn: the thread of another scheduler, or of the worker, may
+ * be waiting for that core. Otherwise the system lets each of them wait for 4 ms, and all its callers
+ * with it.
  *
  * Nothing here is more than a hint: every wait ends, and what a host says of itself costs its own
  * callers at most the spinning that they were asked to do (spin_us). Estimates are read and written
@@ -65,8 +66,8 @@
 /* The longest pause for which a worker spins. For longer ones it costs more than a wake-up does. */
 #define WAITING_PAUSE_NS 200000
 
-/* Calls that come with longer pauses come seldom. Not the same as above: with pauses near that a
- * worker that stays would not spin when they are a little shorter. */
+/* Calls with longer pauses than this come seldom. It is twice the pause above, because pauses vary: a
+ * worker that stayed beside its caller at 0.2 ms could not spin through the shorter ones. */
 #define WAITING_SELDOM_NS 400000
 
 /* A caller polls, in turns with other processes, for this long: to be woken from receive takes two
@@ -87,12 +88,12 @@
 #define WAITING_BAD_TURNS 16
 #define WAITING_BAD_MAX_NS 1000000000
 
-/* With so many calls under way the host does not miss the callers of one scheduler while others have
- * the core: to give it away takes 2 to 50 us. */
+/* This many calls keep the host busy while one scheduler has no core: to give it away takes 2 to 50
+ * us. */
 #define WAITING_DEEP 16
 
-/* Others that look in vain give the core back: 64 callers have 0.1 ms of it. Who gets it back later
- * than this has given it to somebody else. */
+/* Callers of another scheduler give the core back when they look in vain: 64 of them keep it for 0.1
+ * ms. If it comes back later than this, another program had it. */
 #define WAITING_AWAY_NS 1000000
 
 /* To yield takes 0.1 us, and a look is one NIF call more: a shorter call is spun for. */

@@ -233,7 +233,7 @@ static void who_gives_its_core_to_a_hog_does_so_seldom(void)
     CHECK_EQ(given_ns * 5 < now_ns - start_ns, 1);
 }
 
-/* A caller looks every so many us for a call that nobody takes. */
+/* Nobody takes the call; its caller looks again after each turn. */
 static void a_queue_wakes_a_worker_when_it_is_worth_it(void)
 {
     const uint64_t turns_us[] = {1, 7, 49, 50, 51, 120, 399};
