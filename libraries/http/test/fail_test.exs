@@ -2,6 +2,7 @@ defmodule Tame.HTTP.FailTest do
   # What handlers, acceptors and clients do wrong: every request is answered, or its client has gone.
   use ExUnit.Case, async: true
   import Tame.HTTP.Test.Client
+  alias Tame.HTTP.Test.Frames
 
   # Tells the test of each request, and does what it is told. Who has its reference keeps it from being garbage.
   defp told(without \\ [:ref]) do
@@ -156,5 +157,58 @@ defmodule Tame.HTTP.FailTest do
     end
 
     assert %{gone: 2} = balanced(server)
+  end
+
+  test "HTTP/2: a client resets some of its streams, which are gone, and the others are answered" do
+    {server, port} = start(handler: told([]))
+    socket = Frames.connect(port)
+    streams = Enum.map(1..40, &(2 * &1 - 1))
+    :ok = :gen_tcp.send(socket, Enum.map(streams, &Frames.get/1))
+    held = for _ <- streams, do: assert_receive({:request, _handler, _request}, 5000)
+    watched = for {:request, handler, request} <- held, do: {:tame_http.watch(request), handler}
+
+    {reset, kept} = Enum.split(streams, 15)
+    code = <<8::32>>
+    :ok = :gen_tcp.send(socket, Enum.map(reset, &Frames.frame(:rst_stream, 0, &1, code)))
+
+    gone =
+      for _ <- reset do
+        assert_receive {:tame_http, :gone, id}, 5000
+        id
+      end
+
+    for {_id, handler} <- watched, do: send(handler, {:answer, {200, [], "hello"}})
+
+    answered =
+      Enum.reduce_while(Stream.cycle([0]), {"", []}, fn _, {rest, seen} ->
+        case Frames.next(socket, rest) do
+          {{:data, 1, stream, "hello"}, rest} when length(seen) + 1 == length(kept) ->
+            {:halt, {rest, [stream | seen]}}
+
+          {{:data, 1, stream, "hello"}, rest} ->
+            {:cont, {rest, [stream | seen]}}
+
+          {_, rest} ->
+            {:cont, {rest, seen}}
+        end
+      end)
+      |> elem(1)
+
+    assert Enum.sort(answered) == kept
+    refute_receive {:tame_http, :gone, _}, 100
+    assert length(Enum.uniq(gone)) == length(reset)
+    assert %{gone: 15, answered: 25} = balanced(server)
+  end
+
+  test "HTTP/2: a client leaves while Erlang has its requests, and others wait" do
+    {server, port} = start(handler: told([]), max_in_flight: 10, request_timeout_ms: 60_000)
+    socket = Frames.connect(port)
+    :ok = :gen_tcp.send(socket, Enum.map(1..50, &Frames.get(2 * &1 - 1)))
+    held = for _ <- 1..10, do: assert_receive({:request, _handler, _request}, 5000)
+    watched = for {:request, _, request} <- held, do: :tame_http.watch(request)
+    :gen_tcp.close(socket)
+    for id <- watched, do: assert_receive({:tame_http, :gone, ^id}, 5000)
+    for {:request, handler, _} <- held, do: send(handler, {:answer, {200, [], "late"}})
+    assert %{gone: 50, answered: 0} = balanced(server)
   end
 end

@@ -141,7 +141,44 @@ defmodule Tame.HTTP.MessagesTest do
 
       assert_receive {:closed, n}, 10_000
       # Windows and buffers of sockets; not what the handler would like to send.
-      assert n < 200
+      assert n < 1000
+      balanced(server)
+    end
+
+    test "answers to HEAD, and 204 and 304, have no body, whatever the handler gives: #{protocol}" do
+      body = %{"/short" => "hello", "/long" => String.duplicate("long", 1_000_000), "/none" => ""}
+
+      handler = fn
+        %{path: "/204"} -> {204, [], "hello"}
+        %{path: "/304"} -> {304, [], "hello"}
+        %{path: path} -> {200, [], body[path]}
+      end
+
+      {server, port} = start(handler: handler, static: %{"/static" => {200, [], "static"}})
+
+      for path <- ["/short", "/long", "/none", "/static"] do
+        {head, 0} = curl(unquote(protocol) ++ ["-I", url(port, path)])
+        assert head =~ ~r"^HTTP/[12.]+ 200"
+        length = byte_size(Map.get(body, path, "static"))
+        if length > 0, do: assert(head =~ "content-length: #{length}\r\n")
+      end
+
+      for status <- [204, 304] do
+        {head, 0} = curl(unquote(protocol) ++ ["-D", "-", url(port, "/#{status}")])
+        assert head =~ ~r"^HTTP/[12.]+ #{status}"
+        assert String.ends_with?(head, "\r\n\r\n")
+      end
+
+      balanced(server)
+    end
+
+    test "headers of a connection are not the handler's: #{protocol}" do
+      headers = [{"keep-alive", "timeout=5"}, {"Proxy-Connection", "close"}, {"x-other", "1"}]
+      {server, port} = start(handler: fn _ -> {200, headers, "hello"} end)
+      {head, 0} = curl(unquote(protocol) ++ ["-D", "-", url(port)])
+      assert head =~ "x-other: 1"
+      assert String.ends_with?(head, "\r\n\r\nhello")
+      refute head =~ ~r/keep-alive|proxy-connection/i
       balanced(server)
     end
 

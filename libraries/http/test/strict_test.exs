@@ -2,6 +2,7 @@ defmodule Tame.HTTP.StrictTest do
   # What smuggles a request past a proxy is refused, and nothing behind it is looked at.
   use ExUnit.Case, async: true
   import Tame.HTTP.Test.Client
+  alias Tame.HTTP.Test.Frames
 
   @smuggled "GET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n"
 
@@ -62,6 +63,70 @@ defmodule Tame.HTTP.StrictTest do
     end
 
     balanced(server)
+  end
+
+  test "either protocol, by its first bytes, in whatever pieces they come" do
+    {server, port} = start(%{})
+
+    [preface, settings, get] = [
+      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+      <<0::24, 4, 0, 0::32>>,
+      Frames.get(1)
+    ]
+
+    h2 = IO.iodata_to_binary([preface, settings, get])
+    h1 = "GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
+
+    for cut <- [1, 2, 3, 14, 15, 23, 24, 25, 30, 33, 34, :each] do
+      for {bytes, expected} <- [
+            {h2, "hello"},
+            {h1, "hello"},
+            {"PRI" <> h1, "hello"},
+            {"PRI * HTTP/2.0\r\n\r\nX", " 400 "}
+          ] do
+        socket = connect(port)
+        :ok = :inet.setopts(socket, nodelay: true)
+
+        for piece <- pieces(bytes, cut) do
+          :ok = :gen_tcp.send(socket, piece)
+          Process.sleep(1)
+        end
+
+        eventually(fn ->
+          {:ok, data} = :gen_tcp.recv(socket, 0, 5000)
+          data =~ expected
+        end)
+
+        :gen_tcp.close(socket)
+      end
+    end
+
+    # One that ends before it is known.
+    for n <- [0, 1, 23], do: :gen_tcp.close(send_raw(port, binary_part(preface, 0, n)))
+    eventually(fn -> :tame_http.info(server).connections == 0 end)
+    balanced(server)
+  end
+
+  test "a server that ends does not wait for a connection whose protocol is not known" do
+    {server, port} = start(%{})
+
+    sockets =
+      for n <- [0, 1, 23],
+          do: send_raw(port, binary_part("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 0, n))
+
+    eventually(fn -> :tame_http.info(server).connections == 3 end)
+    before = System.monotonic_time(:millisecond)
+    :ok = :tame_http.drain(server, 20_000)
+    assert System.monotonic_time(:millisecond) - before < 10_000
+    for socket <- sockets, do: assert(all(socket) == "")
+  end
+
+  defp pieces(bytes, :each), do: for(<<byte <- bytes>>, do: <<byte>>)
+
+  defp pieces(bytes, cut) do
+    cut = min(cut, byte_size(bytes) - 1)
+    <<first::binary-size(cut), rest::binary>> = bytes
+    [first, rest]
   end
 
   test "no atom is made of what clients send" do

@@ -1,68 +1,66 @@
-//! One request, from hyper's call to the head of its answer.
-use std::convert::Infallible;
-use std::future::Future;
+//! One request, from its head to the head of its answer.
+use std::future::{poll_fn, Future};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hyper::body::Incoming;
 use hyper::header::{HeaderValue, RETRY_AFTER};
 use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 
 use crate::body::{Answer, Stream};
 use crate::io::{Connection, Local};
-use crate::places::{self, State};
+use crate::places::{self, Client, State};
 use crate::request::{Body, Request};
 use crate::server::{count, Key};
-use crate::upload::{self, Upload};
+use crate::upload::{self, Incoming, Upload};
 
 /// hyper moves it, and keeps one for each request: so it is small, and what few requests need is behind a pointer.
 pub struct Answering {
-    local: Rc<Local>,
-    stage: Stage,
+    pub local: Rc<Local>,
+    pub stage: Stage,
 }
 
-enum Stage {
-    Answered(Option<Response<Answer>>),
-    Asked(Asked),
+pub enum Stage {
+    Answered(Response<Answer>),
+    Asked(Ticket),
     /// Its body comes first.
     Taking(Pin<Box<dyn Future<Output = Response<Answer>>>>),
+    /// It was polled until it was ready.
+    Over,
 }
 
 impl Answering {
     /// A panic in a request is its own, here and later: 500, and the connection goes on.
     pub fn new(local: &Rc<Local>, connection: &Rc<Connection>, request: hyper::Request<Incoming>) -> Self {
         let begun = catch_unwind(AssertUnwindSafe(|| begin(local, connection, request)));
-        let stage = begun.unwrap_or_else(|payload| Stage::Answered(Some(panicked(local, payload))));
+        let stage = begun.unwrap_or_else(|payload| Stage::Answered(panicked(local, payload)));
         Answering { local: local.clone(), stage }
-    }
-
-    pub fn is_answered(&self) -> bool {
-        matches!(self.stage, Stage::Answered(_))
     }
 }
 
 impl Future for Answering {
-    type Output = Result<Response<Answer>, Infallible>;
+    type Output = Response<Answer>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context) -> Poll<Self::Output> {
         let Answering { local, stage } = self.get_mut();
         let polled = catch_unwind(AssertUnwindSafe(|| match stage {
-            Stage::Answered(answer) => Poll::Ready(answer.take().expect("polled until it is ready")),
-            Stage::Asked(asked) => Pin::new(asked).poll(cx),
+            Stage::Asked(ticket) => poll_asked(ticket, cx),
             Stage::Taking(future) => future.as_mut().poll(cx),
+            _ => match std::mem::replace(stage, Stage::Over) {
+                Stage::Answered(response) => Poll::Ready(response),
+                _ => unreachable!("polled until it is ready"),
+            },
         }));
-        let answer = polled.unwrap_or_else(|payload| {
-            if let Stage::Asked(Asked(ticket)) = stage {
+        polled.unwrap_or_else(|payload| {
+            if let Stage::Asked(ticket) = stage {
                 ticket.outcome = Outcome::Failed
             }
-            *stage = Stage::Answered(None);
+            *stage = Stage::Over;
             Poll::Ready(panicked(local, payload))
-        });
-        answer.map(Ok)
+        })
     }
 }
 
@@ -81,11 +79,18 @@ enum Outcome {
 }
 
 /// Counts a request once, whatever becomes of it, and gives its place back.
-struct Ticket {
-    local: Rc<Local>,
+pub struct Ticket {
+    pub local: Rc<Local>,
     connection: Rc<Connection>,
     key: Option<Key>,
     outcome: Outcome,
+}
+
+impl Ticket {
+    /// Of one that was asked for and has no answer yet.
+    pub fn key(&self) -> Key {
+        self.key.expect("asked")
+    }
 }
 
 impl Drop for Ticket {
@@ -118,7 +123,7 @@ fn begin(local: &Rc<Local>, connection: &Rc<Connection>, request: hyper::Request
     if matches!(parts.method, Method::GET | Method::HEAD) {
         if let Some(found) = local.static_answer(path) {
             ticket.outcome = Outcome::Answered;
-            return Stage::Answered(Some(found.map(|body| Answer::whole(body, connection))));
+            return Stage::Answered(found.map(|body| Answer::whole(body, connection)));
         }
     }
     // A defect, for the test of what one does.
@@ -127,14 +132,14 @@ fn begin(local: &Rc<Local>, connection: &Rc<Connection>, request: hyper::Request
         panic!("the path that panics");
     }
     if parts.method == Method::CONNECT {
-        return Stage::Answered(Some(refuse(&mut ticket, 501)));
+        return Stage::Answered(refuse(&mut ticket, 501));
     }
     let since_ms = local.now_ms();
     let upload = Upload::new(&parts, incoming);
     if upload.is_empty() {
         return match ask(ticket, since_ms, parts, Body::Empty, None) {
-            Ok(asked) => Stage::Asked(asked),
-            Err(refused) => Stage::Answered(Some(refused)),
+            Ok(ticket) => Stage::Asked(ticket),
+            Err(refused) => Stage::Answered(refused),
         };
     }
     Stage::Taking(Box::pin(async move {
@@ -145,20 +150,20 @@ fn begin(local: &Rc<Local>, connection: &Rc<Connection>, request: hyper::Request
             Err(upload::Refusal::Status(code)) => Err(refuse(&mut ticket, code)),
         };
         match asked {
-            Ok(asked) => asked.await,
+            Ok(mut ticket) => poll_fn(|cx| poll_asked(&mut ticket, cx)).await,
             Err(refused) => refused,
         }
     }))
 }
 
-/// Puts it into the queue for Erlang. An error is the answer.
+/// Puts it into the queue for Erlang; the ticket has a key then. An error is the answer.
 fn ask(
     mut ticket: Ticket,
     since_ms: u64,
     parts: Parts,
     body: Body,
     upload: Option<Upload>,
-) -> Result<Asked, Response<Answer>> {
+) -> Result<Ticket, Response<Answer>> {
     let (local, connection) = (ticket.local.clone(), ticket.connection.clone());
     let mut places = local.places.borrow_mut();
     let Some(key) = places.take(since_ms) else {
@@ -171,23 +176,19 @@ fn ask(
     place.body = upload;
     drop(places);
     ticket.key = Some(key);
-    if local.enqueue(key) { Ok(Asked(ticket)) } else { Err(refuse(&mut ticket, 503)) }
+    if local.enqueue(key) { Ok(ticket) } else { Err(refuse(&mut ticket, 503)) }
 }
 
-/// The ticket has a key, until the answer is there.
-struct Asked(Ticket);
-
-impl Future for Asked {
-    type Output = Response<Answer>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context) -> Poll<Response<Answer>> {
-        let ticket = &mut self.0;
-        let key = ticket.key.expect("asked");
-        poll_answer(&ticket.local, key, cx).map(|answer| answered(ticket, key, answer))
+fn poll_asked(ticket: &mut Ticket, cx: &mut Context) -> Poll<Response<Answer>> {
+    let waiting = ticket.local.places.borrow_mut().wait(ticket.key(), Client::Task(cx.waker().clone()));
+    match waiting {
+        Some((_, answer)) => Poll::Ready(answered(ticket, answer)),
+        None => Poll::Pending,
     }
 }
 
-fn answered(ticket: &mut Ticket, key: Key, answer: places::Answer) -> Response<Answer> {
+pub fn answered(ticket: &mut Ticket, answer: places::Answer) -> Response<Answer> {
+    let key = ticket.key();
     match answer {
         places::Answer::Whole(response) => {
             ticket.outcome = Outcome::Answered;
@@ -210,17 +211,6 @@ fn answered(ticket: &mut Ticket, key: Key, answer: places::Answer) -> Response<A
             status(code)
         }
     }
-}
-
-fn poll_answer(local: &Local, key: Key, cx: &mut Context) -> Poll<places::Answer> {
-    let mut places = local.places.borrow_mut();
-    let place = places.get(key).expect("given back by its ticket alone");
-    if let State::Answered(_) = place.state {
-        let State::Answered(answer) = std::mem::replace(&mut place.state, State::Held) else { unreachable!() };
-        return Poll::Ready(answer);
-    }
-    place.waker = Some(cx.waker().clone());
-    Poll::Pending
 }
 
 fn refuse(ticket: &mut Ticket, code: u16) -> Response<Answer> {

@@ -10,7 +10,7 @@ use http_body::{Frame, SizeHint};
 
 use crate::frames::{LONG, SHORT};
 use crate::io::{Connection, Local};
-use crate::places::{End, State};
+use crate::places::{Client, End, State};
 use crate::server::Key;
 
 /// How much of a stream may wait for the client before its sender has to.
@@ -105,7 +105,7 @@ impl Stream {
         }
         match streaming.end.take() {
             None => {
-                place.waker = Some(cx.waker().clone());
+                place.client = Client::Task(cx.waker().clone());
                 Poll::Pending
             }
             Some(End::Aborted) => Poll::Ready(Some(Err(Aborted))),

@@ -1,45 +1,17 @@
 //! One connection, from its handshake to its end.
-use std::cell::Cell;
 use std::future::{poll_fn, Future};
 use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 use std::time::Duration;
 
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::task::spawn_local;
 
-use crate::answering::Answering;
-use crate::filter::Protocol;
 use crate::io::{Connection, Local, Phase};
-use crate::strict::Strict;
+use crate::strict::{Protocol, Strict};
 use crate::wire::Wire;
-
-/// Runs the streams of HTTP/2. hyper hands one over right after it has called the service; where the answer is known by
-/// then, no task is made for it.
-#[derive(Clone, Default)]
-struct OnThisThread {
-    is_answered: Rc<Cell<bool>>,
-}
-
-impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for OnThisThread {
-    fn execute(&self, future: F) {
-        if !self.is_answered.take() {
-            spawn_local(future);
-            return;
-        }
-        let mut future = Box::pin(future);
-        // Nobody is to be woken: what is not done now is polled again by its task.
-        if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
-            spawn_local(future);
-        }
-    }
-}
+use crate::{http1, http2};
 
 pub async fn serve(local: Rc<Local>, (at, connection): (usize, Rc<Connection>), stream: TcpStream) {
     // Also when the thread ends, or a panic this task.
@@ -72,51 +44,23 @@ async fn speak<S>(local: &Rc<Local>, connection: &Rc<Connection>, stream: S, pro
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    let config = &local.server.config;
-    let executor = OnThisThread::default();
-    let is_answered = executor.is_answered.clone();
-    let mut builder = Builder::new(executor);
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(Duration::from_millis(config.header_timeout_ms))
-        .max_headers(128)
-        .max_buf_size(64 * 1024)
-        .half_close(false);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(config.max_streams)
-        .max_header_list_size(32 * 1024)
-        .max_send_buf_size(64 * 1024)
-        .max_local_error_reset_streams(64)
-        .max_pending_accept_reset_streams(32);
     let wire = Rc::new(Wire::new(local.clone(), connection.clone(), stream));
-    let stream = Strict::new(wire.clone(), protocol);
-    let builder = match protocol {
-        Protocol::H1 => builder.http1_only(),
-        Protocol::H2 => builder.http2_only(),
-        Protocol::Either => builder,
-    };
-    let service = service_fn(|request: hyper::Request<Incoming>| {
-        let answering = Answering::new(local, connection, request);
-        is_answered.set(answering.is_answered());
-        answering
+    let mut serving = pin!(async {
+        let mut stream = Strict::new(wire.clone(), protocol);
+        match protocol_of(&mut stream, connection).await {
+            Some(Protocol::H2) => http2::serve(local, connection, stream).await,
+            Some(_) => http1::serve(local, connection, stream).await,
+            None => (),
+        }
     });
-    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let (mut told, mut ended) = (false, false);
+    let mut ended = false;
     poll_fn(|cx| {
         let same = matches!(&*connection.waker.borrow(), Some(waker) if waker.will_wake(cx.waker()));
         if !same {
             *connection.waker.borrow_mut() = Some(cx.waker().clone());
         }
-        match connection.phase.get() {
-            Phase::Ended => return Poll::Ready(()),
-            Phase::Closing if !told && !ended => {
-                told = true;
-                serving.as_mut().graceful_shutdown()
-            }
-            _ => (),
+        if connection.phase.get() == Phase::Ended {
+            return Poll::Ready(());
         }
         wire.begin_turn();
         // Its errors are the client's; requests that they cut short are counted as gone.
@@ -125,6 +69,18 @@ where
             Poll::Ready(Ok(())) if !ended => Poll::Pending,
             sent => sent.map(|_| ()),
         }
+    })
+    .await
+}
+
+/// None where the connection ends before that is known.
+async fn protocol_of<S>(stream: &mut Strict<S>, connection: &Connection) -> Option<Protocol>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    poll_fn(|cx| match stream.poll_protocol(cx) {
+        Poll::Pending if connection.phase.get() != Phase::Open => Poll::Ready(None),
+        known => known.map(Result::ok),
     })
     .await
 }

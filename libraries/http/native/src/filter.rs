@@ -7,14 +7,6 @@
 /// How much of a line is looked at: the two names and their values are shorter, and hyper bounds the head.
 const SEEN: usize = 64;
 
-#[derive(Clone, Copy, PartialEq)]
-pub enum Protocol {
-    H1,
-    H2,
-    /// HTTP/2 by prior knowledge, else HTTP/1.
-    Either,
-}
-
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum At {
     Head,
@@ -23,8 +15,6 @@ enum At {
     Chunk(u64),
     ChunkSize,
     Trailers,
-    /// HTTP/2, which has no such doubts.
-    Passing,
     Refused,
 }
 
@@ -37,20 +27,11 @@ pub struct Filter {
     first_line: bool,
     length: Option<u64>,
     chunked: bool,
-    may_be_h2: bool,
 }
 
 impl Filter {
-    pub fn new(protocol: Protocol) -> Self {
-        let at = if protocol == Protocol::H2 { At::Passing } else { At::Head };
-        let (may_be_h2, last) = (protocol == Protocol::Either, 0);
-        let (length, chunked, first_line) = (None, false, true);
-        Filter { at, seen: [0; SEEN], line: 0, last, first_line, length, chunked, may_be_h2 }
-    }
-
-    /// Nothing is looked at any more.
-    pub fn is_passing(&self) -> bool {
-        self.at == At::Passing
+    pub fn new() -> Self {
+        Filter { at: At::Head, seen: [0; SEEN], line: 0, last: 0, first_line: true, length: None, chunked: false }
     }
 
     /// Nothing comes any more.
@@ -63,7 +44,6 @@ impl Filter {
         let mut i = 0;
         while i < bytes.len() {
             match self.at {
-                At::Passing => return bytes.len(),
                 At::Refused => return 0,
                 At::Body(0) => self.begin_head(),
                 At::Chunk(0) => self.at = At::ChunkSize,
@@ -135,14 +115,7 @@ impl Filter {
                 true
             }
             _ if line.is_empty() => self.end_of_head(),
-            _ if std::mem::take(&mut self.first_line) => {
-                if self.may_be_h2 && line == b"PRI * HTTP/2.0" {
-                    self.at = At::Passing
-                }
-                // Later it is a request like others, and refused by hyper.
-                self.may_be_h2 = false;
-                true
-            }
+            _ if std::mem::take(&mut self.first_line) => true,
             _ => self.header(line, long),
         }
     }

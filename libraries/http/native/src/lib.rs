@@ -6,6 +6,8 @@ mod body;
 mod connection;
 mod filter;
 mod frames;
+mod http1;
+mod http2;
 mod io;
 mod nif;
 mod places;

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Release;
 use std::sync::Arc;
 
+use crate::http2;
 use crate::nif::ErlNifPid;
 use crate::request::Request;
 use crate::server::{Flow, Key, Shared};
@@ -41,13 +42,31 @@ pub enum End {
     Aborted,
 }
 
+/// Who waits for the answer, or for more of it.
+#[derive(Default)]
+pub enum Client {
+    #[default]
+    Nobody,
+    /// The future of the service, or of the body.
+    Task(Waker),
+    Stream(http2::Stream),
+}
+
+impl Client {
+    /// Of those that are woken.
+    pub fn wake(&mut self) {
+        if let Client::Task(waker) = std::mem::take(self) {
+            waker.wake()
+        }
+    }
+}
+
 pub struct Place {
     pub generation: u32,
     /// When the request came, in the thread's ms.
     pub since_ms: u64,
     pub state: State,
-    /// The client's side: the future of the service, or of the body.
-    pub waker: Option<Waker>,
+    pub client: Client,
     pub watcher: Option<ErlNifPid>,
     pub body: Option<Upload>,
     /// How much of the body Erlang has read.
@@ -76,8 +95,8 @@ impl Places {
         if place == self.limit {
             return None;
         }
-        let (state, waker) = (State::Free, None);
-        self.places.push(Place { generation: 0, since_ms, state, waker, watcher: None, body: None, read: 0 });
+        let (state, client) = (State::Free, Client::Nobody);
+        self.places.push(Place { generation: 0, since_ms, state, client, watcher: None, body: None, read: 0 });
         Some(Key { place: place as u32, generation: 0 })
     }
 
@@ -87,7 +106,7 @@ impl Places {
         place.generation = place.generation.wrapping_add(1);
         shared.generations[key.place as usize].store(place.generation, Release);
         let left = (place.watcher.take(), place.body.take());
-        place.waker = None;
+        place.client = Client::Nobody;
         place.read = 0;
         if let State::Streaming(s) | State::Answered(Answer::Stream(_, s)) =
             std::mem::replace(&mut place.state, State::Free)
@@ -96,6 +115,18 @@ impl Places {
         }
         self.free.push(key.place);
         left
+    }
+
+    /// The client waits for the answer from now on, or gets it and itself back.
+    pub fn wait(&mut self, key: Key, client: Client) -> Option<(Client, Answer)> {
+        let place = self.get(key).expect("given back by its ticket alone");
+        match std::mem::replace(&mut place.state, State::Held) {
+            State::Answered(answer) => Some((client, answer)),
+            state => {
+                (place.state, place.client) = (state, client);
+                None
+            }
+        }
     }
 
     pub fn get(&mut self, key: Key) -> Option<&mut Place> {

@@ -43,7 +43,10 @@ unsafe fn header_map(env: Env, list: Term, mut allowed: impl FnMut(&HeaderName) 
     Ok(map)
 }
 
-/// Status and headers. The length of a body that is known here is said by hyper; what belongs to the connection, too.
+/// What is said of a connection by hyper, or by nobody: HTTP/2 has no such headers.
+const OF_CONNECTIONS: [&str; 2] = ["keep-alive", "proxy-connection"];
+
+/// Status and headers. The length of a body that is known here is said for the handler; what belongs to the connection, too.
 pub unsafe fn head(env: Env, status: Term, headers: Term, whole: bool) -> Result<Response<()>, Fault> {
     let code = u16::try_from(get_u64(env, status)?).map_err(|_| Fault::Badarg)?;
     if !(200..=599).contains(&code) {
@@ -52,7 +55,7 @@ pub unsafe fn head(env: Env, status: Term, headers: Term, whole: bool) -> Result
     let mut refused = false;
     let map = header_map(env, headers, |name| {
         refused |= *name == TRANSFER_ENCODING || *name == UPGRADE || *name == CONNECTION;
-        !(whole && *name == CONTENT_LENGTH)
+        !(whole && *name == CONTENT_LENGTH || OF_CONNECTIONS.contains(&name.as_str()))
     })?;
     if refused {
         return Err(Fault::Badarg);

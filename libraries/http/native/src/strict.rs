@@ -1,5 +1,5 @@
-//! A connection's bytes as hyper has them: its input is filtered, its output gathered; of HTTP/2, settings and frames are
-//! other ones than those on the wire (`frames`).
+//! A connection's bytes as hyper and h2 have them: the protocol is found in the first of them, the input of HTTP/1 is filtered,
+//! the output gathered; of HTTP/2, settings and frames are other ones than those on the wire (`frames`).
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -7,102 +7,119 @@ use std::task::{ready, Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::filter::{Filter, Protocol};
+use crate::filter::Filter;
 use crate::frames::{lengthen, HEAD, SETTING};
 use crate::wire::Wire;
 
+#[derive(Clone, Copy, PartialEq)]
+pub enum Protocol {
+    H1,
+    H2,
+    /// HTTP/2 by prior knowledge, else HTTP/1.
+    Either,
+}
+
 pub struct Strict<S> {
     wire: Rc<Wire<S>>,
+    protocol: Protocol,
     filter: Filter,
     ended: bool,
     opening: Opening,
 }
 
-/// What HTTP/2 begins with, so far. No more is read than is there.
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// What a connection begins with. No more is read than is there.
 enum Opening {
-    Preface(usize),
+    /// What HTTP/2 begins with, so far.
+    Preface([u8; PREFACE.len()], usize),
     /// Of the client's settings, in which there is room for one more.
     Head([u8; HEAD + SETTING], usize),
-    Given { head: [u8; HEAD + SETTING], from: usize, to: usize },
+    /// Bytes that were looked at, for who reads. `more`: they are the preface.
+    Given { bytes: [u8; PREFACE.len()], from: usize, to: usize, more: bool },
     Over,
 }
-
-const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// hyper looks at a head when it has an end: one that is refused gets it here.
 const END: &[u8] = b"\r\n\r\n";
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Strict<S> {
     pub fn new(wire: Rc<Wire<S>>, protocol: Protocol) -> Self {
-        let opening = if protocol == Protocol::H1 { Opening::Over } else { Opening::Preface(0) };
-        Strict { wire, filter: Filter::new(protocol), ended: false, opening }
+        let opening =
+            if protocol == Protocol::H1 { Opening::Over } else { Opening::Preface([0; PREFACE.len()], 0) };
+        Strict { wire, protocol, filter: Filter::new(), ended: false, opening }
     }
 
-    fn poll_opening(&mut self, cx: &mut Context, buf: &mut ReadBuf) -> Poll<io::Result<()>> {
+    /// Which of the two it is.
+    pub fn poll_protocol(&mut self, cx: &mut Context) -> Poll<io::Result<Protocol>> {
+        while let Opening::Preface(seen, come) = &mut self.opening {
+            let mut few = ReadBuf::new(&mut seen[*come..]);
+            ready!(self.wire.poll_read(cx, &mut few))?;
+            let read = few.filled().len();
+            *come += read;
+            let is_preface = read > 0 && seen[..*come] == PREFACE[..*come];
+            if is_preface && *come < PREFACE.len() {
+                continue;
+            }
+            if self.protocol == Protocol::Either {
+                self.protocol = if is_preface { Protocol::H2 } else { Protocol::H1 }
+            }
+            self.opening = Opening::Given { bytes: *seen, from: 0, to: *come, more: is_preface };
+        }
+        Poll::Ready(Ok(self.protocol))
+    }
+
+    fn poll_input(&mut self, cx: &mut Context, buf: &mut ReadBuf) -> Poll<io::Result<()>> {
         loop {
             match self.opening {
-                Opening::Preface(come) => {
-                    let mut few = [0; PREFACE.len()];
-                    let mut few = ReadBuf::new(&mut few[..(PREFACE.len() - come).min(buf.remaining())]);
-                    ready!(self.poll_filtered(cx, &mut few))?;
-                    let now = few.filled();
-                    buf.put_slice(now);
-                    let before = come;
-                    let come = before + now.len();
-                    self.opening = if now.is_empty() || now != &PREFACE[before..come] {
-                        Opening::Over
-                    } else if come < PREFACE.len() {
-                        Opening::Preface(come)
-                    } else {
-                        Opening::Head([0; HEAD + SETTING], 0)
-                    };
-                    return Poll::Ready(Ok(()));
+                Opening::Preface(..) => {
+                    ready!(self.poll_protocol(cx))?;
                 }
                 Opening::Head(ref mut head, ref mut come) => {
                     let mut few = ReadBuf::new(&mut head[*come..HEAD]);
                     ready!(self.wire.poll_read(cx, &mut few))?;
                     let read = few.filled().len();
                     *come += read;
-                    let (mut head, come) = (*head, *come);
-                    if come == HEAD {
-                        let to = lengthen(&mut head);
+                    let (mut head, mut to) = (*head, *come);
+                    if to == HEAD {
+                        to = lengthen(&mut head);
                         if to > HEAD {
                             self.wire.cut()
                         }
-                        self.opening = Opening::Given { head, from: 0, to }
-                    } else if read == 0 {
-                        self.opening = Opening::Given { head, from: 0, to: come }
+                    } else if read > 0 {
+                        continue;
                     }
+                    let mut bytes = [0; PREFACE.len()];
+                    bytes[..head.len()].copy_from_slice(&head);
+                    self.opening = Opening::Given { bytes, from: 0, to, more: false };
                 }
-                Opening::Given { ref head, ref mut from, to } => {
+                Opening::Given { from, to, more, .. } if from == to => {
+                    self.opening = if more { Opening::Head([0; HEAD + SETTING], 0) } else { Opening::Over }
+                }
+                Opening::Given { ref bytes, ref mut from, to, .. } => {
                     let n = (to - *from).min(buf.remaining());
-                    buf.put_slice(&head[*from..*from + n]);
+                    buf.put_slice(&bytes[*from..*from + n]);
                     *from += n;
-                    if *from == to {
-                        self.opening = Opening::Over
-                    }
                     return Poll::Ready(Ok(()));
                 }
-                Opening::Over => return self.poll_filtered(cx, buf),
+                Opening::Over => return self.wire.poll_read(cx, buf),
             }
         }
     }
 
     fn poll_filtered(&mut self, cx: &mut Context, buf: &mut ReadBuf) -> Poll<io::Result<()>> {
-        let this = self;
-        if this.filter.is_refused() && !this.ended && buf.remaining() >= END.len() {
-            this.ended = true;
+        if self.filter.is_refused() && !self.ended && buf.remaining() >= END.len() {
+            self.ended = true;
             buf.put_slice(END);
             return Poll::Ready(Ok(()));
         }
         let before = buf.filled().len();
         loop {
-            ready!(this.wire.poll_read(cx, buf))?;
-            let read = buf.filled().len() - before;
-            if read == 0 || this.filter.is_passing() {
+            ready!(self.poll_input(cx, buf))?;
+            if buf.filled().len() == before {
                 return Poll::Ready(Ok(()));
             }
-            let kept = this.filter.filter(&mut buf.filled_mut()[before..]);
+            let kept = self.filter.filter(&mut buf.filled_mut()[before..]);
             buf.set_filled(before + kept);
             // None would be the end of the stream; what comes behind a refusal is read and dropped until hyper closes.
             if kept > 0 {
@@ -114,9 +131,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Strict<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Strict<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context, buf: &mut ReadBuf) -> Poll<io::Result<()>> {
-        match self.opening {
-            Opening::Over => self.poll_filtered(cx, buf),
-            _ => self.poll_opening(cx, buf),
+        match self.protocol {
+            Protocol::H1 => self.poll_filtered(cx, buf),
+            _ => self.poll_input(cx, buf),
         }
     }
 }

@@ -4,12 +4,12 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::*;
+use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::Body as _;
-use hyper::body::Incoming;
-use hyper::header::EXPECT;
+use hyper::header::{CONTENT_LENGTH, EXPECT};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Version};
 use tokio::task::spawn_local;
@@ -24,9 +24,17 @@ use crate::server::Key;
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1 << 20;
 
+/// A body that comes, by its protocol.
+pub enum Incoming {
+    H1(hyper::body::Incoming),
+    H2(h2::RecvStream),
+}
+
 /// A body, as far as it has not been read.
 pub struct Upload {
     incoming: Incoming,
+    /// What the client says of its length.
+    announced: u64,
     /// The client sends nothing before it is told to, and reading is what tells it.
     on_demand: bool,
 }
@@ -34,11 +42,16 @@ pub struct Upload {
 impl Upload {
     pub fn new(parts: &Parts, incoming: Incoming) -> Self {
         let on_demand = parts.version != Version::HTTP_2 && parts.headers.contains_key(EXPECT);
-        Upload { incoming, on_demand }
+        // One, and a number: the filter and h2 refuse others.
+        let length = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        Upload { incoming, announced: length.unwrap_or(0), on_demand }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.incoming.is_end_stream()
+        match &self.incoming {
+            Incoming::H1(incoming) => incoming.is_end_stream(),
+            Incoming::H2(incoming) => incoming.is_end_stream(),
+        }
     }
 
     /// The answer is there and the client still sends. If this is dropped now, HTTP/2 resets the stream and HTTP/1 closes
@@ -76,7 +89,7 @@ pub async fn take(
 ) -> Result<(Body, Option<Upload>), Refusal> {
     let config = &local.server.config;
     // Refused before the client has sent it, if it says how much it is.
-    if upload.incoming.size_hint().lower() > config.body_limit {
+    if upload.announced > config.body_limit {
         upload.linger();
         return Err(Refusal::Status(413));
     }
@@ -84,7 +97,7 @@ pub async fn take(
         return Ok((Body::Stream, Some(upload)));
     }
     let within = Duration::from_millis(config.request_timeout_ms);
-    let whole = tokio::time::timeout(within, whole(local, &mut upload.incoming, connection)).await;
+    let whole = tokio::time::timeout(within, whole(local, &mut upload, connection)).await;
     let whole = whole.unwrap_or(Err(Refusal::Status(408)));
     if let Err(Refusal::Status(_)) = whole {
         upload.linger();
@@ -92,15 +105,15 @@ pub async fn take(
     whole.map(|body| (body, None))
 }
 
-async fn whole(local: &Rc<Local>, incoming: &mut Incoming, connection: &Connection) -> Result<Body, Refusal> {
+async fn whole(local: &Rc<Local>, upload: &mut Upload, connection: &Connection) -> Result<Body, Refusal> {
     let config = &local.server.config;
-    let announced = incoming.size_hint().lower().min(FIRST as u64) as usize;
+    let announced = upload.announced.min(FIRST as u64) as usize;
     let bytes = Growing::new(announced.max(256)).ok_or(Refusal::Status(503))?;
     let mut counted = Counted { counted: 0, bytes: Some(bytes), server: local.server.clone() };
     let mut trailers = None;
-    while let Some(frame) = next(incoming).await {
+    while let Some(piece) = next(&mut upload.incoming).await {
         connection.progress();
-        match frame.map_err(|_| Refusal::Gone)? {
+        match piece.map_err(|Lost| Refusal::Gone)? {
             Piece::Data(data) => {
                 let bytes = counted.bytes.as_mut().expect("ours");
                 if (bytes.len + data.len()) as u64 > config.body_limit {
@@ -126,15 +139,41 @@ enum Piece {
     Trailers(HeaderMap),
 }
 
-async fn next(incoming: &mut Incoming) -> Option<Result<Piece, hyper::Error>> {
+/// The client, or the rest of what it sent.
+struct Lost;
+
+async fn next(incoming: &mut Incoming) -> Option<Result<Piece, Lost>> {
+    poll_fn(|cx| match incoming {
+        Incoming::H1(incoming) => poll_h1(incoming, cx),
+        Incoming::H2(incoming) => poll_h2(incoming, cx),
+    })
+    .await
+}
+
+fn poll_h1(incoming: &mut hyper::body::Incoming, cx: &mut Context) -> Poll<Option<Result<Piece, Lost>>> {
     loop {
-        let frame = poll_fn(|cx| Pin::new(&mut *incoming).poll_frame(cx)).await?;
-        match frame.map(|frame| frame.into_data().map_err(|frame| frame.into_trailers())) {
-            Ok(Ok(data)) => return Some(Ok(Piece::Data(data))),
-            Ok(Err(Ok(trailers))) => return Some(Ok(Piece::Trailers(trailers))),
-            Ok(Err(Err(_))) => (), // a kind of frame that hyper has not yet
-            Err(error) => return Some(Err(error)),
+        let Some(frame) = ready!(Pin::new(&mut *incoming).poll_frame(cx)) else { return Poll::Ready(None) };
+        return Poll::Ready(Some(match frame.map(|frame| frame.into_data().map_err(|frame| frame.into_trailers())) {
+            Ok(Ok(data)) => Ok(Piece::Data(data)),
+            Ok(Err(Ok(trailers))) => Ok(Piece::Trailers(trailers)),
+            Ok(Err(Err(_))) => continue, // a kind of frame that hyper has not yet
+            Err(_) => Err(Lost),
+        }));
+    }
+}
+
+fn poll_h2(incoming: &mut h2::RecvStream, cx: &mut Context) -> Poll<Option<Result<Piece, Lost>>> {
+    match ready!(incoming.poll_data(cx)) {
+        Some(Ok(data)) => {
+            // Read: the client may send as much again.
+            let _ = incoming.flow_control().release_capacity(data.len());
+            Poll::Ready(Some(Ok(Piece::Data(data))))
         }
+        Some(Err(_)) => Poll::Ready(Some(Err(Lost))),
+        None => match ready!(incoming.poll_trailers(cx)) {
+            Ok(trailers) => Poll::Ready(trailers.map(|map| Ok(Piece::Trailers(map)))),
+            Err(_) => Poll::Ready(Some(Err(Lost))),
+        },
     }
 }
 

@@ -130,22 +130,16 @@ impl Local {
             return true;
         }
         // Bodies went with the message; requests without one are handed on.
-        for key in keys.into_iter().rev() {
-            let place = places.get(key).expect("looked at above");
-            let lost = match &place.state {
-                State::Waiting(request) => matches!(request.body, Body::Whole(..)),
-                _ => true,
-            };
-            if !lost {
-                queue.push_front(key);
-            } else {
-                place.state = State::Answered(Answer::Failed(500));
-                if let Some(waker) = place.waker.take() {
-                    waker.wake()
-                }
-            }
-        }
+        let mut is_lost = |key: &Key| match &places.get(*key).expect("looked at above").state {
+            State::Waiting(request) => matches!(request.body, Body::Whole(..)),
+            _ => true,
+        };
+        let (lost, left): (Vec<Key>, Vec<Key>) = keys.into_iter().partition(&mut is_lost);
+        left.into_iter().rev().for_each(|key| queue.push_front(key));
         drop((queue, places));
+        for key in lost {
+            self.answer(key, Answer::Failed(500));
+        }
         acceptor.dead.store(true, Release);
         self.server.forget_dead();
         true

@@ -11,7 +11,7 @@ use tokio::task::spawn_local;
 
 use super::{Local, Phase};
 use crate::nif::ErlNifPid;
-use crate::places::{Answer, End, State, Streaming};
+use crate::places::{Answer, Client, End, State, Streaming};
 use crate::server::*;
 use crate::upload;
 
@@ -118,9 +118,15 @@ impl Local {
         if !matches!(place.state, State::Held | State::Waiting(_)) {
             return false;
         }
-        place.state = State::Answered(answer);
-        if let Some(waker) = place.waker.take() {
-            waker.wake()
+        match std::mem::take(&mut place.client) {
+            Client::Stream(stream) => {
+                drop(places);
+                stream.answer(answer)
+            }
+            mut client => {
+                place.state = State::Answered(answer);
+                client.wake()
+            }
         }
         true
     }
@@ -133,9 +139,7 @@ impl Local {
             State::Streaming(streaming) | State::Answered(Answer::Stream(_, streaming)) => change(streaming),
             _ => return false,
         }
-        if let Some(waker) = place.waker.take() {
-            waker.wake()
-        }
+        place.client.wake();
         true
     }
 

@@ -13,9 +13,10 @@ use std::sync::atomic::Ordering::*;
 use std::sync::mpsc::Sender;
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::Instant;
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use bytes::Bytes;
+use hyper::header::HeaderValue;
 use hyper::Response;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::task::spawn_local;
@@ -50,6 +51,8 @@ pub struct Local {
     env: MessageEnv,
     began: Instant,
     now_ms: Cell<u64>,
+    /// As HTTP/2 says it, and in which second.
+    date: RefCell<(libc::time_t, HeaderValue)>,
 }
 
 /// The thread's life. It says first whether it can begin: a runtime takes files, and there may be none left.
@@ -115,6 +118,7 @@ impl Local {
             env: MessageEnv::new(),
             began: Instant::now(),
             now_ms: Cell::new(0),
+            date: RefCell::new((0, HeaderValue::from_static(""))),
         }
     }
 
@@ -129,6 +133,16 @@ impl Local {
     /// As exact as the sweep is frequent.
     pub fn now_ms(&self) -> u64 {
         self.now_ms.get()
+    }
+
+    pub fn date(&self) -> HeaderValue {
+        let now = unsafe { libc::time(std::ptr::null_mut()) };
+        let mut date = self.date.borrow_mut();
+        if date.0 != now {
+            let text = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(now as u64));
+            *date = (now, HeaderValue::from_str(&text).expect("a date"));
+        }
+        date.1.clone()
     }
 
     pub fn is_closing(&self) -> bool {

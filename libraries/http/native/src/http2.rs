@@ -1,0 +1,264 @@
+//! A connection over HTTP/2. The protocol is h2's, as it is under hyper; hyper itself has a task for each request, which costs as
+//! much as h2 does with it. Here a request without a body has no task: its end of the stream waits in its place (`Stream`), and
+//! the answer from Erlang finds it there.
+use std::future::{poll_fn, Future};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::Arc;
+use std::task::{ready, Context, Poll, Wake, Waker};
+
+use bytes::Bytes;
+use h2::server::{Builder, SendResponse};
+use h2::{Reason, RecvStream, SendStream};
+use http_body::Body as _;
+use hyper::header::{CONTENT_LENGTH, DATE};
+use hyper::{Method, Request, Response, StatusCode};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::spawn_local;
+
+use crate::answering::{answered, Answering, Stage, Ticket};
+use crate::body::Answer;
+use crate::io::{Connection, Local, Phase};
+use crate::places::{self, Client};
+use crate::server::Key;
+use crate::strict::Strict;
+use crate::upload::Incoming;
+
+/// What a client may send before it is read: hyper's own choice.
+const WINDOW: u32 = 1024 * 1024;
+
+pub async fn serve<S>(local: &Rc<Local>, connection: &Rc<Connection>, stream: Strict<S>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut builder = Builder::new();
+    builder
+        .initial_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .max_concurrent_streams(local.server.config.max_streams)
+        .max_header_list_size(32 * 1024)
+        .max_send_buffer_size(64 * 1024)
+        .max_local_error_reset_streams(Some(64))
+        .max_pending_accept_reset_streams(32);
+    let Ok(mut h2) = builder.handshake::<_, Bytes>(stream).await else { return };
+    let mut asked = Asked::new(local);
+    let mut told = false;
+    poll_fn(|cx| {
+        if connection.phase.get() == Phase::Closing && !told {
+            told = true;
+            h2.graceful_shutdown()
+        }
+        loop {
+            match h2.poll_accept(cx) {
+                Poll::Ready(Some(Ok((request, respond)))) => begin(connection, &mut asked, request, respond),
+                // The client's errors.
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => {
+                    asked.let_go_of_reset();
+                    return Poll::Pending;
+                }
+            }
+        }
+    })
+    .await
+}
+
+fn begin(
+    connection: &Rc<Connection>,
+    asked: &mut Asked,
+    request: Request<RecvStream>,
+    mut respond: SendResponse<Bytes>,
+) {
+    let local = asked.local;
+    let is_head = request.method() == Method::HEAD;
+    let Answering { local: its, stage } = Answering::new(local, connection, request.map(Incoming::H2));
+    match stage {
+        Stage::Answered(response) => send(local, respond, is_head, response),
+        Stage::Asked(ticket) => asked.wait(Stream { ticket, respond, is_head }),
+        stage => {
+            spawn_local(async move {
+                let mut answering = Answering { local: its.clone(), stage };
+                let answered = poll_fn(|cx| match Pin::new(&mut answering).poll(cx) {
+                    Poll::Pending => respond.poll_reset(cx).map(|_| None),
+                    answered => answered.map(Some),
+                });
+                if let Some(response) = answered.await {
+                    send(&its, respond, is_head, response)
+                }
+            });
+        }
+    }
+}
+
+/// A request that Erlang has, without a body: who answers it finds it in its place.
+pub struct Stream {
+    ticket: Ticket,
+    respond: SendResponse<Bytes>,
+    is_head: bool,
+}
+
+impl Stream {
+    /// A panic is contained here as it is in `Answering`; the stream is reset then.
+    pub fn answer(self, answer: places::Answer) {
+        let Stream { mut ticket, respond, is_head } = self;
+        let local = ticket.local.clone();
+        let sent = catch_unwind(AssertUnwindSafe(|| {
+            let response = answered(&mut ticket, answer);
+            drop(ticket);
+            send(&local, respond, is_head, response)
+        }));
+        if let Err(payload) = sent {
+            std::mem::forget(payload); // its drop may panic too
+            local.tell_panic()
+        }
+    }
+}
+
+/// The streams of one connection that wait in their places, and some that have been answered meanwhile. Those that are
+/// left when the connection ends are gone.
+struct Asked<'a> {
+    local: &'a Rc<Local>,
+    keys: Vec<Key>,
+    resets: Arc<Resets>,
+    waker: Waker,
+}
+
+/// Whether h2 has told one of the streams something: that it was reset, or nothing of interest.
+#[derive(Default)]
+struct Resets(AtomicBool);
+
+impl Wake for Resets {
+    /// In the connection's own turn, which looks behind it.
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Relaxed)
+    }
+}
+
+impl<'a> Asked<'a> {
+    fn new(local: &'a Rc<Local>) -> Self {
+        let resets = Arc::new(Resets::default());
+        let waker = resets.clone().into();
+        Asked { local, keys: Vec::new(), resets, waker }
+    }
+
+    fn wait(&mut self, mut stream: Stream) {
+        if stream.respond.poll_reset(&mut Context::from_waker(&self.waker)).is_ready() {
+            return; // gone, which the ticket's end says
+        }
+        if self.keys.len() == self.keys.capacity() {
+            self.forget_answered();
+            self.keys.reserve(self.keys.len().max(16));
+        }
+        let key = stream.ticket.key();
+        self.keys.push(key);
+        let answer = self.local.places.borrow_mut().wait(key, Client::Stream(stream));
+        if let Some((Client::Stream(stream), answer)) = answer {
+            stream.answer(answer)
+        }
+    }
+
+    fn forget_answered(&mut self) {
+        let mut places = self.local.places.borrow_mut();
+        self.keys.retain(|key| places.get(*key).is_some_and(|place| matches!(place.client, Client::Stream(_))));
+    }
+
+    fn let_go_of_reset(&mut self) {
+        if !self.resets.0.swap(false, Relaxed) {
+            return;
+        }
+        let mut cx = Context::from_waker(&self.waker);
+        self.let_go(|stream| stream.respond.poll_reset(&mut cx).is_ready());
+        self.forget_answered();
+    }
+
+    /// Those of which `is_gone` says so. They end when nobody looks at the places any more.
+    fn let_go(&self, mut is_gone: impl FnMut(&mut Stream) -> bool) {
+        let mut gone = Vec::new();
+        let mut places = self.local.places.borrow_mut();
+        for key in &self.keys {
+            let Some(place) = places.get(*key) else { continue };
+            let Client::Stream(stream) = &mut place.client else { continue };
+            if is_gone(stream) {
+                gone.push(std::mem::take(&mut place.client))
+            }
+        }
+        drop(places);
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.let_go(|_| true)
+    }
+}
+
+/// Answers to HEAD, and of some statuses, have no body, whatever the handler gave.
+fn send(local: &Rc<Local>, mut respond: SendResponse<Bytes>, is_head: bool, response: Response<Answer>) {
+    let (mut head, body) = response.into_parts();
+    let has_none = matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    head.headers.entry(DATE).or_insert_with(|| local.date());
+    match body.size_hint().exact() {
+        Some(length) if length > 0 && !has_none => {
+            head.headers.entry(CONTENT_LENGTH).or_insert_with(|| length.into());
+        }
+        _ => (),
+    }
+    let is_whole = is_head || has_none || body.is_end_stream();
+    let Ok(mut to) = respond.send_response(Response::from_parts(head, ()), is_whole) else {
+        // The client has reset it, or the handler's headers are none of HTTP/2.
+        return respond.send_reset(Reason::INTERNAL_ERROR);
+    };
+    match body {
+        _ if is_whole => (),
+        Answer::Whole(bytes) => {
+            let _ = to.send_data(bytes, true);
+        }
+        body => {
+            spawn_local(pipe(to, body));
+        }
+    }
+}
+
+/// Sends a body as far as the client takes it. Room is asked for when there is something to send, and a byte of it: what is claimed
+/// for one stream is not there for others.
+async fn pipe(mut to: SendStream<Bytes>, mut body: Answer) {
+    let mut next = None;
+    let sent = poll_fn(|cx| loop {
+        if to.poll_reset(cx).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        if next.is_some() {
+            while to.capacity() == 0 {
+                match ready!(to.poll_capacity(cx)) {
+                    Some(Ok(_)) => (),
+                    _ => return Poll::Ready(Ok(())), // the client is gone
+                }
+            }
+            let is_last = body.is_end_stream();
+            let sent = to.send_data(next.take().unwrap_or_default(), is_last);
+            if is_last || sent.is_err() {
+                return Poll::Ready(sent);
+            }
+        }
+        match ready!(Pin::new(&mut body).poll_frame(cx)) {
+            None => return Poll::Ready(to.send_data(Bytes::new(), true)),
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(bytes) => {
+                    to.reserve_capacity(1);
+                    next = Some(bytes)
+                }
+                Err(frame) => {
+                    let trailers = frame.into_trailers().unwrap_or_default();
+                    return Poll::Ready(to.send_trailers(trailers));
+                }
+            },
+            Some(Err(_)) => {
+                to.send_reset(Reason::INTERNAL_ERROR);
+                return Poll::Ready(Ok(()));
+            }
+        }
+    });
+    let _ = sent.await; // an error is the client's
+}
