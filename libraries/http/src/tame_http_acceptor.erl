@@ -1,9 +1,9 @@
-%% Takes batches of requests, and has each handled in a process of its own, or here, one after the
-%% other.
+%% Is told of requests in batches, and has each handled in a process of its own, which takes it, or
+%% takes and handles them here, one after the other.
 %%
-%% A request that nobody refers to any more is answered 500 by the garbage collector. So if a
-%% process was killed while it had a request, this one collects its garbage: it may be the last that
-%% refers to it.
+%% A request that nobody refers to any more is answered 500 by the garbage collector. So where this
+%% one takes them, and a process that sends an answer for it was killed, it collects its garbage: it
+%% may be the last that refers to the request.
 -module(tame_http_acceptor).
 
 -export([start_link/2]).
@@ -29,9 +29,10 @@ start_link(Sup, Options) -> proc_lib:start_link(?MODULE, init, [self(), Sup, Opt
 
 -spec init(pid(), pid(), tame_http_options:checked()) -> no_return().
 init(Parent, Sup, #{run := Run, handler := Handler}) ->
-    %% Its processes are linked: they end with it, and one that is killed is seen.
+    %% One that sends an answer is linked: it ends with this, and if it is killed, that is seen.
     process_flag(trap_exit, true),
     {ok, #{handle := Handle, owner := Owner}} = tame_http_servers:find(Sup),
+    ok = tame_http_servers:insert_acceptor(Sup, self()),
     Acceptor = join(Handle, Owner),
     proc_lib:init_ack(Parent, {ok, self()}),
     loop(#state{parent = Parent, acceptor = Acceptor, run = Run, handler = Handler}).
@@ -53,8 +54,8 @@ join(Handle, Owner) ->
 -spec loop(#state{}) -> no_return().
 loop(#state{parent = Parent} = State) ->
     receive
-        {tame_http, requests, N, Requests} ->
-            batch(Requests, State),
+        {tame_http, requests, N} ->
+            batch(N, tame_telemetry:is_loaded(), State),
             ok = tame_http_nif:credit(State#state.acceptor, N),
             ?MODULE:loop(State);
         {'EXIT', Parent, Reason} ->
@@ -72,13 +73,14 @@ loop(#state{parent = Parent} = State) ->
         proc_lib:hibernate(?MODULE, loop, [State])
     end.
 
-batch(Requests, #state{run = process, handler = Handler}) ->
-    lists:foreach(
-        fun(Request) -> spawn_link(fun() -> tame_http_answer:handle(Request, Handler) end) end,
-        Requests
-    );
-batch(Requests, #state{run = acceptor, handler = Handler}) ->
-    lists:foreach(fun(Request) -> tame_http_answer:handle_here(Request, Handler) end, Requests).
+batch(0, _Events, _State) ->
+    ok;
+batch(N, Events, #state{run = process, acceptor = Acceptor, handler = Handler} = State) ->
+    ok = tame_http_requests:spawn(fun() -> tame_http_answer:handle(Acceptor, Handler, Events) end),
+    batch(N - 1, Events, State);
+batch(N, Events, #state{run = acceptor, acceptor = Acceptor, handler = Handler} = State) ->
+    ok = tame_http_answer:handle_here(Acceptor, Handler, Events),
+    batch(N - 1, Events, State).
 
 %% Many may have been: one collection for those that are known.
 killed(Parent) ->

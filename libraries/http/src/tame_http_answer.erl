@@ -2,22 +2,29 @@
 %% answer.
 -module(tame_http_answer).
 
--export([handle/2]).
--export([handle_here/2]).
+-export([handle/3]).
+-export([handle_here/3]).
 -export([send/2]).
 -export([headers/1]).
 
 -define(FILE_BYTES, 65536).
 
-%% In a process of its own.
--spec handle(tuple(), tame_http:handler()) -> ok.
-handle(Request, Handler) ->
-    answered(request(Request), Handler, fun(Fun) -> Fun() end).
+%% In a process of its own. Events: whether somebody is to be told.
+-spec handle(tame_http_nif:acceptor(), tame_http:handler(), Events :: boolean()) -> ok.
+handle(Acceptor, Handler, Events) ->
+    taken(tame_http_nif:take(Acceptor), Handler, Events, fun(Fun) -> Fun() end).
 
 %% In an acceptor: what takes time to send has a process of its own.
--spec handle_here(tuple(), tame_http:handler()) -> ok.
-handle_here(Request, Handler) ->
-    answered(request(Request), Handler, fun(Fun) -> _ = spawn_link(Fun), ok end).
+-spec handle_here(tame_http_nif:acceptor(), tame_http:handler(), Events :: boolean()) -> ok.
+handle_here(Acceptor, Handler, Events) ->
+    taken(tame_http_nif:take(Acceptor), Handler, Events, fun(Fun) -> _ = spawn_link(Fun), ok end).
+
+taken(none, _Handler, _Events, _Elsewhere) ->
+    ok;
+taken(Request, Handler, false, Elsewhere) ->
+    answered(request(Request), Handler, untold, Elsewhere);
+taken(Request, Handler, true, Elsewhere) ->
+    answered(request(Request), Handler, erlang:monotonic_time(), Elsewhere).
 
 request({Ref, Method, Path, Query, Headers, Peer, Version, Scheme, Body, Trailers}) ->
     #{
@@ -25,8 +32,8 @@ request({Ref, Method, Path, Query, Headers, Peer, Version, Scheme, Body, Trailer
         peer => Peer, version => Version, scheme => Scheme, body => Body, trailers => Trailers
     }.
 
-answered(#{ref := Ref} = Req, Handler, Elsewhere) ->
-    Began = erlang:monotonic_time(),
+%% Began is untold where no event is to tell of it.
+answered(#{ref := Ref} = Req, Handler, Began, Elsewhere) ->
     try Handler(Req) of
         {_, _, Body} = Answer when is_tuple(Body) ->
             Elsewhere(fun() -> protected(Req, Began, fun() -> told(Req, Began, Answer) end) end);
@@ -57,6 +64,8 @@ failed(#{method := Method, path := Path} = Req, Began, Ref, {Class, Reason, Stac
     Result = tame_http_nif:reply(Ref, 500, [], <<>>),
     event(Req, Began, 500, Result).
 
+event(_Req, untold, _Status, _Result) ->
+    ok;
 event(#{method := Method, path := Path, version := Version}, Began, Status, Result) ->
     Measurements = #{duration => erlang:monotonic_time() - Began},
     Request = #{method => Method, path => Path, version => Version},

@@ -2,14 +2,14 @@
 -module(tame_http_nif).
 
 -export([open/1, accept/1, close/2]).
--export([join/1, credit/2]).
+-export([join/1, take/1, credit/2]).
 -export([set_static/2, info/1]).
 -export([reply/4, start/3, chunk/2, finish/2]).
 -export([read/2, watch/1, id/1, is_alive/1]).
 
--export_type([server/0, acceptor/0, ref/0, id/0, headers/0]).
+-export_type([server/0, acceptor/0, request/0, ref/0, id/0, headers/0]).
 
--nifs([open/1, accept/1, close/2, join/1, credit/2, set_static/2, info/1]).
+-nifs([open/1, accept/1, close/2, join/1, take/1, credit/2, set_static/2, info/1]).
 -nifs([reply/4, start/3, chunk/2, finish/2, read/2, watch/1, id/1, is_alive/1]).
 -on_load(load/0).
 
@@ -19,6 +19,19 @@
 -opaque ref() :: reference().
 -type id() :: non_neg_integer().
 -type headers() :: [{iodata(), iodata()}].
+-type request() ::
+    {
+        ref(),
+        Method :: binary(),
+        Path :: binary(),
+        Query :: binary(),
+        [{binary(), binary()}],
+        {inet:ip_address(), inet:port_number()},
+        'HTTP/1.0' | 'HTTP/1.1' | 'HTTP/2',
+        Scheme :: http | https,
+        Body :: binary() | stream,
+        Trailers :: [{binary(), binary()}]
+    }.
 -type late() :: {error, closed}.
 
 %% {ok, Server, Port}; the caller owns the server, and gets {tame_http, stopped} when its threads
@@ -33,9 +46,13 @@ accept(_) -> erlang:nif_error(not_loaded).
 -spec close(server(), non_neg_integer()) -> ok.
 close(_, _) -> erlang:nif_error(not_loaded).
 
-%% The caller gets {tame_http, requests, N, Requests} for as long as it has credit.
+%% The caller gets {tame_http, requests, N} for as long as it has credit: that many may be taken.
 -spec join(server()) -> acceptor().
 join(_) -> erlang:nif_error(not_loaded).
+
+%% None where clients have left meanwhile, or others took them.
+-spec take(acceptor()) -> request() | none.
+take(_) -> erlang:nif_error(not_loaded).
 
 -spec credit(acceptor(), non_neg_integer()) -> ok.
 credit(_, _) -> erlang:nif_error(not_loaded).

@@ -49,6 +49,8 @@ look(Server) ->
 -spec init({pid(), tame_http_options:checked()}) -> {ok, #state{}} | {stop, term()}.
 init({Sup, Options}) ->
     process_flag(trap_exit, true),
+    %% What an owner that was killed, or a whole server, has left.
+    ok = lists:foreach(fun tame_http_requests:end_all/1, [Sup | tame_http_servers:delete_dead()]),
     Tries =
         case tame_http_servers:find(Sup) of
             {ok, _} -> ?TRIES;
@@ -143,4 +145,5 @@ terminate(native_half_gone, _State) ->
     ok;
 terminate(_Reason, #state{sup = Sup, handle = Handle}) ->
     ok = tame_http_servers:delete(Sup),
-    close_native(Handle, 0).
+    ok = close_native(Handle, 0),
+    tame_http_requests:end_all(Sup).

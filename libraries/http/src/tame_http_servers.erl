@@ -1,11 +1,14 @@
 %% The table of servers: for each its supervisor, by which users know it, its owner and its native
-%% handle.
+%% handle; and the acceptors that it has, or had.
 -module(tame_http_servers).
 
 -export([new/0]).
 -export([insert/1]).
+-export([delete_dead/0]).
 -export([delete/1]).
 -export([find/1]).
+-export([insert_acceptor/2]).
+-export([take_acceptors/1]).
 
 -export_type([entry/0]).
 
@@ -19,12 +22,30 @@ new() ->
     ?MODULE = ets:new(?MODULE, [named_table, public, {read_concurrency, true}]),
     ok.
 
-%% Entries of servers that were killed go.
 -spec insert(entry()) -> ok.
 insert(#{sup := Sup} = Entry) ->
-    _ = [ets:delete(?MODULE, Old) || {Old, _} <- ets:tab2list(?MODULE), not is_process_alive(Old)],
     true = ets:insert(?MODULE, {Sup, Entry}),
     ok.
+
+%% Those that were killed, and their acceptors with them: nobody else will ask for these.
+-spec delete_dead() -> [pid()].
+delete_dead() ->
+    Dead = [Sup || {Sup, _} <- ets:tab2list(?MODULE), is_pid(Sup), not is_process_alive(Sup)],
+    ok = lists:foreach(fun delete/1, Dead),
+    Dead.
+
+%% Known from before it starts anything.
+-spec insert_acceptor(pid(), pid()) -> ok.
+insert_acceptor(Sup, Acceptor) ->
+    true = ets:insert(?MODULE, {{acceptor, Acceptor}, Sup}),
+    ok.
+
+%% They are not known any more.
+-spec take_acceptors(pid()) -> [pid()].
+take_acceptors(Sup) ->
+    Acceptors = [Pid || [Pid] <- ets:match(?MODULE, {{acceptor, '$1'}, Sup})],
+    _ = [ets:delete(?MODULE, {acceptor, Pid}) || Pid <- Acceptors],
+    Acceptors.
 
 -spec delete(pid()) -> ok.
 delete(Sup) ->

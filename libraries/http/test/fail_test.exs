@@ -60,19 +60,92 @@ defmodule Tame.HTTP.FailTest do
     assert %{failed: 1} = balanced(server)
   end
 
-  test "an acceptor is killed: those that it has are answered 500, those that come go to the next" do
-    {server, port} = start(handler: told(), credit: 1)
-    sockets = for _ <- 1..3, do: ask(port)
-    for _ <- 1..3, do: assert_receive({:request, _, _}, 5000)
+  defp acceptor(server) do
     {_, acceptors, _, _} = List.keyfind(Supervisor.which_children(server), :acceptors, 0)
     [{_, acceptor, _, _}] = Supervisor.which_children(acceptors)
-    Process.exit(acceptor, :kill)
-    for socket <- sockets, do: assert({500, _, ""} = answer(socket))
+    acceptor
+  end
+
+  test "an acceptor is killed: processes that have requests go on, those that come go to the next" do
+    {server, port} = start(handler: told(), credit: 1)
+    sockets = for _ <- 1..3, do: ask(port)
+    handlers = for _ <- 1..3, do: assert_receive({:request, _, _}, 5000) |> elem(1)
+    Process.exit(acceptor(server), :kill)
     socket = ask(port)
     assert_receive {:request, handler, _}, 5000
-    send(handler, {:answer, {200, [], "next"}})
-    assert {200, _, "next"} = answer(socket)
-    assert %{failed: 3, answered: 1} = balanced(server)
+    for pid <- [handler | handlers], do: send(pid, {:answer, {200, [], "hello"}})
+    for socket <- [socket | sockets], do: assert({200, _, "hello"} = answer(socket))
+    assert %{answered: 4} = balanced(server)
+  end
+
+  test "an acceptor is killed: the one that it handles is answered 500, those behind it go to the next" do
+    {server, port} = start(handler: told(), run: :acceptor, credit: 10)
+    first = ask(port)
+    assert_receive {:request, _, _}, 5000
+    others = for _ <- 1..5, do: ask(port)
+    # All of them wait for the same acceptor.
+    eventually(fn -> :tame_http.info(server).in_flight == 6 end)
+    Process.exit(acceptor(server), :kill)
+    assert {500, _, ""} = answer(first)
+
+    for _ <- others do
+      assert_receive {:request, handler, _}, 5000
+      send(handler, {:answer, {200, [], "next"}})
+    end
+
+    for socket <- others, do: assert({200, _, "next"} = answer(socket))
+    assert %{failed: 1, answered: 5} = balanced(server)
+  end
+
+  for {how, ends} <- [
+        {"it is stopped", quote(do: fn server -> :tame_http.drain(server, 0) end)},
+        {"its owner is killed",
+         quote do
+           fn server ->
+             {_, owner, _, _} = List.keyfind(Supervisor.which_children(server), :server, 0)
+             Process.exit(owner, :kill)
+           end
+         end},
+        {"its supervisor is killed", quote(do: fn server -> Process.exit(server, :kill) end)}
+      ] do
+    test "a server ends, and the processes of its requests with it: #{how}" do
+      test = self()
+
+      # One that waits, and one that goes on behind its answer.
+      handler = fn request ->
+        if request.path == "/on", do: :tame_http.reply(request, {200, [], "goes on"})
+        send(test, {:request, self()})
+        Process.sleep(:infinity)
+      end
+
+      {server, port} = start(handler: handler)
+      ask(port)
+      assert_receive {:request, first}, 5000
+      # One whose acceptor has ended before.
+      Process.exit(acceptor(server), :kill)
+      assert {200, _, "goes on"} = get(port, "/on")
+      assert_receive {:request, second}, 5000
+      other = spawn(fn -> Process.sleep(:infinity) end)
+      monitors = for pid <- [first, second], do: Process.monitor(pid)
+      unquote(ends).(server)
+      for monitor <- monitors, do: assert_receive({:DOWN, ^monitor, _, _, :shutdown}, 10_000)
+      assert Process.alive?(other)
+      Process.exit(other, :kill)
+    end
+  end
+
+  test "a server whose owner and supervisor are killed at once: the next that starts ends its processes" do
+    test = self()
+    handler = fn _ -> send(test, {:request, self()}) && Process.sleep(:infinity) end
+    {server, port} = start(handler: handler)
+    ask(port)
+    assert_receive {:request, pid}, 5000
+    monitor = Process.monitor(pid)
+    {_, owner, _, _} = List.keyfind(Supervisor.which_children(server), :server, 0)
+    for each <- [server, owner], do: :erlang.suspend_process(each)
+    for each <- [owner, server], do: Process.exit(each, :kill)
+    start(handler: handler)
+    assert_receive {:DOWN, ^monitor, _, _, :shutdown}, 10_000
   end
 
   test "an acceptor that does not read: what it has no credit for waits, and is refused in time" do
@@ -111,12 +184,12 @@ defmodule Tame.HTTP.FailTest do
   end
 
   test "later, and nobody ever: 500 when the garbage is collected" do
-    {server, port} = start(handler: fn _ -> :later end, request_timeout_ms: 60_000)
-    socket = ask(port)
-    eventually(fn -> :tame_http.info(server).in_flight == 1 end)
-    # An idle acceptor collects its garbage.
-    assert {500, _, ""} = answer(socket)
-    assert %{failed: 1} = balanced(server)
+    # A process that has ended has no garbage; an idle acceptor collects its own.
+    for run <- [:process, :acceptor] do
+      {server, port} = start(handler: fn _ -> :later end, run: run, request_timeout_ms: 60_000)
+      assert {500, _, ""} = get(port)
+      assert %{failed: 1} = balanced(server)
+    end
   end
 
   test "later, by another process" do

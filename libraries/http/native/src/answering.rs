@@ -3,6 +3,7 @@ use std::future::{poll_fn, Future};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -172,7 +173,8 @@ fn ask(
     };
     let place = places.get(key).expect("just taken");
     let tls = connection.tls;
-    place.state = State::Waiting(Box::new(Request { parts, peer: connection.peer, tls, body }));
+    place.state = State::Waiting;
+    place.request = Some(Arc::new(Request { parts, peer: connection.peer, tls, body: Mutex::new(body) }));
     place.body = upload;
     drop(places);
     ticket.key = Some(key);
@@ -196,7 +198,10 @@ pub fn answered(ticket: &mut Ticket, answer: places::Answer) -> Response<Answer>
         }
         places::Answer::Stream(head, streaming) => {
             let (local, connection) = (ticket.local.clone(), ticket.connection.clone());
-            local.places.borrow_mut().get(key).expect("answered").state = State::Streaming(streaming);
+            let mut places = local.places.borrow_mut();
+            let place = places.get(key).expect("answered");
+            (place.state, place.request) = (State::Streaming(streaming), None);
+            drop(places);
             ticket.outcome = Outcome::Answered;
             ticket.key = None; // the body's now
             head.map(|()| Answer::Stream(Stream { local, connection, key }))

@@ -108,6 +108,12 @@ impl Stream {
                 place.client = Client::Task(cx.waker().clone());
                 Poll::Pending
             }
+            Some(End::Cut) => {
+                // hyper and h2 drop what waits; so it goes out first, in the connection's next turn.
+                streaming.end = Some(End::Aborted);
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
             Some(End::Aborted) => Poll::Ready(Some(Err(Aborted))),
             Some(End::Complete(trailers)) => {
                 // Dropped from now on without telling anybody.

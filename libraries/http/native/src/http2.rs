@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::spawn_local;
 
 use crate::answering::{answered, Answering, Stage, Ticket};
-use crate::body::Answer;
+use crate::body::{Aborted, Answer};
 use crate::io::{Connection, Local, Phase};
 use crate::places::{self, Client};
 use crate::server::Key;
@@ -222,7 +222,7 @@ fn send(local: &Rc<Local>, mut respond: SendResponse<Bytes>, is_head: bool, resp
 }
 
 /// Sends a body as far as the client takes it. Room is asked for when there is something to send, and a byte of it: what is claimed
-/// for one stream is not there for others.
+/// for one stream is not there for others. Errors of h2 mean that the client is gone.
 async fn pipe(mut to: SendStream<Bytes>, mut body: Answer) {
     let mut next = None;
     let sent = poll_fn(|cx| loop {
@@ -239,26 +239,28 @@ async fn pipe(mut to: SendStream<Bytes>, mut body: Answer) {
             let is_last = body.is_end_stream();
             let sent = to.send_data(next.take().unwrap_or_default(), is_last);
             if is_last || sent.is_err() {
-                return Poll::Ready(sent);
+                return Poll::Ready(Ok(()));
             }
         }
         match ready!(Pin::new(&mut body).poll_frame(cx)) {
-            None => return Poll::Ready(to.send_data(Bytes::new(), true)),
+            None => {
+                let _ = to.send_data(Bytes::new(), true);
+                return Poll::Ready(Ok(()));
+            }
             Some(Ok(frame)) => match frame.into_data() {
                 Ok(bytes) => {
                     to.reserve_capacity(1);
                     next = Some(bytes)
                 }
                 Err(frame) => {
-                    let trailers = frame.into_trailers().unwrap_or_default();
-                    return Poll::Ready(to.send_trailers(trailers));
+                    let _ = to.send_trailers(frame.into_trailers().unwrap_or_default());
+                    return Poll::Ready(Ok(()));
                 }
             },
-            Some(Err(_)) => {
-                to.send_reset(Reason::INTERNAL_ERROR);
-                return Poll::Ready(Ok(()));
-            }
+            Some(Err(Aborted)) => return Poll::Ready(Err(Aborted)),
         }
     });
-    let _ = sent.await; // an error is the client's
+    if let Err(Aborted) = sent.await {
+        to.send_reset(Reason::INTERNAL_ERROR)
+    }
 }

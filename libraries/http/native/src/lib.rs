@@ -97,6 +97,7 @@ pub extern "C" fn nif_init() -> *const ErlNifEntry {
         c"accept"/1 = accept, 0;
         c"close"/2 = close, 0;
         c"join"/1 = join, 0;
+        c"take"/1 = take, 0;
         c"credit"/2 = credit, 0;
         c"set_static"/2 = set_static, DIRTY_IO;
         c"info"/1 = info, 0;

@@ -24,7 +24,7 @@ macro_rules! atoms {
 
 atoms! {
     ok = "ok", error = "error", closed = "closed", wait = "wait", true_ = "true", false_ = "false",
-    undefined = "undefined", tame_http = "tame_http", requests = "requests", body = "body",
+    undefined = "undefined", none = "none", tame_http = "tame_http", requests = "requests", body = "body",
     room = "room", gone = "gone", stopped = "stopped", panicked = "panicked", contained = "contained", more = "more", done = "done",
     stream = "stream", http = "http", https = "https", body_limit = "body_limit",
     nif_panicked = "nif_panicked", tls = "tls",

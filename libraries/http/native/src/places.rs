@@ -16,8 +16,8 @@ use crate::upload::Upload;
 pub enum State {
     Free,
     /// For an acceptor with credit.
-    Waiting(Box<Request>),
-    /// In Erlang's hands.
+    Waiting,
+    /// In Erlang's hands, or on the way there.
     Held,
     Answered(Answer),
     /// Its head is on its way, its body comes from Erlang.
@@ -39,6 +39,8 @@ pub struct Streaming {
 
 pub enum End {
     Complete(Option<HeaderMap>),
+    /// To be aborted, behind what was sent before.
+    Cut,
     Aborted,
 }
 
@@ -66,6 +68,8 @@ pub struct Place {
     /// When the request came, in the thread's ms.
     pub since_ms: u64,
     pub state: State,
+    /// Shared with the process that takes it, and dropped here: allocated memory goes back to where it came from.
+    pub request: Option<Arc<Request>>,
     pub client: Client,
     pub watcher: Option<ErlNifPid>,
     pub body: Option<Upload>,
@@ -96,7 +100,16 @@ impl Places {
             return None;
         }
         let (state, client) = (State::Free, Client::Nobody);
-        self.places.push(Place { generation: 0, since_ms, state, client, watcher: None, body: None, read: 0 });
+        self.places.push(Place {
+            generation: 0,
+            since_ms,
+            state,
+            request: None,
+            client,
+            watcher: None,
+            body: None,
+            read: 0,
+        });
         Some(Key { place: place as u32, generation: 0 })
     }
 
@@ -106,7 +119,7 @@ impl Places {
         place.generation = place.generation.wrapping_add(1);
         shared.generations[key.place as usize].store(place.generation, Release);
         let left = (place.watcher.take(), place.body.take());
-        place.client = Client::Nobody;
+        (place.request, place.client) = (None, Client::Nobody);
         place.read = 0;
         if let State::Streaming(s) | State::Answered(Answer::Stream(_, s)) =
             std::mem::replace(&mut place.state, State::Free)
@@ -120,12 +133,13 @@ impl Places {
     /// The client waits for the answer from now on, or gets it and itself back.
     pub fn wait(&mut self, key: Key, client: Client) -> Option<(Client, Answer)> {
         let place = self.get(key).expect("given back by its ticket alone");
+        if !matches!(place.state, State::Answered(_)) {
+            place.client = client;
+            return None;
+        }
         match std::mem::replace(&mut place.state, State::Held) {
             State::Answered(answer) => Some((client, answer)),
-            state => {
-                (place.state, place.client) = (state, client);
-                None
-            }
+            _ => unreachable!("looked at above"),
         }
     }
 

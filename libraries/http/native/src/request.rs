@@ -1,6 +1,6 @@
 //! A request, as Erlang gets it.
 use std::sync::atomic::{AtomicU8, Ordering::*};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use hyper::header::HOST;
 use hyper::http::request::Parts;
@@ -15,7 +15,8 @@ pub struct Request {
     pub parts: Parts,
     pub peer: SocketAddr,
     pub tls: bool,
-    pub body: Body,
+    /// Taken by whoever takes the request.
+    pub body: Mutex<Body>,
 }
 
 pub enum Body {
@@ -103,14 +104,15 @@ impl Drop for Reference {
 }
 
 /// `{Ref, Method, Path, Query, Headers, Peer, Version, Scheme, Body, Trailers}`
-pub fn term(env: Env, reference: Term, request: &mut Request) -> Term {
+pub fn term(env: Env, reference: Term, request: &Request) -> Term {
     let a = atoms();
     let uri = &request.parts.uri;
-    let (body, trailers) = match &mut request.body {
+    let body = std::mem::replace(&mut *request.body.lock().unwrap(), Body::Empty);
+    let (body, trailers) = match body {
         Body::Empty => (binary(env, b""), None),
         Body::Stream => (a.stream, None),
-        Body::Whole(counted, trailers) => {
-            (counted.bytes.take().map_or_else(|| binary(env, b""), |b| b.into_term(env)), trailers.take())
+        Body::Whole(mut counted, trailers) => {
+            (counted.bytes.take().map_or_else(|| binary(env, b""), |b| b.into_term(env)), trailers)
         }
     };
     let host = match uri.authority() {

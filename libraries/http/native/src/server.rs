@@ -1,5 +1,5 @@
 //! A server, as its I/O threads and the NIFs share it.
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Mutex, RwLock};
@@ -10,6 +10,7 @@ use hyper::{HeaderMap, Response};
 use tokio_rustls::rustls::ServerConfig;
 
 use crate::nif::ErlNifPid;
+use crate::request::Request;
 
 /// What start was given, checked there.
 pub struct Config {
@@ -50,6 +51,8 @@ pub enum Command {
     Watch(Key, ErlNifPid),
     /// There may be credit again.
     Credit,
+    /// Nobody took it from the acceptor that had it.
+    Returned(Key),
     Accept,
     Close { grace_ms: u64 },
 }
@@ -144,11 +147,19 @@ impl Shared {
     }
 }
 
-/// A process that takes requests.
+/// A process that takes requests, or has others take them.
 pub struct Acceptor {
     pub pid: ErlNifPid,
     pub credit: AtomicI64,
     pub dead: AtomicBool,
+    /// Not taken yet.
+    pub handed: Mutex<VecDeque<Handed>>,
+}
+
+pub struct Handed {
+    pub thread: usize,
+    pub key: Key,
+    pub request: Arc<Request>,
 }
 
 pub type Statics = HashMap<Vec<u8>, Response<Bytes>>;
@@ -211,7 +222,14 @@ impl Server {
         self.wake_starved();
     }
 
-    pub fn forget_dead(&self) {
+    /// What it has not taken goes to the others. More than once, if need be: an I/O thread may find out as well.
+    pub fn has_ended(&self, acceptor: &Acceptor) {
+        acceptor.dead.store(true, Release);
+        let left = std::mem::take(&mut *acceptor.handed.lock().unwrap());
+        for Handed { thread, key, .. } in left.into_iter().rev() {
+            self.let_go();
+            self.threads[thread].push(Command::Returned(key));
+        }
         self.change_acceptors(None);
         self.wake_starved();
     }

@@ -2,12 +2,13 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::*};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use bytes::Bytes;
 use socket2::{Domain, SockRef, Socket, Type};
 
 use crate::nif::*;
+use crate::request::{term, Reference};
 use crate::request_nifs::head;
 use crate::server::*;
 use crate::{build, io, tls};
@@ -34,8 +35,7 @@ pub unsafe extern "C" fn process_down(_: Env, object: *mut libc::c_void, _: *con
         match (server.upgrade(), acceptor.as_ref().map(Weak::upgrade)) {
             (Some(server), None) => server.push_all(|| Command::Close { grace_ms: 0 }),
             (Some(server), Some(Some(acceptor))) => {
-                acceptor.dead.store(true, Release);
-                server.forget_dead();
+                server.has_ended(&acceptor);
             }
             _ => (), // it has ended before
         }
@@ -171,16 +171,32 @@ pub unsafe fn close(env: Env, args: &[Term]) -> Return {
     Ok(atoms().ok)
 }
 
-/// join(Server) -> Acceptor. The caller gets {tame_http, requests, N, Requests}.
+/// join(Server) -> Acceptor. The caller gets {tame_http, requests, N}: that many requests may be taken.
 pub unsafe fn join(env: Env, args: &[Term]) -> Return {
     let server = server(env, args[0])?;
     let pid = self_pid(env);
     let credit = AtomicI64::new(server.config.credit);
-    let acceptor = Arc::new(Acceptor { pid, credit, dead: AtomicBool::new(false) });
+    let (dead, handed) = (AtomicBool::new(false), Mutex::default());
+    let acceptor = Arc::new(Acceptor { pid, credit, dead, handed });
     let (term, _) = make_resource(env, types().acceptor, Joined(acceptor.clone(), server.clone()));
     watch(env, &pid, Watch(Arc::downgrade(server), Some(Arc::downgrade(&acceptor))))?;
     server.join(acceptor);
     Ok(term)
+}
+
+/// take(Acceptor) -> Request | none. By whoever has the acceptor's term. Those whose clients have left meanwhile are passed over.
+pub unsafe fn take(env: Env, args: &[Term]) -> Return {
+    let Joined(acceptor, server) = get_resource(env, args[0], types().acceptor)?;
+    loop {
+        let Some(Handed { thread, key, request }) = acceptor.handed.lock().unwrap().pop_front() else {
+            return Ok(atoms().none);
+        };
+        if server.threads[thread].is_good(key) {
+            let (reference, _) = make_resource(env, types().request, Reference::new(server.clone(), thread, key));
+            return Ok(term(env, reference, &request));
+        }
+        server.let_go();
+    }
 }
 
 /// credit(Acceptor, N) -> ok. N further requests may be sent to it.

@@ -1,5 +1,6 @@
 //! Requests on their way to Erlang: one message for a batch of them, to the acceptors in turns, as far as they have credit.
-use std::cell::RefCell;
+//! The message only says how many. Terms are made where they are taken, by the process that has them then (`take`): those made here
+//! would be copied there, and freed there, for which the VM wakes a thread of its own.
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::*;
@@ -8,8 +9,7 @@ use std::task::Poll;
 
 use super::Local;
 use crate::nif::*;
-use crate::places::{Answer, State};
-use crate::request::{term, Body, Reference};
+use crate::places::State;
 use crate::server::*;
 
 /// Requests in one message at most, so that several acceptors share.
@@ -81,68 +81,42 @@ impl Local {
         if most == 0 {
             return false;
         }
-        let mut keys = Vec::with_capacity(most);
-        let mut queue = self.queue.borrow_mut();
-        let mut places = self.places.borrow_mut();
-        while keys.len() < most {
+        let (mut queue, mut places) = (self.queue.borrow_mut(), self.places.borrow_mut());
+        let mut handed = acceptor.handed.lock().unwrap();
+        let before = handed.len();
+        while handed.len() - before < most {
             let Some(key) = queue.pop_front() else { break };
-            if matches!(places.get(key).map(|p| &p.state), Some(State::Waiting(_))) {
-                keys.push(key)
+            let Some(place) = places.get(key) else { continue };
+            if let (State::Waiting, Some(request)) = (&place.state, &place.request) {
+                handed.push_back(Handed { thread: self.index, key, request: request.clone() });
+                place.state = State::Held
             }
         }
-        if keys.is_empty() {
+        let n = handed.len() - before;
+        drop((queue, places, handed));
+        if n == 0 {
             return true;
         }
-        self.server.held.fetch_add(keys.len(), AcqRel);
-        acceptor.credit.fetch_sub(keys.len() as i64, AcqRel);
-        let references: RefCell<Vec<*const Reference>> = RefCell::default();
-        let sent = self.env.send_or(
-            &acceptor.pid,
-            |env| {
-                let batch: Vec<Term> = keys
-                    .iter()
-                    .map(|key| {
-                        let reference = Reference::new(self.server.clone(), self.index, *key);
-                        let (resource, object) = unsafe { make_resource(env, types().request, reference) };
-                        references.borrow_mut().push(object);
-                        match &mut places.get(*key).expect("looked at above").state {
-                            State::Waiting(request) => term(env, resource, request),
-                            _ => unreachable!("looked at above"),
-                        }
-                    })
-                    .collect();
-                let a = atoms();
-                let n = integer(env, keys.len() as u64);
-                tuple(env, &[a.tame_http, a.requests, n, list(env, &batch)])
-            },
-            // The message and its references end unsent: they are no answer.
-            || {
-                for reference in references.borrow().iter() {
-                    unsafe { (**reference).finish() };
-                }
-            },
-        );
+        self.server.held.fetch_add(n, AcqRel);
+        acceptor.credit.fetch_sub(n as i64, AcqRel);
+        let a = atoms();
+        let sent = self.env.send(&acceptor.pid, |env| tuple(env, &[a.tame_http, a.requests, integer(env, n as u64)]));
         if sent {
-            count(&self.counters().batches);
-            for key in &keys {
-                places.get(*key).expect("looked at above").state = State::Held;
-            }
-            return true;
+            count(&self.counters().batches)
+        } else {
+            self.server.has_ended(&acceptor)
         }
-        // Bodies went with the message; requests without one are handed on.
-        let mut is_lost = |key: &Key| match &places.get(*key).expect("looked at above").state {
-            State::Waiting(request) => matches!(request.body, Body::Whole(..)),
-            _ => true,
-        };
-        let (lost, left): (Vec<Key>, Vec<Key>) = keys.into_iter().partition(&mut is_lost);
-        left.into_iter().rev().for_each(|key| queue.push_front(key));
-        drop((queue, places));
-        for key in lost {
-            self.answer(key, Answer::Failed(500));
-        }
-        acceptor.dead.store(true, Release);
-        self.server.forget_dead();
         true
+    }
+
+    /// An acceptor ended before it took it: the next one gets it.
+    pub(super) fn wait_again(&self, key: Key) -> bool {
+        match self.places.borrow_mut().get(key) {
+            Some(place) if matches!(place.state, State::Held) => place.state = State::Waiting,
+            _ => return false,
+        }
+        self.queue.borrow_mut().push_front(key);
+        self.ask_flush()
     }
 
     /// The next one with credit, in turns.

@@ -93,11 +93,12 @@ impl Local {
             Command::Chunk(key, bytes) => self.stream(key, |s| s.chunks.push_back(bytes)),
             Command::End(key, trailers) => self.stream(key, |s| s.end = Some(End::Complete(trailers))),
             Command::Dropped(key) => {
-                self.stream(key, |s| s.end = Some(End::Aborted)) || self.answer(key, Answer::Failed(500))
+                self.stream(key, |s| s.end = Some(End::Cut)) || self.answer(key, Answer::Failed(500))
             }
             Command::Read(key, most, pid) => upload::read(self, key, most, pid),
             Command::Watch(key, pid) => self.watch(key, pid),
             Command::Credit => self.ask_flush(),
+            Command::Returned(key) => self.wait_again(key),
             Command::Accept | Command::Close { .. } => unreachable!("obey has them"),
         }
     }
@@ -115,7 +116,7 @@ impl Local {
     pub fn answer(&self, key: Key, answer: Answer) -> bool {
         let mut places = self.places.borrow_mut();
         let Some(place) = places.get(key) else { return false };
-        if !matches!(place.state, State::Held | State::Waiting(_)) {
+        if !matches!(place.state, State::Held | State::Waiting) {
             return false;
         }
         match std::mem::take(&mut place.client) {

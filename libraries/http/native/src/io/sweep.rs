@@ -28,7 +28,7 @@ impl Local {
             let late = |(key, place): (Key, &Place)| {
                 let age = now.saturating_sub(place.since_ms);
                 match place.state {
-                    State::Waiting(_) if age > c.wait_timeout_ms => Some((key, 503)),
+                    State::Waiting if age > c.wait_timeout_ms => Some((key, 503)),
                     State::Held if age > c.request_timeout_ms => Some((key, 504)),
                     _ => None,
                 }

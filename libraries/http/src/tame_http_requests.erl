@@ -1,0 +1,46 @@
+%% The processes of requests. They are not linked to the acceptor that starts them: a link, and the
+%% message at its end, cost a fifth of a request (README, "What was tried"). So this ends them when
+%% their server has ended: the VM knows for each process who started it.
+-module(tame_http_requests).
+
+-export([spawn/1]).
+-export([end_all/1]).
+
+%% An acceptor that does not end when its supervisor has ended it: it starts nothing any more.
+-define(ACCEPTOR_MS, 5000).
+
+%% By an acceptor that the table of servers knows.
+-spec spawn(fun(() -> term())) -> ok.
+spawn(Fun) ->
+    _ = erlang:spawn(Fun),
+    ok.
+
+%% All that acceptors of this server have started, now or earlier. The acceptors have ended, or are
+%% about to.
+-spec end_all(pid()) -> ok.
+end_all(Sup) ->
+    case tame_http_servers:take_acceptors(Sup) of
+        [] -> ok;
+        Acceptors -> end_children(Acceptors)
+    end.
+
+end_children(Acceptors) ->
+    ok = lists:foreach(fun await/1, Acceptors),
+    Known = maps:from_keys(Acceptors, true),
+    _ = [exit(Pid, shutdown) || Pid <- processes(), is_child(Pid, Known)],
+    ok.
+
+await(Acceptor) ->
+    Monitor = monitor(process, Acceptor),
+    receive
+        {'DOWN', Monitor, process, Acceptor, _} -> ok
+    after ?ACCEPTOR_MS ->
+        true = demonitor(Monitor, [flush]),
+        ok
+    end.
+
+is_child(Pid, Known) ->
+    case process_info(Pid, parent) of
+        {parent, Parent} -> is_map_key(Parent, Known);
+        undefined -> false
+    end.
