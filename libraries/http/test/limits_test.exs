@@ -139,6 +139,31 @@ defmodule Tame.HTTP.LimitsTest do
     eventually(fn -> :tame_http.info(server).connections == 0 end)
   end
 
+  test "header_timeout_ms: a connection may be quiet for longer between its requests" do
+    {server, port} = start(header_timeout_ms: 200)
+    socket = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    assert {200, _, "hello"} = answer(socket)
+    Process.sleep(600)
+    assert :tame_http.info(server).connections == 1
+    :ok = :gen_tcp.send(socket, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    assert {200, _, "hello"} = answer(socket)
+  end
+
+  test "header_timeout_ms: each head has that long, though one has always begun" do
+    {server, port} = start(header_timeout_ms: 200)
+    socket = send_raw(port, "GET / HTTP/1.1\r\nhost")
+
+    for _ <- 1..40 do
+      :ok = :gen_tcp.send(socket, ": a\r\n\r\nGET / HTTP/1.1\r\nhost")
+      assert {200, _, "hello"} = answer(socket)
+      Process.sleep(15)
+    end
+
+    :ok = :gen_tcp.send(socket, ": a\r\nconnection: close\r\n\r\n")
+    assert {200, _, "hello"} = answer(socket)
+    assert %{answered: 41} = balanced(server)
+  end
+
   defp drip(socket) do
     :ok = :gen_tcp.send(socket, "GET / HTTP/1.1\r\n")
 

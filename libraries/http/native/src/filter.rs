@@ -27,11 +27,18 @@ pub struct Filter {
     first_line: bool,
     length: Option<u64>,
     chunked: bool,
+    /// That have ended.
+    heads: u64,
 }
 
 impl Filter {
     pub fn new() -> Self {
-        Filter { at: At::Head, seen: [0; SEEN], line: 0, last: 0, first_line: true, length: None, chunked: false }
+        Filter { at: At::Head, seen: [0; SEEN], line: 0, last: 0, first_line: true, length: None, chunked: false, heads: 0 }
+    }
+
+    /// Which head has begun, and not ended.
+    pub fn head(&self) -> Option<u64> {
+        (self.at == At::Head && (!self.first_line || self.line > 0)).then_some(self.heads)
     }
 
     /// Nothing comes any more.
@@ -145,6 +152,7 @@ impl Filter {
             // hyper, too, passes over empty lines before a request.
             return true;
         }
+        self.heads += 1;
         match (self.chunked, self.length) {
             (true, _) => self.at = At::ChunkSize,
             (false, Some(n)) => self.at = At::Body(n),

@@ -4,13 +4,12 @@ use std::future::{poll_fn, Future};
 use std::pin::{pin, Pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::answering::Answering;
@@ -24,12 +23,8 @@ where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let mut builder = Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(Duration::from_millis(local.server.config.header_timeout_ms))
-        .max_headers(128)
-        .max_buf_size(64 * 1024)
-        .half_close(false);
+    // The sweep looks how long heads take. hyper's own timer costs more than to parse one, and counts from the answer before.
+    builder.header_read_timeout(None).max_headers(128).max_buf_size(64 * 1024).half_close(false);
     let service = service_fn(|request: Request<Incoming>| {
         Infallibly(Answering::new(local, connection, request.map(upload::Incoming::H1)))
     });

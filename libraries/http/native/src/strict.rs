@@ -121,6 +121,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Strict<S> {
             }
             let kept = self.filter.filter(&mut buf.filled_mut()[before..]);
             buf.set_filled(before + kept);
+            self.wire.head(self.filter.head());
             // None would be the end of the stream; what comes behind a refusal is read and dropped until hyper closes.
             if kept > 0 {
                 return Poll::Ready(Ok(()));

@@ -53,6 +53,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         self.cutter.set(Some(Cutter::default()))
     }
 
+    /// The head that has begun and not ended, if any: the sweep looks how long that takes.
+    pub fn head(&self, head: Option<u64>) {
+        let seen = &self.connection.head;
+        if head != seen.get().map(|(head, _)| head) {
+            seen.set(head.map(|head| (head, self.local.now_ms())))
+        }
+    }
+
     pub fn begin_turn(&self) {
         self.read.set(0)
     }

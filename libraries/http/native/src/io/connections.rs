@@ -26,6 +26,8 @@ pub struct Connection {
     /// Goes up with each request and each piece of a body; what the sweep saw of it, and when it changed.
     pub(super) progress: Cell<u64>,
     pub(super) seen: Cell<(u64, u64)>,
+    /// Of HTTP/1, the head that has begun and not ended, and since when.
+    pub head: Cell<Option<(u64, u64)>>,
     /// HTTP/2, whose frames may be long: see `frames`.
     pub is_cut: Cell<bool>,
     /// Bytes that the socket has taken since it last took no more.
@@ -94,6 +96,7 @@ impl Local {
             active: Cell::new(0),
             progress: Cell::new(0),
             seen: Cell::new((0, self.now_ms.get())),
+            head: Cell::new(None),
             is_cut: Cell::new(false),
             at_once: Cell::new(0),
             phase: Cell::new(if self.is_closing() { Phase::Closing } else { Phase::Open }),

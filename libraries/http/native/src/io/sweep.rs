@@ -43,6 +43,10 @@ impl Local {
     fn sweep_connections(&self) {
         let (c, now) = (&self.server.config, self.now_ms.get());
         for connection in self.connections.borrow().iter().flatten() {
+            if connection.head.get().is_some_and(|(_, since_ms)| now.saturating_sub(since_ms) > c.header_timeout_ms) {
+                connection.advance(Phase::Ended);
+                continue;
+            }
             let progress = connection.progress.get();
             let (seen, since_ms) = connection.seen.get();
             if progress != seen || connection.active.get() > 0 {
