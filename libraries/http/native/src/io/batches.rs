@@ -7,6 +7,8 @@ use std::sync::atomic::Ordering::*;
 use std::sync::Arc;
 use std::task::Poll;
 
+use tokio::task::yield_now;
+
 use super::Local;
 use crate::nif::*;
 use crate::places::State;
@@ -44,12 +46,25 @@ impl Local {
         true
     }
 
+    /// Waits as long as each look at the sockets brings more: a message wakes a scheduler, which costs as much as some
+    /// requests do.
     pub(super) async fn flush_when_asked(self: Rc<Self>) {
+        loop {
+            self.flush_is_asked().await;
+            let mut seen = 0;
+            while seen < self.queue.borrow().len().min(BATCH) {
+                seen = self.queue.borrow().len();
+                yield_now().await // behind those that are ready, and those that the system says are
+            }
+            self.flush_asked.set(false);
+            self.flush()
+        }
+    }
+
+    async fn flush_is_asked(&self) {
         poll_fn(|cx| {
             *self.flusher.borrow_mut() = Some(cx.waker().clone());
-            self.flush_asked.set(false);
-            self.flush();
-            Poll::<()>::Pending
+            if self.flush_asked.get() { Poll::Ready(()) } else { Poll::Pending }
         })
         .await
     }
