@@ -1,6 +1,6 @@
-//! hyper alone: the connection of the library (`native/src/connection.rs`: the same settings, runtime and allocator) with one
-//! answer, and nothing else of it. What a static route is compared with. With ASKS it asks another thread first, in batches, which
-//! has nothing to do but to say yes: what an answer from Erlang is compared with.
+//! hyper alone, both protocols: the settings, the runtime and the allocator of the library with one answer, and nothing else of it.
+//! What a static route is compared with. With ASKS it asks another thread first, in batches, which has nothing to do but to say
+//! yes: what an answer from Erlang is compared with.
 //!
 //!     alone PORT [ASKS]    says the port on which it listens, and ends with its standard input
 use std::cell::RefCell;

@@ -66,7 +66,7 @@ defmodule Tame.HTTP.StrictTest do
   end
 
   test "either protocol, by its first bytes, in whatever pieces they come" do
-    {server, port} = start(%{})
+    {server, port} = start(header_timeout_ms: 60_000)
 
     [preface, settings, get] = [
       "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",

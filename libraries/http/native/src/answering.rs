@@ -18,7 +18,7 @@ use crate::request::{Body, Request};
 use crate::server::{count, Key};
 use crate::upload::{self, Incoming, Upload};
 
-/// hyper moves it, and keeps one for each request: so it is small, and what few requests need is behind a pointer.
+/// hyper moves it: so it is small, and what few requests need is behind a pointer.
 pub struct Answering {
     pub local: Rc<Local>,
     pub stage: Stage,

@@ -1,4 +1,4 @@
-//! The body of an answer, as hyper takes it.
+//! The body of an answer, as hyper takes it, and `http2`.
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::rc::Rc;

@@ -1,6 +1,6 @@
-//! A connection over HTTP/2. The protocol is h2's, as it is under hyper; hyper itself has a task for each request, which costs as
-//! much as h2 does with it. Here a request without a body has no task: its end of the stream waits in its place (`Stream`), and
-//! the answer from Erlang finds it there.
+//! A connection over HTTP/2. The protocol is h2's, as it is under hyper; hyper itself has a task for each request, and asks h2 five
+//! times for it. Here a request without a body has no task: its end of the stream waits in its place (`Stream`), and the answer
+//! from Erlang finds it there.
 use std::future::{poll_fn, Future};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::pin::Pin;

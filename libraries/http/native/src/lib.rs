@@ -1,5 +1,5 @@
-//! tame_http's native half: NIFs by which Erlang starts servers and answers requests. HTTP itself is hyper's, on I/O
-//! threads of our own (`io`); no BEAM thread waits for a socket here. This file is the library as the VM loads it.
+//! tame_http's native half: NIFs by which Erlang starts servers and answers requests. HTTP/1 is hyper's, HTTP/2
+//! is h2's, on I/O threads of our own (`io`); no BEAM thread waits for a socket here. This file is the library as the VM loads it.
 mod answering;
 mod binaries;
 mod body;

@@ -1,6 +1,6 @@
-//! A socket, or TLS on one, as a connection writes to it: what hyper says in one turn goes out at once.
+//! A socket, or TLS on one, as a connection writes to it: what hyper or h2 says in one turn goes out at once.
 //!
-//! hyper writes each answer, and each frame of HTTP/2, alone, and a call of the system costs more than its bytes do.
+//! They write each answer, and each frame, alone, and a call of the system costs more than its bytes do.
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
