@@ -24,6 +24,10 @@
 %% After this long without a request, bodies that are garbage go.
 -define(IDLE_MS, 2000).
 
+%% Room for the terms of some hundred requests: with the VM's own first heap it would collect its
+%% garbage at every second one.
+-define(HEAP_WORDS, 16384).
+
 -spec start_link(pid(), tame_http_options:checked()) -> {ok, pid()} | {error, term()}.
 start_link(Sup, Options) -> proc_lib:start_link(?MODULE, init, [self(), Sup, Options]).
 
@@ -31,6 +35,7 @@ start_link(Sup, Options) -> proc_lib:start_link(?MODULE, init, [self(), Sup, Opt
 init(Parent, Sup, #{run := Run, handler := Handler}) ->
     %% One that sends an answer is linked: it ends with this, and if it is killed, that is seen.
     process_flag(trap_exit, true),
+    _ = process_flag(min_heap_size, ?HEAP_WORDS),
     {ok, #{handle := Handle, owner := Owner}} = tame_http_servers:find(Sup),
     ok = tame_http_servers:insert_acceptor(Sup, self()),
     Acceptor = join(Handle, Owner),

@@ -6,13 +6,16 @@
 -export([spawn/1]).
 -export([end_all/1]).
 
+%% Room for a request's terms and a short answer, without a collection.
+-define(HEAP_WORDS, 610).
+
 %% An acceptor that does not end when its supervisor has ended it: it starts nothing any more.
 -define(ACCEPTOR_MS, 5000).
 
 %% By an acceptor that the table of servers knows.
 -spec spawn(fun(() -> term())) -> ok.
 spawn(Fun) ->
-    _ = erlang:spawn(Fun),
+    _ = erlang:spawn_opt(Fun, [{min_heap_size, ?HEAP_WORDS}]),
     ok.
 
 %% All that acceptors of this server have started, now or earlier. The acceptors have ended, or are
