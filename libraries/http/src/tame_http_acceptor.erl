@@ -60,8 +60,7 @@ join(Handle, Owner) ->
 loop(#state{parent = Parent} = State) ->
     receive
         {tame_http, requests, N} ->
-            batch(N, tame_telemetry:is_loaded(), State),
-            ok = tame_http_nif:credit(State#state.acceptor, N),
+            batch(N, State),
             ?MODULE:loop(State);
         {'EXIT', Parent, Reason} ->
             exit(Reason);
@@ -75,8 +74,15 @@ loop(#state{parent = Parent} = State) ->
         _ ->
             loop(State)
     after ?IDLE_MS ->
+        batch(0, State),
         proc_lib:hibernate(?MODULE, loop, [State])
     end.
+
+batch(N, #state{acceptor = Acceptor} = State) ->
+    Events = tame_telemetry:is_loaded(),
+    ok = batch(N, Events, State),
+    %% A process that was killed before it could take its request has left it here.
+    batch(tame_http_nif:credit(Acceptor, N), Events, State).
 
 batch(0, _Events, _State) ->
     ok;

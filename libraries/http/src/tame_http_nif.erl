@@ -54,7 +54,8 @@ join(_) -> erlang:nif_error(not_loaded).
 -spec take(acceptor()) -> request() | none.
 take(_) -> erlang:nif_error(not_loaded).
 
--spec credit(acceptor(), non_neg_integer()) -> ok.
+%% Says how many were to be taken for a second, and were not: who should have has died.
+-spec credit(acceptor(), non_neg_integer()) -> Overdue :: non_neg_integer().
 credit(_, _) -> erlang:nif_error(not_loaded).
 
 -spec set_static(server(), [{binary(), 200..599, headers(), binary()}]) -> ok.

@@ -2,7 +2,22 @@ defmodule Tame.HTTP.FailTest do
   # What handlers, acceptors and clients do wrong: every request is answered, or its client has gone.
   use ExUnit.Case, async: true
   import Tame.HTTP.Test.Client
-  alias Tame.HTTP.Test.Frames
+  alias Tame.HTTP.Test.{Frames, Peer}
+
+  # In place of the library's own: the first process that is to take a request dies before it does.
+  @one_dies """
+  defmodule :tame_http_requests do
+    def spawn(fun) do
+      unless :persistent_term.get(:one_has_died, false),
+        do: :persistent_term.put(:one_has_died, true),
+        else: :erlang.spawn(fun)
+
+      :ok
+    end
+
+    def end_all(_), do: :ok
+  end
+  """
 
   # Tells the test of each request, and does what it is told. Who has its reference keeps it from being garbage.
   defp told(without \\ [:ref]) do
@@ -95,6 +110,24 @@ defmodule Tame.HTTP.FailTest do
 
     for socket <- others, do: assert({200, _, "next"} = answer(socket))
     assert %{failed: 1, answered: 5} = balanced(server)
+  end
+
+  test "a process is killed before it takes its request: another one takes it" do
+    peer = Peer.start_link()
+    Peer.call(peer, Code, :put_compiler_option, [:ignore_module_conflict, true])
+    [{:tame_http_requests, _}] = Peer.call(peer, Code, :compile_string, [@one_dies])
+    {server, port} = Peer.server(peer)
+    left = ask(port)
+
+    # The next one comes too early to see that: its own process takes what was left, and leaves it.
+    next = ask(port)
+    assert {200, _, "hello"} = answer(left)
+    assert {200, _, "hello"} = answer(next)
+    last = ask(port)
+    assert {200, _, "hello"} = answer(last)
+
+    assert %{requests: 3, answered: 3, in_flight: 0} =
+             Peer.call(peer, :tame_http, :info, [server])
   end
 
   for {how, ends} <- [

@@ -3,6 +3,7 @@ use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Mutex, RwLock};
+use std::time::{Duration, Instant};
 
 use atomic_waker::AtomicWaker;
 use bytes::Bytes;
@@ -160,6 +161,18 @@ pub struct Handed {
     pub thread: usize,
     pub key: Key,
     pub request: Arc<Request>,
+    pub since: Instant,
+}
+
+/// A process that is to take a request runs by then, or died before it did.
+const OVERDUE: Duration = Duration::from_secs(1);
+
+impl Acceptor {
+    /// How many it was handed that nobody takes.
+    pub fn overdue(&self) -> usize {
+        let handed = self.handed.lock().unwrap();
+        handed.iter().take_while(|handed| handed.since.elapsed() > OVERDUE).count()
+    }
 }
 
 pub type Statics = HashMap<Vec<u8>, Response<Bytes>>;

@@ -188,7 +188,7 @@ pub unsafe fn join(env: Env, args: &[Term]) -> Return {
 pub unsafe fn take(env: Env, args: &[Term]) -> Return {
     let Joined(acceptor, server) = get_resource(env, args[0], types().acceptor)?;
     loop {
-        let Some(Handed { thread, key, request }) = acceptor.handed.lock().unwrap().pop_front() else {
+        let Some(Handed { thread, key, request, .. }) = acceptor.handed.lock().unwrap().pop_front() else {
             return Ok(atoms().none);
         };
         if server.threads[thread].is_good(key) {
@@ -199,13 +199,13 @@ pub unsafe fn take(env: Env, args: &[Term]) -> Return {
     }
 }
 
-/// credit(Acceptor, N) -> ok. N further requests may be sent to it.
+/// credit(Acceptor, N) -> Overdue. N further requests may be sent to it; so many that it was told of are still not taken.
 pub unsafe fn credit(env: Env, args: &[Term]) -> Return {
     let joined = get_resource::<Joined>(env, args[0], types().acceptor)?;
     let n = get_u64(env, args[1])?.min(1 << 20) as i64;
     joined.0.credit.fetch_add(n, SeqCst);
     joined.1.wake_starved();
-    Ok(atoms().ok)
+    Ok(integer(env, joined.0.overdue() as u64))
 }
 
 /// set_static(Server, [{Path, Status, Headers, Body}]) -> ok. Takes the place of all there were.

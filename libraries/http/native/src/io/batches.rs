@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::*;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Instant;
 
 use tokio::task::yield_now;
 
@@ -98,22 +99,23 @@ impl Local {
         }
         let (mut queue, mut places) = (self.queue.borrow_mut(), self.places.borrow_mut());
         let mut handed = acceptor.handed.lock().unwrap();
-        let before = handed.len();
+        let (before, since) = (handed.len(), Instant::now());
         while handed.len() - before < most {
             let Some(key) = queue.pop_front() else { break };
             let Some(place) = places.get(key) else { continue };
             if let (State::Waiting, Some(request)) = (&place.state, &place.request) {
-                handed.push_back(Handed { thread: self.index, key, request: request.clone() });
+                handed.push_back(Handed { thread: self.index, key, request: request.clone(), since });
                 place.state = State::Held
             }
         }
         let n = handed.len() - before;
+        // Before one is taken, and perhaps answered.
+        self.server.held.fetch_add(n, AcqRel);
+        acceptor.credit.fetch_sub(n as i64, AcqRel);
         drop((queue, places, handed));
         if n == 0 {
             return true;
         }
-        self.server.held.fetch_add(n, AcqRel);
-        acceptor.credit.fetch_sub(n as i64, AcqRel);
         let a = atoms();
         let sent = self.env.send(&acceptor.pid, |env| tuple(env, &[a.tame_http, a.requests, integer(env, n as u64)]));
         if sent {
