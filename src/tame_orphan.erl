@@ -9,10 +9,11 @@
 %% Longer than a host takes to end (tame_host).
 -define(WAIT_MS, 15000).
 
-%% Until nobody has the name, or for as long as anything takes to end: start_link fails then.
--spec wait(atom()) -> ok.
-wait(Name) ->
-    Monitor = monitor(process, Name),
+%% Until nobody has the name, or the process has ended, but not for longer than anything takes to
+%% end: start_link fails then.
+-spec wait(atom() | pid()) -> ok.
+wait(Process) ->
+    Monitor = monitor(process, Process),
     receive
         {'DOWN', Monitor, process, _, _} -> ok
     after ?WAIT_MS ->

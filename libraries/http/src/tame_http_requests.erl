@@ -9,9 +9,6 @@
 %% Room for a request's terms and a short answer, without a collection.
 -define(HEAP_WORDS, 610).
 
-%% An acceptor that does not end when its supervisor has ended it: it starts nothing any more.
--define(ACCEPTOR_MS, 5000).
-
 %% By an acceptor that the table of servers knows.
 -spec spawn(fun(() -> term())) -> ok.
 spawn(Fun) ->
@@ -28,19 +25,10 @@ end_all(Sup) ->
     end.
 
 end_children(Acceptors) ->
-    ok = lists:foreach(fun await/1, Acceptors),
+    ok = lists:foreach(fun tame_orphan:wait/1, Acceptors),
     Known = maps:from_keys(Acceptors, true),
     _ = [exit(Pid, shutdown) || Pid <- processes(), is_child(Pid, Known)],
     ok.
-
-await(Acceptor) ->
-    Monitor = monitor(process, Acceptor),
-    receive
-        {'DOWN', Monitor, process, Acceptor, _} -> ok
-    after ?ACCEPTOR_MS ->
-        true = demonitor(Monitor, [flush]),
-        ok
-    end.
 
 is_child(Pid, Known) ->
     case process_info(Pid, parent) of

@@ -123,12 +123,12 @@ pub unsafe fn new_resource<T>(kind: Type, value: T) -> *const T {
     object
 }
 
-/// Moves `value` into a new resource; the term is its only owner. Also the object's address.
-pub unsafe fn make_resource<T>(env: Env, kind: Type, value: T) -> (Term, *const T) {
+/// Moves `value` into a new resource; the term is its only owner.
+pub unsafe fn make_resource<T>(env: Env, kind: Type, value: T) -> Term {
     let object = new_resource(kind, value);
     let term = enif_make_resource(env, object.cast());
     enif_release_resource(object.cast());
-    (term, object)
+    term
 }
 
 /// Valid while the caller's term is, that is during a NIF call.
@@ -254,17 +254,9 @@ impl MessageEnv {
 
     /// Builds a message and sends it. False if the process is not alive.
     pub fn send(&self, to: &ErlNifPid, build: impl FnOnce(Env) -> Term) -> bool {
-        self.send_or(to, build, || ())
-    }
-
-    /// The same; `unsent` runs before a message that nobody gets is taken apart.
-    pub fn send_or(&self, to: &ErlNifPid, build: impl FnOnce(Env) -> Term, unsent: impl FnOnce()) -> bool {
         unsafe {
             let message = build(self.0);
             let sent = enif_send(std::ptr::null_mut(), to, self.0, message) != 0;
-            if !sent {
-                unsent();
-            }
             enif_clear_env(self.0);
             sent
         }

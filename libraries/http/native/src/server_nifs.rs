@@ -132,7 +132,7 @@ pub unsafe fn open(env: Env, args: &[Term]) -> Return {
     let (address, listeners) = listen(config.address, threads).map_err(fail)?;
     let owner = self_pid(env);
     let server = Arc::new(Server::new(config, owner));
-    let (term, _) = make_resource(env, types().server, Handle(server.clone()));
+    let term = make_resource(env, types().server, Handle(server.clone()));
     watch(env, &owner, Watch(Arc::downgrade(&server), None))?;
     let (say, begun) = channel();
     for (index, listener) in listeners.into_iter().enumerate() {
@@ -178,7 +178,7 @@ pub unsafe fn join(env: Env, args: &[Term]) -> Return {
     let credit = AtomicI64::new(server.config.credit);
     let (dead, handed) = (AtomicBool::new(false), Mutex::default());
     let acceptor = Arc::new(Acceptor { pid, credit, dead, handed });
-    let (term, _) = make_resource(env, types().acceptor, Joined(acceptor.clone(), server.clone()));
+    let term = make_resource(env, types().acceptor, Joined(acceptor.clone(), server.clone()));
     watch(env, &pid, Watch(Arc::downgrade(server), Some(Arc::downgrade(&acceptor))))?;
     server.join(acceptor);
     Ok(term)
@@ -192,7 +192,7 @@ pub unsafe fn take(env: Env, args: &[Term]) -> Return {
             return Ok(atoms().none);
         };
         if server.threads[thread].is_good(key) {
-            let (reference, _) = make_resource(env, types().request, Reference::new(server.clone(), thread, key));
+            let reference = make_resource(env, types().request, Reference::new(server.clone(), thread, key));
             return Ok(term(env, reference, &request));
         }
         server.let_go();
