@@ -82,7 +82,7 @@ defmodule Tame.FdTest do
 
         for kind <- [:eventfd, :null, :pipe] do
           assert {count, count} = run(peer, :owners_killed, [kind, 500])
-
+          assert count >= 200
           assert {:done, :closed, :closed, true, nil, true} = run(peer, :guarded, [kind, :process])
         end
 
@@ -102,8 +102,8 @@ defmodule Tame.FdTest do
       test "that is killed leaves no descriptor, never waited, armed, fired, cancelled: #{kind}",
            %{peer: peer} do
         cycles = if @sanitized, do: 1000, else: 10_000
-        {closed, destroyed} = run(peer, :owners_killed, [unquote(kind), cycles])
-        assert closed == destroyed
+        assert {count, count} = run(peer, :owners_killed, [unquote(kind), cycles])
+        assert count >= div(cycles, 2)
       end
     end
   end

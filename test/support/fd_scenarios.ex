@@ -70,32 +70,34 @@ defmodule Tame.FdScenarios do
   end
 
   @doc """
-  Owners that are killed: what they had was never waited for, armed, fired or cancelled. The counts of closed and
-  destroyed, and of descriptors, after them.
+  Owners that are killed: what they had was never waited for, armed, fired or cancelled. Half of them are killed at any
+  moment after they began, the others when they have opened and waited. The counts of closed and
+  destroyed after them.
   """
   def owners_killed(kind, cycles) do
+    # What scenarios before this one closed is destroyed with its last term.
+    true = Await.until(&closed_are_destroyed/0, 30_000)
     before = FdProbe.descriptors()
     {closed, destroyed, _} = FdProbe.counts()
 
+    test = self()
+
     for n <- 1..cycles do
-      {pid, monitor} = spawn_monitor(fn -> own(kind, rem(n, 4)) end)
-      Process.exit(pid, :kill)
+      {pid, monitor} = spawn_monitor(fn -> send(test, :began) && own(kind, rem(n, 4)) end)
+      receive(do: (:began -> :ok))
+      if rem(n, 8) < 4, do: Process.exit(pid, :kill)
       receive(do: ({:DOWN, ^monitor, _, _, _} -> :ok))
     end
 
-    # A kill may come before the process has opened anything.
-    quiet = fn ->
-      {c, d, _} = FdProbe.counts()
-      FdProbe.descriptors() == before and c == d
-    end
-
+    quiet = fn -> FdProbe.descriptors() == before and closed_are_destroyed() end
     true = Await.until(quiet, 30_000)
     {now_closed, now_destroyed, _} = FdProbe.counts()
     {now_closed - closed, now_destroyed - destroyed}
   end
 
+  defp closed_are_destroyed, do: match?({count, count, _}, FdProbe.counts())
+
   defp own(kind, what) do
-    parent = self()
     opened = FdProbe.open(kind)
     fd = elem(opened, 0)
     ref = make_ref()
@@ -107,7 +109,7 @@ defmodule Tame.FdScenarios do
       3 -> FdProbe.wait(fd, :read, ref) && FdProbe.cancel(fd, :read)
     end
 
-    Process.exit(parent, :kill)
+    Process.exit(self(), :kill)
   end
 
   @doc """
