@@ -83,6 +83,52 @@ defmodule Tame.HTTP.EarlyTest do
     balanced(server)
   end
 
+  describe "an answer while a read waits" do
+    # It gives up reading, and answers.
+    defp impatient do
+      handler = fn request ->
+        {:error, :timeout} = :tame_http.read_body(request, %{timeout: 50})
+        {200, [], "early"}
+      end
+
+      start(body: :stream, handler: handler)
+    end
+
+    test "HTTP/2: the stream ends" do
+      {server, port} = impatient()
+      socket = Frames.connect(port)
+      :ok = :gen_tcp.send(socket, Frames.post(1))
+      assert resets(until(socket, &match?({:rst_stream, _, 1, _}, &1))) == [@no_error]
+      balanced(server)
+    end
+
+    test "HTTP/1.1: the connection ends" do
+      {server, port} = impatient()
+      socket = send_raw(port, "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\n")
+      assert {200, _, "early"} = answer(socket)
+      assert all(socket) == ""
+      balanced(server)
+    end
+  end
+
+  test "HTTP/2: a static route and CONNECT are answered, and the client may send on for a while" do
+    {server, port} = start(static: %{"/s" => {200, [], "hello"}})
+    connect = [Frames.literal(":method", "CONNECT"), 0x41, 1, "a"]
+
+    for head <- [
+          Frames.frame(:headers, 0x4, 1, [0x82, 0x86, 0x04, 2, "/s", 0x41, 1, "a"]),
+          Frames.frame(:headers, 0x4, 1, connect)
+        ] do
+      socket = Frames.connect(port)
+      :ok = :gen_tcp.send(socket, head)
+      frames = until(socket, &match?({:headers, _, 1, _}, &1))
+      :ok = :gen_tcp.send(socket, Frames.frame(:data, 0, 1, "abc"))
+      assert resets(frames ++ pong(socket)) == []
+    end
+
+    balanced(server)
+  end
+
   test "curl gets the status over HTTP/1.1 and HTTP/2, of short and of long bodies" do
     {server, port} = too_long()
 

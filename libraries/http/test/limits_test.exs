@@ -2,7 +2,7 @@ defmodule Tame.HTTP.LimitsTest do
   # Each bound, reached: what is beyond it is refused, what is below is served, and nothing is left.
   use ExUnit.Case, async: true
   import Tame.HTTP.Test.Client
-  alias Tame.HTTP.Test.Peer
+  alias Tame.HTTP.Test.{Frames, Peer}
 
   defp held do
     test = self()
@@ -80,6 +80,48 @@ defmodule Tame.HTTP.LimitsTest do
     # What is beyond it is reset, and never comes to a handler.
     {output, _} = System.cmd("h2load", ["-n", "500", "-c", "1", "-m", "100", url(port)])
     refute output =~ "500 succeeded"
+    balanced(server)
+  end
+
+  test "max_streams: streams beyond it are refused, and their connection goes on" do
+    {server, port} = start(max_streams: 10, handler: held())
+    socket = Frames.connect(port)
+    :ok = :gen_tcp.send(socket, for(n <- 0..199, do: Frames.get(2 * n + 1)))
+    for pid <- handlers(10), do: send(pid, :go)
+    {:silent, frames} = Frames.all(socket, 500)
+
+    assert for({stream, 200} <- Frames.statuses(frames), do: stream) ==
+             for(n <- 0..9, do: 2 * n + 1)
+
+    # REFUSED_STREAM
+    assert length(for({:rst_stream, _, _, <<7::32>>} <- frames, do: 7)) == 190
+    balanced(server)
+  end
+
+  test "requests that are malformed end their own streams" do
+    {server, port} = start(handler: held())
+    socket = Frames.connect(port)
+    :ok = :gen_tcp.send(socket, Frames.get(1))
+    [pid] = handlers(1)
+    bad = for n <- 1..100, do: Frames.get(2 * n + 1, Frames.literal("connection", "close"))
+    :ok = :gen_tcp.send(socket, bad)
+    {:silent, frames} = Frames.all(socket, 500)
+    assert length(for({:rst_stream, _, _, <<1::32>>} <- frames, do: 1)) == 100
+    send(pid, :go)
+    assert {:silent, [{:headers, _, 1, _}, {:data, _, 1, "hello"}]} = Frames.all(socket, 500)
+    balanced(server)
+  end
+
+  test "bodies in small pieces are bodies" do
+    {server, port} = start(handler: &echo/1)
+    socket = Frames.connect(port)
+    pieces = for _ <- 1..8000, do: Frames.frame(:data, 0, 1, "twenty bytes of text")
+    last = Frames.frame(:data, 1, 1, "")
+    :ok = :gen_tcp.send(socket, [Frames.post(1), pieces, last])
+    {:silent, frames} = Frames.all(socket, 1000)
+    assert Frames.goaway(frames) == []
+    # As far as the client's window.
+    assert IO.iodata_length(for {:data, data} <- Frames.of(frames, 1), do: data) == 65_535
     balanced(server)
   end
 
@@ -184,6 +226,43 @@ defmodule Tame.HTTP.LimitsTest do
     socket = send_raw(port, "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nabc")
     assert {408, _, ""} = answer(socket)
     assert %{refused: 1} = balanced(server)
+  end
+
+  test "request_timeout_ms: a handler has it whole, however long the body took" do
+    handler = fn _ -> Process.sleep(600) && {200, [], "hello"} end
+    {server, port} = start(request_timeout_ms: 1000, handler: handler)
+    socket = send_raw(port, "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\nab")
+    Process.sleep(700)
+    :ok = :gen_tcp.send(socket, "c")
+    assert {200, _, "hello"} = answer(socket)
+    balanced(server)
+  end
+
+  test "idle_timeout_ms: an upload that moves is no idle connection, though its answer has begun" do
+    handler = fn request ->
+      {200, [], {:stream, fn send -> send.("begun") && send.("#{byte_size(whole(request))}") end}}
+    end
+
+    {server, port} = start(body: :stream, idle_timeout_ms: 300, handler: handler)
+    socket = Frames.connect(port)
+    :ok = :gen_tcp.send(socket, Frames.post(1))
+
+    for _ <- 1..20 do
+      Process.sleep(50)
+      :ok = :gen_tcp.send(socket, Frames.frame(:data, 0, 1, :binary.copy("x", 1000)))
+    end
+
+    :ok = :gen_tcp.send(socket, Frames.frame(:data, 1, 1, ""))
+    {_, frames} = Frames.all(socket, 1000)
+    assert {:data, "20000"} in Frames.of(frames, 1)
+    balanced(server)
+  end
+
+  defp whole(request, so_far \\ "") do
+    case :tame_http.read_body(request, %{bytes: 1}) do
+      {:more, data} -> whole(request, so_far <> data)
+      {:done, data, _} -> so_far <> data
+    end
   end
 
   test "idle_timeout_ms: connections that nobody uses, and clients that do not read" do

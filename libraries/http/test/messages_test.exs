@@ -2,6 +2,7 @@ defmodule Tame.HTTP.MessagesTest do
   # What is in requests, and what answers may be, over HTTP/1.1, HTTP/2 and TLS.
   use ExUnit.Case, async: true
   import Tame.HTTP.Test.Client
+  alias Tame.HTTP.Test.Frames
 
   @h2 "--http2-prior-knowledge"
   @tag_protocols [["--http1.1"], [@h2]]
@@ -35,6 +36,53 @@ defmodule Tame.HTTP.MessagesTest do
       assert :tame_http.header("host", Map.put(request, :ref, nil)) == "127.0.0.1:#{port}"
       assert :tame_http.header("none", request) == :undefined
     end
+  end
+
+  test "HTTP/2: the pieces of a cookie are one, and what counts is the authority" do
+    test = self()
+    {server, port} = start(handler: fn request -> send(test, request) && {200, [], ""} end)
+    socket = Frames.connect(port)
+    cookies = for pair <- ["a=1", "b=2", "c=3"], do: Frames.literal("cookie", pair)
+    :ok = :gen_tcp.send(socket, Frames.get(1, [cookies, Frames.literal("host", "other")]))
+    assert_receive %{headers: headers}
+    assert Enum.sort(headers) == [{"cookie", "a=1; b=2; c=3"}, {"host", "a"}]
+    balanced(server)
+  end
+
+  test "HTTP/2: a client that expects to be told to go on is told" do
+    {server, port} = start(handler: &echo/1)
+    socket = Frames.connect(port)
+    :ok = :gen_tcp.send(socket, Frames.post(1, "/", Frames.literal("expect", "100-continue")))
+    {{:headers, flags, 1, <<status, _::binary>>}, rest} = Frames.next(socket, "")
+    assert status != 0x88 and Bitwise.band(flags, 1) == 0
+    :ok = :gen_tcp.send(socket, Frames.frame(:data, 1, 1, "abc"))
+    {{:headers, _, 1, <<0x88, _::binary>>}, rest} = Frames.next(socket, rest)
+    assert {{:data, _, 1, "abc"}, _} = Frames.next(socket, rest)
+    balanced(server)
+  end
+
+  test "a body that is read again after a time-out has lost nothing" do
+    test = self()
+
+    handler = fn request ->
+      read = &:tame_http.read_body(request, %{timeout: &1, bytes: 1})
+      first = read.(50)
+      send(test, :timed_out)
+      send(test, {:read, [first | for(_ <- 1..3, do: read.(10_000))]})
+      {200, [], ""}
+    end
+
+    {server, port} = start(body: :stream, handler: handler)
+    socket = Frames.connect(port)
+    :ok = :gen_tcp.send(socket, Frames.post(1))
+    assert_receive :timed_out, 10_000
+    Process.sleep(50)
+    :ok = :gen_tcp.send(socket, Frames.frame(:data, 0, 1, "one"))
+    Process.sleep(50)
+    :ok = :gen_tcp.send(socket, Frames.frame(:data, 1, 1, "two"))
+    assert_receive {:read, pieces}, 10_000
+    assert [{:error, :timeout}, {:more, "one"}, {:more, "two"}, {:done, "", []}] = pieces
+    balanced(server)
   end
 
   test "IPv6" do
@@ -153,6 +201,8 @@ defmodule Tame.HTTP.MessagesTest do
 
       handler = fn
         %{path: "/204"} -> {204, [], "hello"}
+        %{path: "/204/file"} -> {204, [], {:file, __ENV__.file}}
+        %{path: "/204/stream"} -> {204, [{"content-length", "5"}], {:stream, & &1.("hello")}}
         %{path: "/304"} -> {304, [], "hello"}
         %{path: path} -> {200, [], body[path]}
       end
@@ -166,22 +216,35 @@ defmodule Tame.HTTP.MessagesTest do
         if length > 0, do: assert(head =~ "content-length: #{length}\r\n")
       end
 
-      for status <- [204, 304] do
-        {head, 0} = curl(unquote(protocol) ++ ["-D", "-", url(port, "/#{status}")])
-        assert head =~ ~r"^HTTP/[12.]+ #{status}"
+      for path <- ["/204", "/204/file", "/204/stream", "/304"] do
+        {head, 0} = curl(unquote(protocol) ++ ["-D", "-", url(port, path)])
+        assert head =~ ~r"^HTTP/[12.]+ #{String.slice(path, 1, 3)}"
         assert String.ends_with?(head, "\r\n\r\n")
+        if path != "/304", do: refute(head =~ "content-length")
       end
 
       balanced(server)
     end
 
     test "headers of a connection are not the handler's: #{protocol}" do
-      headers = [{"keep-alive", "timeout=5"}, {"Proxy-Connection", "close"}, {"x-other", "1"}]
-      {server, port} = start(handler: fn _ -> {200, headers, "hello"} end)
-      {head, 0} = curl(unquote(protocol) ++ ["-D", "-", url(port)])
-      assert head =~ "x-other: 1"
-      assert String.ends_with?(head, "\r\n\r\nhello")
-      refute head =~ ~r/keep-alive|proxy-connection/i
+      ours = [{"keep-alive", "timeout=5"}, {"Proxy-Connection", "close"}, {"te", "gzip"}]
+      headers = [{"x-other", "1"} | ours]
+      trailers = {:trailers, [{"connection", "close"} | headers]}
+
+      handler = fn
+        %{path: "/"} -> {200, headers, "hello"}
+        _ -> {200, headers, {:stream, fn send -> send.("hello") && trailers end}}
+      end
+
+      {server, port} = start(handler: handler)
+
+      for path <- ["/", "/stream"] do
+        {head, 0} = curl(unquote(protocol) ++ ["-D", "-", url(port, path)])
+        assert head =~ "x-other: 1"
+        assert head =~ "hello"
+        refute head =~ ~r/keep-alive|proxy-connection|connection: close|gzip/i
+      end
+
       balanced(server)
     end
 

@@ -100,6 +100,11 @@ impl Drop for Ticket {
         if let Some(key) = self.key {
             self.local.give_back(key, gone)
         }
+        let cancelled = &self.connection.cancelled;
+        cancelled.set(match self.outcome {
+            Outcome::Gone => cancelled.get() + 1,
+            _ => cancelled.get().saturating_sub(1),
+        });
         let counters = self.local.counters();
         count(match self.outcome {
             Outcome::Answered => &counters.answered,
@@ -124,6 +129,9 @@ fn begin(local: &Rc<Local>, connection: &Rc<Connection>, request: hyper::Request
     if matches!(parts.method, Method::GET | Method::HEAD) {
         if let Some(found) = local.static_answer(path) {
             ticket.outcome = Outcome::Answered;
+            if !incoming.is_empty() {
+                Upload::new(&parts, incoming, connection).linger()
+            }
             return Stage::Answered(found.map(|body| Answer::whole(body, connection)));
         }
     }
@@ -132,21 +140,21 @@ fn begin(local: &Rc<Local>, connection: &Rc<Connection>, request: hyper::Request
     if path == "/panic" {
         panic!("the path that panics");
     }
+    let upload = Upload::new(&parts, incoming, connection);
     if parts.method == Method::CONNECT {
+        upload.linger();
         return Stage::Answered(refuse(&mut ticket, 501));
     }
-    let since_ms = local.now_ms();
-    let upload = Upload::new(&parts, incoming);
     if upload.is_empty() {
-        return match ask(ticket, since_ms, parts, Body::Empty, None) {
+        return match ask(ticket, parts, Body::Empty, None) {
             Ok(ticket) => Stage::Asked(ticket),
             Err(refused) => Stage::Answered(refused),
         };
     }
     Stage::Taking(Box::pin(async move {
-        let taken = upload::take(&ticket.local, upload, &ticket.connection).await;
+        let taken = upload::take(&ticket.local, upload).await;
         let asked = match taken {
-            Ok((body, upload)) => ask(ticket, since_ms, parts, body, upload),
+            Ok((body, upload)) => ask(ticket, parts, body, upload),
             Err(upload::Refusal::Gone) => Err(status(400)),
             Err(upload::Refusal::Status(code)) => Err(refuse(&mut ticket, code)),
         };
@@ -158,17 +166,14 @@ fn begin(local: &Rc<Local>, connection: &Rc<Connection>, request: hyper::Request
 }
 
 /// Puts it into the queue for Erlang; the ticket has a key then. An error is the answer.
-fn ask(
-    mut ticket: Ticket,
-    since_ms: u64,
-    parts: Parts,
-    body: Body,
-    upload: Option<Upload>,
-) -> Result<Ticket, Response<Answer>> {
+fn ask(mut ticket: Ticket, parts: Parts, body: Body, upload: Option<Upload>) -> Result<Ticket, Response<Answer>> {
     let (local, connection) = (ticket.local.clone(), ticket.connection.clone());
     let mut places = local.places.borrow_mut();
-    let Some(key) = places.take(since_ms) else {
+    let Some(key) = places.take(local.now_ms()) else {
         drop(places);
+        if let Some(upload) = upload {
+            upload.linger()
+        }
         return Err(refuse(&mut ticket, 503));
     };
     let place = places.get(key).expect("just taken");

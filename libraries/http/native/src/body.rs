@@ -126,14 +126,10 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        let (flow, complete) = match self.local.places.borrow_mut().get(self.key).map(|place| &place.state) {
-            Some(State::Streaming(s)) => (Some(s.flow.clone()), matches!(s.end, Some(End::Complete(_)))),
-            _ => (None, false),
+        let complete = match self.local.places.borrow_mut().get(self.key).map(|place| &place.state) {
+            Some(State::Streaming(s)) => matches!(s.end, Some(End::Complete(_))),
+            _ => false,
         };
-        self.local.give_back(self.key, !complete);
-        let waiting = flow.and_then(|flow| flow.waiting.lock().unwrap().take());
-        if let Some(pid) = waiting {
-            self.local.tell_room(&pid, self.key);
-        }
+        self.local.give_back(self.key, !complete)
     }
 }

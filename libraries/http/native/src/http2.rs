@@ -8,15 +8,17 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 use std::task::{ready, Context, Poll, Wake, Waker};
+use std::time::Duration;
 
 use bytes::Bytes;
 use h2::server::{Builder, SendResponse};
 use h2::{Reason, RecvStream, SendStream};
 use http_body::Body as _;
-use hyper::header::{CONTENT_LENGTH, DATE};
+use hyper::header::{CONTENT_LENGTH, DATE, EXPECT};
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::spawn_local;
+use tokio::time::sleep;
 
 use crate::answering::{answered, Answering, Stage, Ticket};
 use crate::body::{Aborted, Answer};
@@ -28,6 +30,11 @@ use crate::upload::Incoming;
 
 /// What a client may send before it is read: hyper's own choice.
 const WINDOW: u32 = 1024 * 1024;
+/// Streams that are reset because of the client's errors, in the life of a connection.
+const RESETS: usize = 1024;
+/// What h2 has around small pieces of bodies that nobody has read yet, in bytes: one turn of a connection brings some
+/// thousand.
+const SMALL_FRAMES: usize = 4 * 1024 * 1024;
 
 pub async fn serve<S>(local: &Rc<Local>, connection: &Rc<Connection>, stream: Strict<S>)
 where
@@ -40,11 +47,14 @@ where
         .max_concurrent_streams(local.server.config.max_streams)
         .max_header_list_size(32 * 1024)
         .max_send_buffer_size(64 * 1024)
-        .max_local_error_reset_streams(Some(64))
-        .max_pending_accept_reset_streams(32);
+        // Streams beyond max_streams count as well, however polite the client is.
+        .max_local_error_reset_streams(Some(RESETS))
+        .max_pending_accept_reset_streams(32)
+        .data_frame_budget(SMALL_FRAMES);
     let Ok(mut h2) = builder.handshake::<_, Bytes>(stream).await else { return };
     let mut asked = Asked::new(local);
     let mut told = false;
+    let mut calmed = false;
     poll_fn(|cx| {
         if connection.phase.get() == Phase::Closing && !told {
             told = true;
@@ -57,7 +67,12 @@ where
                 Poll::Ready(_) => return Poll::Ready(()),
                 Poll::Pending => {
                     asked.let_go_of_reset();
-                    return Poll::Pending;
+                    // Erlang goes on with what was given up, and has no more than max_streams of one client's.
+                    if connection.cancelled.get() <= local.server.config.max_streams || calmed {
+                        return Poll::Pending;
+                    }
+                    calmed = true;
+                    h2.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM)
                 }
             }
         }
@@ -73,11 +88,17 @@ fn begin(
 ) {
     let local = asked.local;
     let is_head = request.method() == Method::HEAD;
+    let expects = request.headers().contains_key(EXPECT);
     let Answering { local: its, stage } = Answering::new(local, connection, request.map(Incoming::H2));
     match stage {
         Stage::Answered(response) => send(local, respond, is_head, response),
         Stage::Asked(ticket) => asked.wait(Stream { ticket, respond, is_head }),
         stage => {
+            if expects {
+                let mut go_on = Response::new(());
+                *go_on.status_mut() = StatusCode::CONTINUE;
+                let _ = respond.send_informational(go_on); // its errors are the connection's
+            }
             spawn_local(async move {
                 let mut answering = Answering { local: its.clone(), stage };
                 let answered = poll_fn(|cx| match Pin::new(&mut answering).poll(cx) {
@@ -216,26 +237,35 @@ fn send(local: &Rc<Local>, mut respond: SendResponse<Bytes>, is_head: bool, resp
             let _ = to.send_data(bytes, true);
         }
         body => {
-            spawn_local(pipe(to, body));
+            spawn_local(pipe(local.clone(), to, body));
         }
     }
 }
 
 /// Sends a body as far as the client takes it. Room is asked for when there is something to send, and a byte of it: what is claimed
-/// for one stream is not there for others. Errors of h2 mean that the client is gone.
-async fn pipe(mut to: SendStream<Bytes>, mut body: Answer) {
+/// for one stream is not there for others. Errors of h2 mean that the client is gone. A client that takes nothing of it for
+/// idle_timeout_ms is, too, whatever else it does on the connection.
+async fn pipe(local: Rc<Local>, mut to: SendStream<Bytes>, mut body: Answer) {
+    let patience = Duration::from_millis(local.server.config.idle_timeout_ms);
     let mut next = None;
+    let mut stalled = None;
     let sent = poll_fn(|cx| loop {
         if to.poll_reset(cx).is_ready() {
             return Poll::Ready(Ok(()));
         }
         if next.is_some() {
             while to.capacity() == 0 {
-                match ready!(to.poll_capacity(cx)) {
-                    Some(Ok(_)) => (),
-                    _ => return Poll::Ready(Ok(())), // the client is gone
+                match to.poll_capacity(cx) {
+                    Poll::Ready(Some(Ok(_))) => (),
+                    Poll::Ready(_) => return Poll::Ready(Ok(())), // the client is gone
+                    Poll::Pending => {
+                        let sleep = stalled.get_or_insert_with(|| Box::pin(sleep(patience)));
+                        ready!(sleep.as_mut().poll(cx));
+                        return Poll::Ready(Err(Aborted));
+                    }
                 }
             }
+            stalled = None;
             let is_last = body.is_end_stream();
             let sent = to.send_data(next.take().unwrap_or_default(), is_last);
             if is_last || sent.is_err() {

@@ -73,8 +73,26 @@ pub struct Place {
     pub client: Client,
     pub watcher: Option<ErlNifPid>,
     pub body: Option<Upload>,
+    /// Who reads it just now.
+    pub reader: Option<Reader>,
     /// How much of the body Erlang has read.
     pub read: u64,
+}
+
+/// A process that reads a body, and the task that does it, once that waits.
+pub struct Reader {
+    pub pid: ErlNifPid,
+    pub task: Option<Waker>,
+}
+
+/// What a place that is given back leaves.
+#[derive(Default)]
+pub struct Left {
+    pub watcher: Option<ErlNifPid>,
+    pub body: Option<Upload>,
+    pub reader: Option<Reader>,
+    /// Who waits for room in the answer.
+    pub sender: Option<ErlNifPid>,
 }
 
 pub struct Places {
@@ -108,23 +126,25 @@ impl Places {
             client,
             watcher: None,
             body: None,
+            reader: None,
             read: 0,
         });
         Some(Key { place: place as u32, generation: 0 })
     }
 
     /// From now on the key is bad, for every thread. What is left of the place is the caller's.
-    pub fn give_back(&mut self, key: Key, shared: &Shared) -> (Option<ErlNifPid>, Option<Upload>) {
-        let Some(place) = self.get(key) else { return (None, None) };
+    pub fn give_back(&mut self, key: Key, shared: &Shared) -> Left {
+        let Some(place) = self.get(key) else { return Left::default() };
         place.generation = place.generation.wrapping_add(1);
         shared.generations[key.place as usize].store(place.generation, Release);
-        let left = (place.watcher.take(), place.body.take());
+        let (watcher, body, reader) = (place.watcher.take(), place.body.take(), place.reader.take());
+        let mut left = Left { watcher, body, reader, sender: None };
         (place.request, place.client) = (None, Client::Nobody);
         place.read = 0;
         if let State::Streaming(s) | State::Answered(Answer::Stream(_, s)) =
             std::mem::replace(&mut place.state, State::Free)
         {
-            s.flow.closed.store(true, Release);
+            left.sender = s.flow.close()
         }
         self.free.push(key.place);
         left

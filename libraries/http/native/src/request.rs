@@ -2,7 +2,7 @@
 use std::sync::atomic::{AtomicU8, Ordering::*};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use hyper::header::HOST;
+use hyper::header::{HeaderValue, COOKIE, HOST};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Version};
 use std::net::{IpAddr, SocketAddr};
@@ -115,8 +115,10 @@ pub fn term(env: Env, reference: Term, request: &Request) -> Term {
             (counted.bytes.take().map_or_else(|| binary(env, b""), |b| b.into_term(env)), trailers)
         }
     };
-    let host = match uri.authority() {
-        Some(authority) if !request.parts.headers.contains_key(HOST) => Some(authority.as_str()),
+    // The authority of HTTP/2 is what counts, whatever a host beside it says (RFC 9113, 8.3.1); of HTTP/1 it is the other way.
+    let host = match (uri.authority(), request.parts.version) {
+        (Some(authority), Version::HTTP_2) => Some(authority.as_str()),
+        (Some(authority), _) if !request.parts.headers.contains_key(HOST) => Some(authority.as_str()),
         _ => None,
     };
     tuple(env, &[
@@ -146,7 +148,15 @@ pub fn headers(env: Env, headers: &HeaderMap, host: Option<&str>) -> Term {
     };
     // Values of one name stay in their order, though the list is built from its end.
     for name in headers.keys() {
+        if host.is_some() && *name == HOST {
+            continue;
+        }
         let mut values = headers.get_all(name).iter();
+        if *name == COOKIE {
+            // HTTP/2 has it in pieces, of which nobody else knows (RFC 9113, 8.2.3).
+            push(b"cookie", &values.map(HeaderValue::as_bytes).collect::<Vec<_>>().join(&b"; "[..]));
+            continue;
+        }
         while let Some(value) = values.next_back() {
             push(name.as_str().as_bytes(), value.as_bytes());
         }

@@ -43,8 +43,12 @@ unsafe fn header_map(env: Env, list: Term, mut allowed: impl FnMut(&HeaderName) 
     Ok(map)
 }
 
-/// What is said of a connection by hyper, or by nobody: HTTP/2 has no such headers.
-const OF_CONNECTIONS: [&str; 2] = ["keep-alive", "proxy-connection"];
+/// What is said of a connection by hyper, or by nobody, and what clients alone say: HTTP/2 has no such headers in answers.
+const OF_CONNECTIONS: [&str; 3] = ["keep-alive", "proxy-connection", "te"];
+
+fn of_connection(name: &HeaderName) -> bool {
+    *name == TRANSFER_ENCODING || *name == UPGRADE || *name == CONNECTION
+}
 
 /// Status and headers. The length of a body that is known here is said for the handler; what belongs to the connection, too.
 pub unsafe fn head(env: Env, status: Term, headers: Term, whole: bool) -> Result<Response<()>, Fault> {
@@ -54,8 +58,9 @@ pub unsafe fn head(env: Env, status: Term, headers: Term, whole: bool) -> Result
     }
     let mut refused = false;
     let map = header_map(env, headers, |name| {
-        refused |= *name == TRANSFER_ENCODING || *name == UPGRADE || *name == CONNECTION;
-        !(whole && *name == CONTENT_LENGTH || OF_CONNECTIONS.contains(&name.as_str()))
+        refused |= of_connection(name);
+        // A 204 has none.
+        !((whole || code == 204) && *name == CONTENT_LENGTH || OF_CONNECTIONS.contains(&name.as_str()))
     })?;
     if refused {
         return Err(Fault::Badarg);
@@ -113,6 +118,10 @@ pub unsafe fn chunk(env: Env, args: &[Term]) -> Return {
     if full {
         // Before the chunk is there: the thread that takes it finds whom to tell.
         *flow.waiting.lock().unwrap() = Some(self_pid(env));
+        // Closed meanwhile, by a thread that found nobody to tell.
+        if flow.closed.load(SeqCst) && flow.waiting.lock().unwrap().take().is_some() {
+            return late(false);
+        }
     }
     reference.push(Command::Chunk(reference.key, data));
     Ok(if full { atoms().wait } else { atoms().ok })
@@ -121,7 +130,9 @@ pub unsafe fn chunk(env: Env, args: &[Term]) -> Return {
 /// finish(Ref, Trailers) -> ok | {error, closed}
 pub unsafe fn finish(env: Env, args: &[Term]) -> Return {
     let reference = reference(env, args[0])?;
-    let trailers = header_map(env, args[1], |name| *name != TRANSFER_ENCODING && *name != CONTENT_LENGTH)?;
+    let trailers = header_map(env, args[1], |name| {
+        !(of_connection(name) || *name == CONTENT_LENGTH || OF_CONNECTIONS.contains(&name.as_str()))
+    })?;
     if !reference.end() {
         return late(false);
     }

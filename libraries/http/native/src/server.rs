@@ -65,6 +65,14 @@ pub struct Flow {
     pub closed: AtomicBool,
 }
 
+impl Flow {
+    /// Nobody takes more of it. Who waits for room is to be told.
+    pub fn close(&self) -> Option<ErlNifPid> {
+        self.closed.store(true, SeqCst);
+        self.waiting.lock().unwrap().take()
+    }
+}
+
 #[derive(Default)]
 pub struct Counters {
     pub requests: AtomicU64,

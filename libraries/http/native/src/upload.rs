@@ -17,6 +17,7 @@ use tokio::task::spawn_local;
 use crate::binaries::Growing;
 use crate::io::{Connection, Local};
 use crate::nif::*;
+use crate::places::Reader;
 use crate::request::{headers, Body, Counted};
 use crate::server::Key;
 
@@ -30,9 +31,19 @@ pub enum Incoming {
     H2(h2::RecvStream),
 }
 
+impl Incoming {
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Incoming::H1(incoming) => incoming.is_end_stream(),
+            Incoming::H2(incoming) => incoming.is_end_stream(),
+        }
+    }
+}
+
 /// A body, as far as it has not been read.
 pub struct Upload {
     incoming: Incoming,
+    connection: Rc<Connection>,
     /// What the client says of its length.
     announced: u64,
     /// The client sends nothing before it is told to, and reading is what tells it.
@@ -40,18 +51,15 @@ pub struct Upload {
 }
 
 impl Upload {
-    pub fn new(parts: &Parts, incoming: Incoming) -> Self {
+    pub fn new(parts: &Parts, incoming: Incoming, connection: &Rc<Connection>) -> Self {
         let on_demand = parts.version != Version::HTTP_2 && parts.headers.contains_key(EXPECT);
         // One, and a number: the filter and h2 refuse others.
         let length = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-        Upload { incoming, announced: length.unwrap_or(0), on_demand }
+        Upload { incoming, connection: connection.clone(), announced: length.unwrap_or(0), on_demand }
     }
 
     pub fn is_empty(&self) -> bool {
-        match &self.incoming {
-            Incoming::H1(incoming) => incoming.is_end_stream(),
-            Incoming::H2(incoming) => incoming.is_end_stream(),
-        }
+        self.incoming.is_empty()
     }
 
     /// The answer is there and the client still sends. If this is dropped now, HTTP/2 resets the stream and HTTP/1 closes
@@ -63,13 +71,26 @@ impl Upload {
         }
         spawn_local(tokio::time::timeout(LINGER, async move {
             let mut left = LINGER_BYTES;
-            while let Some(Ok(Piece::Data(data))) = next(&mut self.incoming).await {
+            while let Some(Ok(Piece::Data(data))) = self.next().await {
                 match left.checked_sub(data.len()) {
                     Some(rest) => left = rest,
                     None => break,
                 }
             }
         }));
+    }
+
+    async fn next(&mut self) -> Option<Result<Piece, Lost>> {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    fn poll_next(&mut self, cx: &mut Context) -> Poll<Option<Result<Piece, Lost>>> {
+        let piece = ready!(match &mut self.incoming {
+            Incoming::H1(incoming) => poll_h1(incoming, cx),
+            Incoming::H2(incoming) => poll_h2(incoming, cx),
+        });
+        self.connection.progress();
+        Poll::Ready(piece)
     }
 }
 
@@ -82,11 +103,7 @@ pub enum Refusal {
 const FIRST: usize = 16 * 1024;
 
 /// A body that there is.
-pub async fn take(
-    local: &Rc<Local>,
-    mut upload: Upload,
-    connection: &Rc<Connection>,
-) -> Result<(Body, Option<Upload>), Refusal> {
+pub async fn take(local: &Rc<Local>, mut upload: Upload) -> Result<(Body, Option<Upload>), Refusal> {
     let config = &local.server.config;
     // Refused before the client has sent it, if it says how much it is.
     if upload.announced > config.body_limit {
@@ -97,7 +114,7 @@ pub async fn take(
         return Ok((Body::Stream, Some(upload)));
     }
     let within = Duration::from_millis(config.request_timeout_ms);
-    let whole = tokio::time::timeout(within, whole(local, &mut upload, connection)).await;
+    let whole = tokio::time::timeout(within, whole(local, &mut upload)).await;
     let whole = whole.unwrap_or(Err(Refusal::Status(408)));
     if let Err(Refusal::Status(_)) = whole {
         upload.linger();
@@ -105,14 +122,13 @@ pub async fn take(
     whole.map(|body| (body, None))
 }
 
-async fn whole(local: &Rc<Local>, upload: &mut Upload, connection: &Connection) -> Result<Body, Refusal> {
+async fn whole(local: &Rc<Local>, upload: &mut Upload) -> Result<Body, Refusal> {
     let config = &local.server.config;
     let announced = upload.announced.min(FIRST as u64) as usize;
     let bytes = Growing::new(announced.max(256)).ok_or(Refusal::Status(503))?;
     let mut counted = Counted { counted: 0, bytes: Some(bytes), server: local.server.clone() };
     let mut trailers = None;
-    while let Some(piece) = next(&mut upload.incoming).await {
-        connection.progress();
+    while let Some(piece) = upload.next().await {
         match piece.map_err(|Lost| Refusal::Gone)? {
             Piece::Data(data) => {
                 let bytes = counted.bytes.as_mut().expect("ours");
@@ -142,14 +158,6 @@ enum Piece {
 /// The client, or the rest of what it sent.
 struct Lost;
 
-async fn next(incoming: &mut Incoming) -> Option<Result<Piece, Lost>> {
-    poll_fn(|cx| match incoming {
-        Incoming::H1(incoming) => poll_h1(incoming, cx),
-        Incoming::H2(incoming) => poll_h2(incoming, cx),
-    })
-    .await
-}
-
 fn poll_h1(incoming: &mut hyper::body::Incoming, cx: &mut Context) -> Poll<Option<Result<Piece, Lost>>> {
     loop {
         let Some(frame) = ready!(Pin::new(&mut *incoming).poll_frame(cx)) else { return Poll::Ready(None) };
@@ -178,11 +186,23 @@ fn poll_h2(incoming: &mut h2::RecvStream, cx: &mut Context) -> Poll<Option<Resul
 }
 
 /// Reads until there are `most` bytes or more, by one frame at most, or the body ends, and tells `pid`.
-/// The client sends on only as far as it is read: this is the credit.
+/// The client sends on only as far as it is read: this is the credit. A process that has given up waiting and reads again
+/// gets what the first read finds.
 pub fn read(local: &Rc<Local>, key: Key, most: usize, pid: ErlNifPid) -> bool {
-    let body = local.places.borrow_mut().get(key).and_then(|place| place.body.take());
+    let mut places = local.places.borrow_mut();
+    let place = places.get(key);
+    if let Some(reader) = place.and_then(|place| place.reader.as_mut()) {
+        reader.pid = pid;
+        return true;
+    }
+    let body = places.get(key).and_then(|place| {
+        let body = place.body.take()?;
+        place.reader = Some(Reader { pid, task: None });
+        Some(body)
+    });
+    drop(places);
     let Some(mut upload) = body else {
-        // Read to its end, being read, or the client is gone.
+        // Read to its end, or the client is gone.
         let a = atoms();
         local.tell_body(&pid, key, |env| tuple(env, &[a.error, a.closed]));
         return false;
@@ -193,9 +213,9 @@ pub fn read(local: &Rc<Local>, key: Key, most: usize, pid: ErlNifPid) -> bool {
         let mut got = Vec::new();
         let mut trailers = None;
         let ended = loop {
-            match next(&mut upload.incoming).await {
+            match next_for(&local, key, &mut upload).await {
                 None => break Ok(true),
-                Some(Err(_)) => break Err(atoms().closed),
+                Some(Err(Lost)) => break Err(atoms().closed),
                 Some(Ok(Piece::Trailers(map))) => trailers = Some(map),
                 Some(Ok(Piece::Data(data))) => {
                     got.extend_from_slice(&data);
@@ -211,6 +231,8 @@ pub fn read(local: &Rc<Local>, key: Key, most: usize, pid: ErlNifPid) -> bool {
                 }
             }
         };
+        let reader = local.places.borrow_mut().get(key).and_then(|place| place.reader.take());
+        let pid = reader.map_or(pid, |reader| reader.pid);
         let a = atoms();
         match ended {
             Ok(true) => (),
@@ -232,4 +254,18 @@ pub fn read(local: &Rc<Local>, key: Key, most: usize, pid: ErlNifPid) -> bool {
         });
     });
     true
+}
+
+/// The next piece, as long as the request has its place: an answer ends the reading.
+async fn next_for(local: &Local, key: Key, upload: &mut Upload) -> Option<Result<Piece, Lost>> {
+    poll_fn(|cx| {
+        let polled = upload.poll_next(cx);
+        let mut places = local.places.borrow_mut();
+        match places.get(key).and_then(|place| place.reader.as_mut()) {
+            Some(reader) => reader.task = Some(cx.waker().clone()),
+            None => return Poll::Ready(Some(Err(Lost))),
+        }
+        polled
+    })
+    .await
 }

@@ -39,6 +39,27 @@ defmodule Tame.HTTP.Test.Frames do
 
   def fields, do: [0x82, 0x86, 0x84, 0x41, 1, "a"]
 
+  # The same for a path of up to 126 bytes.
+  def get_path(stream, path), do: frame(:headers, 0x5, stream, at_path(0x82, path))
+
+  # A POST whose body follows.
+  def post(stream, path \\ "/", more \\ []),
+    do: frame(:headers, 0x4, stream, [at_path(0x83, path), more])
+
+  defp at_path(method, path), do: [method, 0x86, 0x04, byte_size(path), path, 0x41, 1, "a"]
+
+  # CANCEL.
+  def reset(stream), do: frame(:rst_stream, 0, stream, <<8::32>>)
+
+  # What the server says of a stream, and in which order: the first bytes of its frames with their types.
+  def of(frames, stream), do: for({type, _, ^stream, payload} <- frames, do: {type, payload})
+
+  # An indexed :status.
+  def statuses(frames) do
+    known = %{0x88 => 200, 0x89 => 204, 0x8D => 404, 0x8E => 500}
+    for {:headers, _, stream, <<first, _::binary>>} <- frames, do: {stream, known[first] || first}
+  end
+
   # A literal that is not remembered. Names and values up to 126 bytes.
   def literal(name, value), do: [0, byte_size(name), name, byte_size(value), value]
 

@@ -24,17 +24,23 @@ impl Local {
         if self.queue.borrow().len() >= self.server.config.max_waiting {
             self.flush();
         }
+        if self.queue.borrow().len() >= self.server.config.max_waiting {
+            self.forget_gone()
+        }
         let mut queue = self.queue.borrow_mut();
         if queue.len() >= self.server.config.max_waiting {
-            let mut places = self.places.borrow_mut();
-            queue.retain(|key| places.get(*key).is_some());
-            if queue.len() >= self.server.config.max_waiting {
-                return false;
-            }
+            return false;
         }
         queue.push_back(key);
         self.ask_flush();
         true
+    }
+
+    /// Those whose clients have left do not wait any more.
+    pub(super) fn forget_gone(&self) {
+        let (mut queue, mut places) = (self.queue.borrow_mut(), self.places.borrow_mut());
+        queue.retain(|key| places.get(*key).is_some());
+        self.counters().waiting.store(queue.len() as u64, Relaxed)
     }
 
     /// Once for all that come until the flusher runs, behind the connections that are ready now.

@@ -3,7 +3,6 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::net::TcpListener;
 use std::rc::Rc;
-use std::sync::atomic::Ordering::*;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use tokio::task::spawn_local;
 
 use super::{Local, Phase};
 use crate::nif::ErlNifPid;
-use crate::places::{Answer, Client, End, State, Streaming};
+use crate::places::{Answer, Client, End, Left, State, Streaming};
 use crate::server::*;
 use crate::upload;
 
@@ -85,8 +84,7 @@ impl Local {
                 let streaming = Streaming { flow: flow.clone(), chunks: VecDeque::new(), end: None };
                 let taken = self.answer(key, Answer::Stream(head, streaming));
                 if !taken {
-                    // The sender of a message that nobody takes is told so.
-                    flow.closed.store(true, Release);
+                    self.tell_closed(flow.close(), key)
                 }
                 taken
             }
@@ -146,14 +144,25 @@ impl Local {
 
     /// Ends a request's place. What its handler asked to be told, it is told if the client left.
     pub fn give_back(&self, key: Key, gone: bool) {
-        let (watcher, body) = self.places.borrow_mut().give_back(key, self.shared());
+        let Left { watcher, body, reader, sender } = self.places.borrow_mut().give_back(key, self.shared());
         // Not when the thread ends: its tasks are dropped then, in which this runs.
         let ends = self.closing.get() == Some(0) || std::thread::panicking();
         if let (Some(upload), false) = (body, ends) {
             upload.linger()
         }
+        if let Some(task) = reader.and_then(|reader| reader.task) {
+            task.wake()
+        }
+        self.tell_closed(sender, key);
         if let (Some(pid), true) = (watcher, gone) {
             self.tell_gone(&pid, key)
+        }
+    }
+
+    /// A sender that waits for room: nobody makes any.
+    fn tell_closed(&self, sender: Option<ErlNifPid>, key: Key) {
+        if let Some(pid) = sender {
+            self.tell_room(&pid, key)
         }
     }
 }

@@ -23,6 +23,8 @@ pub struct Connection {
     pub(super) since_ms: u64,
     /// Requests that are not answered.
     pub active: Cell<u32>,
+    /// Requests that the client gave up, less those that it had answered since: what they take of Erlang costs it nothing.
+    pub cancelled: Cell<u32>,
     /// Goes up with each request and each piece of a body; what the sweep saw of it, and when it changed.
     pub(super) progress: Cell<u64>,
     pub(super) seen: Cell<(u64, u64)>,
@@ -94,6 +96,7 @@ impl Local {
             tls: self.server.config.tls.is_some(),
             since_ms: self.now_ms.get(),
             active: Cell::new(0),
+            cancelled: Cell::new(0),
             progress: Cell::new(0),
             seen: Cell::new((0, self.now_ms.get())),
             head: Cell::new(None),

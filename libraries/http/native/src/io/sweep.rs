@@ -17,6 +17,7 @@ impl Local {
             self.panic_told.set(false);
             self.now_ms.set(self.began.elapsed().as_millis() as u64);
             self.sweep_requests();
+            self.forget_gone();
             self.sweep_connections();
         }
     }

@@ -1,0 +1,162 @@
+defmodule Tame.HTTP.LeftTest do
+  # Clients that leave, take nothing or give up what they asked for: what they had of the server is there for others again.
+  use ExUnit.Case, async: true
+  import Tame.HTTP.Test.Client
+  alias Tame.HTTP.Test.Frames
+
+  @long :binary.copy("x", 300_000)
+
+  # Its handlers say who they are, and send more than may wait for the client, in one piece.
+  defp senders(options \\ []) do
+    test = self()
+
+    handler = fn _ ->
+      send(test, {:sender, self()})
+      {200, [], {:stream, fn send -> send.(@long) end}}
+    end
+
+    start([handler: handler] ++ options)
+  end
+
+  defp leave(socket) do
+    :ok = :inet.setopts(socket, linger: {true, 0})
+    :gen_tcp.close(socket)
+  end
+
+  defp all_have_ended(server) do
+    eventually(fn -> :tame_http.info(server).in_flight == 0 end)
+    eventually(fn -> not Enum.any?(told(), &Process.alive?/1) end)
+    balanced(server)
+  end
+
+  defp told(pids \\ []) do
+    receive do
+      {:sender, pid} -> told([pid | pids])
+    after
+      0 ->
+        for pid <- pids, do: send(self(), {:sender, pid})
+        pids
+    end
+  end
+
+  test "no sender waits for ever for room: HTTP/1.1" do
+    {server, port} = senders()
+
+    for _ <- 1..100 do
+      sockets = for _ <- 1..10, do: send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+      for socket <- sockets, do: leave(socket)
+    end
+
+    all_have_ended(server)
+  end
+
+  test "no sender waits for ever for room: HTTP/2" do
+    {server, port} = senders()
+
+    for _ <- 1..50 do
+      # A window of nothing.
+      socket = Frames.connect(port, [{4, 0}])
+
+      for n <- 0..19 do
+        :ok = :gen_tcp.send(socket, Frames.get(2 * n + 1))
+        Process.sleep(:rand.uniform(3) - 1)
+        :ok = :gen_tcp.send(socket, Frames.reset(2 * n + 1))
+      end
+
+      leave(socket)
+    end
+
+    all_have_ended(server)
+  end
+
+  test "an answer that its client does not take is given up, whatever else the client does" do
+    {server, port} =
+      senders(
+        idle_timeout_ms: 400,
+        max_in_flight: 5,
+        max_waiting: 5,
+        static: %{"/s" => {200, [], ""}}
+      )
+
+    socket = Frames.connect(port, [{4, 0}])
+    for n <- 0..9, do: :ok = :gen_tcp.send(socket, Frames.get(2 * n + 1))
+    eventually(fn -> :tame_http.info(server).requests == 10 end)
+
+    asks =
+      Task.async(fn ->
+        for n <- 10..30 do
+          :ok = :gen_tcp.send(socket, Frames.get_path(2 * n + 1, "/s"))
+          Process.sleep(50)
+        end
+      end)
+
+    eventually(fn ->
+      match?({200, _, _}, get(port, "/s")) and :tame_http.info(server).open_requests == 0
+    end)
+
+    Task.await(asks)
+    # Its connection goes on.
+    {_, frames} = Frames.all(socket, 500)
+    assert {61, 200} in Frames.statuses(frames)
+    all_have_ended(server)
+  end
+
+  test "one connection has no more of Erlang than max_streams, though it gives up all that it asks for" do
+    test = self()
+
+    handler = fn _ ->
+      send(test, {:sender, self()})
+      receive do: (:go -> {200, [], "hello"})
+    end
+
+    {server, port} = start(handler: handler, max_streams: 20)
+    socket = Frames.connect(port)
+
+    Enum.find(0..40, fn n ->
+      streams = for i <- 0..9, do: 2 * (10 * n + i) + 1
+      sent = :gen_tcp.send(socket, Enum.map(streams, &Frames.get/1))
+      Process.sleep(20)
+      sent != :ok or :gen_tcp.send(socket, Enum.map(streams, &Frames.reset/1)) != :ok
+    end)
+
+    assert {:closed, _} = Frames.all(socket)
+    assert :tame_http.info(server).requests <= 40
+    for pid <- told(), do: send(pid, :go)
+    all_have_ended(server)
+  end
+
+  test "a client that gives up some of its requests, and waits for the others, may do so for ever" do
+    {server, port} = start(max_streams: 10)
+    socket = Frames.connect(port)
+
+    for n <- 0..50 do
+      [one, other] = [4 * n + 1, 4 * n + 3]
+      :ok = :gen_tcp.send(socket, [Frames.get(one), Frames.reset(one), Frames.get(other)])
+      Process.sleep(5)
+    end
+
+    {:silent, frames} = Frames.all(socket, 500)
+    assert {203, 200} in Frames.statuses(frames)
+    balanced(server)
+  end
+
+  test "what has left does not wait" do
+    test = self()
+
+    handler = fn _ ->
+      send(test, {:sender, self()})
+      receive do: (:go -> {200, [], "hello"})
+    end
+
+    {server, port} = start(handler: handler, max_in_flight: 1, wait_timeout_ms: 60_000)
+    first = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    eventually(fn -> told() != [] end)
+    sockets = for _ <- 1..5, do: send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    eventually(fn -> :tame_http.info(server).waiting == 5 end)
+    for socket <- sockets, do: leave(socket)
+    eventually(fn -> :tame_http.info(server).waiting == 0 end)
+    for pid <- told(), do: send(pid, :go)
+    assert {200, _, _} = answer(first)
+    balanced(server)
+  end
+end
