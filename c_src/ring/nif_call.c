@@ -28,7 +28,7 @@ static ERL_NIF_TERM submit(ErlNifEnv *env, struct ring *ring, uint32_t index, ui
                            uint32_t function, size_t size, struct extent region, int by_route)
 {
     struct slot *slot = &ring->slots[index];
-    const uint64_t now_ns = tame_now_ns();
+    const uint64_t now_ns = own_now_ns();
     const struct ring_request request = {.function = function,
                                          .id = id,
                                          .size = size,
@@ -87,7 +87,6 @@ static ERL_NIF_TERM stand_in_line(ErlNifEnv *env, struct ring *ring, uint64_t id
         return closed ? make_closed(env, ring) : busy(env, ring);
     }
     counted(&ring->lined);
-    counted(&ring->calls);
     if (tame_now_ns() - __atomic_load_n(&ring->checked_ns, __ATOMIC_RELAXED) > LINE_LOOK_NS)
         wake_reader(ring);
     pump(ring); /* a slot may have become free before the line was seen */

@@ -57,9 +57,10 @@ ERL_NIF_TERM nif_abandoned(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         const int is_taken = ring_vm_taken(&ring->vm, i);
 
         at_work += phase != FREE && is_taken;
-        /* If the slot passes to another call in between, that one is younger. */
-        if (phase == ABANDONED && now_ns - __atomic_load_n(&slot->abandoned_ns, __ATOMIC_RELAXED) >=
-                                      ms * UINT64_C(1000000)) {
+        /* If the slot passes to another call in between, that one is younger; and it may have been
+         * abandoned since the clock was read. */
+        if (phase == ABANDONED && now_ns >= __atomic_load_n(&slot->abandoned_ns, __ATOMIC_RELAXED) +
+                                                ms * UINT64_C(1000000)) {
             taken += is_taken;
             untouched += !is_taken;
         }
@@ -89,10 +90,16 @@ ERL_NIF_TERM nif_info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 
     (void)argc;
     if (get_ring(env, argv[0], &ring)) {
-        uint64_t in_use = 0;
+        uint64_t in_use = 0, calls = read_counter(&ring->lined), spins = 0, spins_paid = 0;
 
-        for (uint32_t i = 0; i < ring->vm.geometry.slots; i++)
-            in_use += (__atomic_load_n(&ring->slots[i].word, __ATOMIC_RELAXED) & 7) != FREE;
+        for (uint32_t i = 0; i < ring->vm.geometry.slots; i++) {
+            const struct slot *slot = &ring->slots[i];
+
+            in_use += (__atomic_load_n(&slot->word, __ATOMIC_RELAXED) & 7) != FREE;
+            calls += read_counter(&slot->calls);
+            spins += read_counter(&slot->spins);
+            spins_paid += read_counter(&slot->spins_paid);
+        }
         enif_mutex_lock(ring->lock);
         const uint64_t region_bytes = ring->vm.requests.used_pages * RING_PAGE;
         const uint64_t region_bytes_max = ring->vm.requests.used_max * RING_PAGE;
@@ -110,9 +117,9 @@ ERL_NIF_TERM nif_info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
             region_bytes_max,
             unused,
             resources,
-            read_counter(&ring->calls),
-            read_counter(&ring->spins),
-            read_counter(&ring->spins_paid),
+            calls,
+            spins,
+            spins_paid,
             read_counter(&ring->polls_paid),
             read_counter(&ring->waits),
             read_counter(&ring->lined),

@@ -96,7 +96,7 @@ static int take_small(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_
         return 1;
     }
     if (slot->replied_ns == 0)
-        slot->replied_ns = tame_now_ns();
+        slot->replied_ns = own_now_ns();
     switch (reply->code) {
     case RING_VALUE:
     case RING_RAISE:

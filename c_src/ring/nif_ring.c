@@ -129,6 +129,11 @@ void charge(ErlNifEnv *env, uint64_t ns)
     (void)tame_charge(env, ns);
 }
 
+uint64_t own_now_ns(void)
+{
+    return tame_impl_meter_now_ns();
+}
+
 void ring_shut(struct ring *ring, ERL_NIF_TERM reason)
 {
     enif_mutex_lock(ring->lock);

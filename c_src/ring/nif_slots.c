@@ -217,7 +217,7 @@ void finish_slot(struct ring *ring, uint32_t index, uint64_t id, const struct ri
     struct slot *slot = &ring->slots[index];
 
     ring_vm_release(&ring->vm, index, use_of(id), reply);
-    __atomic_store_n(&slot->answered, slot->answered + 1, __ATOMIC_RELAXED);
+    counted_alone(&slot->answered);
     free_slot(ring, index);
 }
 

@@ -15,20 +15,20 @@ static int spin(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t id, 
     const uint32_t use = use_of(id);
     uint64_t last_ns = start_ns, now_ns;
 
-    counted(&ring->spins);
+    counted_alone(&ring->slots[index].spins);
     for (;;) {
         for (int i = 0; i < RING_SPIN_ROUNDS; i++) {
             if (ring_vm_replied(&ring->vm, index, use)) {
-                now_ns = tame_now_ns();
+                now_ns = own_now_ns();
                 ring->slots[index].replied_ns = now_ns;
                 charge(env, now_ns - start_ns);
                 waiting_uncrowded(&ring->waiting.crowd);
-                counted(&ring->spins_paid);
+                counted_alone(&ring->slots[index].spins_paid);
                 return 1;
             }
             tame_impl_pause();
         }
-        now_ns = tame_now_ns();
+        now_ns = own_now_ns();
         if (now_ns - last_ns > RING_DESCHEDULED_NS)
             waiting_lost_core(&ring->waiting.crowd, start_ns, now_ns);
         if (now_ns - start_ns > limit_ns || now_ns - last_ns > RING_DESCHEDULED_NS ||
@@ -121,7 +121,7 @@ static uint64_t give_core(struct ring *ring, uint32_t index, uint64_t now_ns)
     if (!waiting_gives_core(&ring->waiting, index, now_ns))
         return now_ns;
     (void)sched_yield();
-    back_ns = tame_now_ns();
+    back_ns = own_now_ns();
     waiting_got_core(&ring->waiting, &scheduler, now_ns, back_ns);
     return back_ns;
 }
@@ -138,7 +138,7 @@ ERL_NIF_TERM nif_poll(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (!enif_get_uint64(env, argv[1], &token))
         return enif_make_badarg(env);
 
-    const uint64_t id = token >> 11, now_ns = tame_now_ns();
+    const uint64_t id = token >> 11, now_ns = own_now_ns();
     const int index = find_slot(ring, token);
 
     if (index < 0)
@@ -157,7 +157,7 @@ ERL_NIF_TERM nif_poll(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     }
     if (is_closed(ring))
         return make_wait(env, ring, id, (uint32_t)index);
-    if (now_ns - slot->submitted_ns > WAITING_POLL_NS) {
+    if (now_ns > slot->submitted_ns + WAITING_POLL_NS) {
         slot->polled_out = 1;
         return make_wait(env, ring, id, (uint32_t)index);
     }
@@ -173,7 +173,7 @@ ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t i
 {
     struct slot *slot = &ring->slots[index];
     /* Not the submission's: to wake the host may take as long as the caller would spin. */
-    uint64_t now_ns = woke ? tame_now_ns() : slot->submitted_ns;
+    uint64_t now_ns = woke ? own_now_ns() : slot->submitted_ns;
     const uint32_t limit_ns =
         waiting_spin_ns(ring->spin_ns, size < INLINE_REQUEST_BYTES ? size : INLINE_REQUEST_BYTES);
     const int company = has_company(env, now_ns);
@@ -183,7 +183,7 @@ ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t i
 
     const int spins = how == WAITING_SPIN;
 
-    counted(&ring->calls);
+    counted_alone(&slot->calls);
     if (spins) {
         const int replied = spin(env, ring, index, id, limit_ns, now_ns);
         ERL_NIF_TERM result;
@@ -192,7 +192,7 @@ ERL_NIF_TERM await(ErlNifEnv *env, struct ring *ring, uint32_t index, uint64_t i
             return take_reply(env, ring, index, id);
         if (replied && take_small_reply(env, ring, index, id, &result))
             return result;
-        now_ns = tame_now_ns();
+        now_ns = own_now_ns();
         how = replied || waiting_is_crowded(&ring->waiting.crowd, now_ns) ? WAITING_RECEIVE
                                                                           : WAITING_POLL;
     }

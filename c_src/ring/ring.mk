@@ -2,7 +2,7 @@
 # (ring_host*.c), which tame_host links.
 
 RING := $(HERE)ring/
-RING_H := $(wildcard $(RING)*.h) $(OS_HEADERS) $(HERE)../c_include/tame/clock.h
+RING_H := $(wildcard $(RING)*.h) $(OS_HEADERS) $(addprefix $(HERE)../c_include/tame/,clock.h cycles.h os.h)
 RING_HOST := $(wildcard $(RING)ring_host*.c) $(OS_SOURCES)
 
 TARGETS += $(OUT)/tame_ring_nif.so

@@ -29,6 +29,7 @@ int ring_host_create(const struct ring_geometry *geometry, struct ring_host **cr
     ring->fd = -1;
     pthread_mutex_init(&ring->lock, NULL);
     pthread_mutex_init(&ring->gone_lock, NULL);
+    ring_host_start_clock();
 
     ring->fd = os_shared_create(ring_bytes(geometry));
     if (ring->fd < 0)

@@ -54,6 +54,9 @@ struct reply_writer {
     size_t leases_len, leases_max;
 };
 
+/* ring_host_serve.c; before any worker serves. */
+void ring_host_start_clock(void);
+
 static inline void count(uint64_t *counter)
 {
     __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);

@@ -33,8 +33,6 @@ bind(overlay, Module, Key, Functions, Beam) ->
     tame_overlay:bind(Module, Key, Functions, Beam);
 bind(auto, Module, Key, Functions, Beam) ->
     case tame_recompile:bind(Module, Key, Functions, Beam) of
-        {error, Lack} when Lack =:= no_debug_info; Lack =:= no_compiler ->
-            tame_overlay:bind(Module, Key, Functions, Beam);
-        Bound ->
-            Bound
+        {error, _} -> tame_overlay:bind(Module, Key, Functions, Beam);
+        Bound -> Bound
     end.

@@ -107,6 +107,13 @@ library(Module, _Options, Known) ->
                 "the option library names one that lies elsewhere",
                 [Module, Module]
             );
+        {broken, [#{<<"error">> := #{<<"text">> := Text}} | _]} ->
+            refused(
+                bad_library,
+                "no NIF library below the priv/ of ~p's application says that it binds ~p, "
+                "and one does not load: ~ts",
+                [Module, Module, Text]
+            );
         Found ->
             one_library(Found, Module, Known)
     end.
@@ -182,7 +189,7 @@ rebound(Module, Key, How, #{functions := Functions, own_beam := Beam}) ->
         {error, no_debug_info} ->
             refused(
                 no_debug_info,
-                "~p was compiled without debug_info, which bind => recompile needs; "
+                "~p has no debug_info that can be read here, which bind => recompile needs; "
                 "overlay does not",
                 [Module]
             );

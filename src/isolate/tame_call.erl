@@ -195,11 +195,16 @@ asked(#library{group = Group, key = Key}, Timeout) ->
 
 -spec raise(tame_ring:reply(), tame_ring:ring(), tame_library:library(), atom(), [term()]) ->
     no_return().
-%% The host says that in its own way, where the reply does not fit into the ring's area.
+%% The host says these in its own way: where the reply does not fit into the ring's area, and where
+%% there is none.
 raise({raise, {tame, {reply_too_large, Bytes}}}, _Ring, Library, Name, Args) when
     is_integer(Bytes)
 ->
     raise({reply_too_large, Bytes}, Library, Name, Args);
+raise({raise, {tame, {returned_no_term, Function}}}, _Ring, Library, Name, Args) when
+    is_binary(Function)
+->
+    raise(returned_no_term, Library, Name, Args);
 %% As if the function itself had raised it: the module may look at the head of the stack trace.
 raise({raise, Reason}, _Ring, Library, Name, Args) ->
     raise_as(Reason, Library, {Name, Args});
@@ -234,6 +239,9 @@ reason({host_down, Why}, Module, Function) ->
     {crashed, #{library => Module, function => Function, reason => Why}};
 reason(failed, Module, Function) ->
     advice(failed, Module, Function, "its hosts crashed too often; see tame:restart/1");
+reason(returned_no_term, Module, Function) ->
+    Advice = "the NIF returned what is no term, which may end the VM when it runs there",
+    advice(returned_no_term, Module, Function, Advice);
 reason(no_host, Module, Function) ->
     Advice = "no host came up within wait_ms; see tame:info/0 and the log",
     advice(no_host, Module, Function, Advice);

@@ -128,6 +128,12 @@ leases(Ring) ->
         Leases -> {leases, Leases}
     end.
 
+new_atom(Name, New) ->
+    case existing_atom(Name) of
+        none -> [Name | New];
+        _ -> New
+    end.
+
 existing_atom(Name) ->
     try
         binary_to_existing_atom(Name, utf8)
@@ -136,9 +142,10 @@ existing_atom(Name) ->
     end.
 
 %% Atoms are never garbage-collected: a library that makes them without end must not fill the VM's
-%% table. Atoms that exist already cost nothing.
+%% table. Atoms that exist already cost nothing, and one that is named twice is one. Not by a
+%% comprehension: each exception would look through the stack of all names before it.
 new_atoms(Names, Group, Most) ->
-    New = [Name || Name <- Names, existing_atom(Name) =:= none],
+    New = lists:foldl(fun new_atom/2, [], lists:usort(Names)),
     case tame_group:count_atoms(Group, length(New)) > Most of
         true ->
             _ = tame_group:count_atoms(Group, -length(New)),

@@ -143,8 +143,9 @@ is_function_row(_) ->
 all_are(Is, Values) -> is_list(Values) andalso lists:all(Is, Values).
 
 %% The libraries that bind a module, among the files below its application's priv/ and beside its
-%% beam file.
--spec find(module()) -> {ok, [entry()]} | {error, string()}.
+%% beam file; where there are none, the NIF libraries of which nobody can tell, because they do not
+%% load.
+-spec find(module()) -> {ok, [entry()]} | {broken, [entry(), ...]} | {error, string()}.
 find(Module) ->
     case code:which(Module) of
         File when is_list(File), File =/= [] ->
@@ -155,12 +156,25 @@ find(Module) ->
              || Folder <- Folders, Name <- filelib:wildcard("**/*.so", Folder)
             ],
             case files(Files) of
-                {ok, Entries} -> {ok, [Entry || Entry <- Entries, binds(Entry, Module)]};
+                {ok, Entries} -> found(Module, Entries);
                 Error -> Error
             end;
         _ ->
             {ok, []}
     end.
+
+found(Module, Entries) ->
+    Bound = [Entry || Entry <- Entries, binds(Entry, Module)],
+    case [Entry || Bound =:= [], Entry <- Entries, is_broken(Entry)] of
+        [] -> {ok, Bound};
+        Broken -> {broken, Broken}
+    end.
+
+%% It asks the VM for something.
+is_broken(#{<<"error">> := _, <<"imports">> := Imports}) when is_list(Imports) ->
+    lists:any(fun(<<"enif_", _/binary>>) -> true; (_) -> false end, Imports);
+is_broken(_Entry) ->
+    false.
 
 binds(#{<<"module">> := Name}, Module) -> Name =:= atom_to_binary(Module);
 binds(_Entry, _Module) -> false.

@@ -31,16 +31,20 @@ changed(Beam, Change) ->
 forms(Beam) ->
     case beam_lib:chunks(Beam, [debug_info, compile_info]) of
         {ok, {Module, [{debug_info, {debug_info_v1, Backend, Data}}, {compile_info, Info}]}} ->
-            case Backend:debug_info(erlang_v1, Module, Data, []) of
+            %% Elixir's backend is in Elixir, which may not be on the code path.
+            try Backend:debug_info(erlang_v1, Module, Data, []) of
                 {ok, Forms} -> {ok, Forms, proplists:get_value(options, Info, [])};
                 {error, _} -> error
+            catch
+                _:_ -> error
             end;
         _ ->
             error
     end.
 
 %% Parse transforms have been applied to these forms already and must not run again. Warnings are
-%% for the module's own author, who has seen them.
+%% for the module's own author, who has seen them. What the compiler was given was not always
+%% Erlang's forms: Elixir gives it Core Erlang.
 compile(Forms, Options) ->
     Kept = [Option || Option <- Options, keep(Option)],
     case compile:forms(Forms, [binary, return_errors, nowarn, debug_info | Kept]) of
@@ -50,6 +54,8 @@ compile(Forms, Options) ->
     end.
 
 keep({parse_transform, _}) -> false;
+keep(Option) when Option =:= from_core; Option =:= from_asm; Option =:= from_abstr -> false;
+keep(no_core_prepare) -> false;
 keep(warnings_as_errors) -> false;
 keep({outdir, _}) -> false;
 keep({i, _}) -> false;

@@ -269,15 +269,15 @@ int host_call(int number, uint64_t id, const unsigned char *args, size_t size,
               struct call_writer *writer)
 {
     static _Atomic uint64_t last_number;
-    struct call call = {.writer = writer};
+    struct call call = {.writer = writer,
+                        .env = {.kind = ENV_CALL,
+                                .chunks = host_thread.spare_chunk,
+                                .call = &call,
+                                .call_id = id,
+                                .call_number = ++last_number}};
 
-    env_init(&call.env, ENV_CALL);
-    call.env.chunks = host_thread.spare_chunk;
     host_thread.spare_chunk = NULL;
     env_reset(&call.env);
-    call.env.call = &call;
-    call.env.call_id = id;
-    call.env.call_number = ++last_number;
 
     const ErlNifFunc *function = enter(&call, (unsigned)number);
     if (function == NULL) {

@@ -244,9 +244,16 @@ static size_t read_compressed(ErlNifEnv *env, const unsigned char *bytes, size_t
 static size_t read_at_depth(ErlNifEnv *env, const unsigned char *bytes, size_t size, int flags,
                             int depth, term *out)
 {
-    struct reader reader = {
-        .env = env, .depth = depth, .cursor = {bytes, bytes + size, 0}, .flags = flags};
+    struct reader reader;
     term *to = out;
+
+    /* Field by field: the room for work is a kilobyte, which needs no zeros. */
+    reader.env = env;
+    reader.depth = depth;
+    reader.cursor = (struct etf_cursor){bytes, bytes + size, 0};
+    reader.flags = flags;
+    reader.unchecked = NULL;
+    reader.stay_end = NULL;
 
     if (depth > FUN_DEPTH_MAX)
         return 0;

@@ -1,0 +1,97 @@
+/* The library of module MODULE, for replies that a host has trouble with: see Tame.RepliesTest. */
+#include <erl_nif.h>
+
+/* (Name, N) -> N times the atom of this name, which is a string */
+static ERL_NIF_TERM repeat(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ERL_NIF_TERM list = enif_make_list(env, 0);
+    char name[256];
+    unsigned n;
+
+    (void)argc;
+    if (enif_get_string(env, argv[0], name, sizeof name, ERL_NIF_LATIN1) <= 0 ||
+        !enif_get_uint(env, argv[1], &n))
+        return enif_make_badarg(env);
+    while (n-- > 0)
+        list = enif_make_list_cell(env, enif_make_atom(env, name), list);
+    return list;
+}
+
+/* (Prefix, N) -> N atoms */
+static ERL_NIF_TERM atoms(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ERL_NIF_TERM list = enif_make_list(env, 0);
+    char prefix[128], name[256];
+    unsigned n;
+
+    (void)argc;
+    if (enif_get_string(env, argv[0], prefix, sizeof prefix, ERL_NIF_LATIN1) <= 0 ||
+        !enif_get_uint(env, argv[1], &n))
+        return enif_make_badarg(env);
+    while (n-- > 0) {
+        enif_snprintf(name, sizeof name, "%s%u", prefix, n);
+        list = enif_make_list_cell(env, enif_make_atom(env, name), list);
+    }
+    return list;
+}
+
+/* (N) -> N resources; again/0 -> the same once more, each twice */
+static ErlNifResourceType *type;
+static void *kept[100000];
+static unsigned kept_len;
+
+static ERL_NIF_TERM again(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ERL_NIF_TERM list = enif_make_list(env, 0);
+
+    (void)argc;
+    (void)argv;
+    for (unsigned i = 0; i < 2 * kept_len; i++)
+        list = enif_make_list_cell(env, enif_make_resource(env, kept[i / 2]), list);
+    return list;
+}
+
+static ERL_NIF_TERM resources(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    unsigned n;
+
+    (void)argc;
+    if (!enif_get_uint(env, argv[0], &n) || n > sizeof kept / sizeof *kept)
+        return enif_make_badarg(env);
+    for (kept_len = 0; kept_len < n; kept_len++)
+        kept[kept_len] = enif_alloc_resource(type, 1); /* the library's, for ever */
+    return again(env, 0, NULL);
+}
+
+static ERL_NIF_TERM no_term(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)env;
+    (void)argc;
+    (void)argv;
+    return 0;
+}
+
+static int load(ErlNifEnv *env, void **data, ERL_NIF_TERM info)
+{
+    (void)data;
+    (void)info;
+    type = enif_open_resource_type(env, NULL, "kept", NULL, ERL_NIF_RT_CREATE, NULL);
+    return type == NULL;
+}
+
+#ifdef BROKEN
+void nobody_has_this(void);
+void *broken(void);
+void *broken(void)
+{
+    return (void *)nobody_has_this;
+}
+#endif
+
+static ErlNifFunc functions[] = {
+    {"repeat", 2, repeat, 0}, {"atoms", 2, atoms, 0},     {"resources", 1, resources, 0},
+    {"again", 0, again, 0},   {"no_term", 0, no_term, 0},
+};
+
+#define INIT(NAME) ERL_NIF_INIT(NAME, functions, load, NULL, NULL, NULL)
+INIT(MODULE)

@@ -1,0 +1,122 @@
+defmodule Tame.ReplyScenarios do
+  @moduledoc """
+  Replies that a host has trouble with (`natives/reply_nif.c`), and modules as their authors write and compile them. In a
+  VM of its own.
+  """
+
+  alias Tame.Test.CLibrary
+
+  @source Path.expand("natives/reply_nif.c", __DIR__)
+  @functions [repeat: 2, atoms: 2, resources: 1, again: 0, no_term: 0]
+
+  @doc "A module of this name, in Erlang, whose library has not been loaded in this VM."
+  def build(module) do
+    exports = Enum.map_join(@functions, ", ", fn {name, arity} -> "#{name}/#{arity}" end)
+
+    bodies =
+      for {name, arity} <- @functions,
+          do: "#{name}(#{underscores(arity)}) -> erlang:nif_error(not_loaded).\n"
+
+    CLibrary.module!(module, @source, """
+    -module(#{module}).
+    -export([#{exports}]).
+    -on_load(start/0).
+    start() -> erlang:load_nif(filename:rootname(code:which(?MODULE)), 0).
+    #{bodies}
+    """)
+  end
+
+  defp underscores(arity), do: Enum.map_join(1..arity//1, ", ", fn _ -> "_" end)
+
+  @doc "The same, and isolated."
+  def isolated(module, options \\ %{}) do
+    {:ok, _} = Application.ensure_all_started(:tame)
+    _ = build(module)
+    :ok = :tame.isolate(module, options)
+    module
+  end
+
+  @doc "How many elements the replies have, and what came of the others; atoms are repeated, and many."
+  def atoms(options, calls) do
+    module = isolated(:replies_of_atoms, options)
+
+    for {name, prefix, n} <- calls do
+      try do
+        length(apply(module, name, [String.to_charlist(prefix), n]))
+      catch
+        :error, reason -> reason
+      end
+    end
+  end
+
+  @doc "Resources by the thousand, once more each twice: how many references there are, and how many different ones."
+  def resources(n) do
+    module = isolated(:replies_of_resources)
+    first = module.resources(n)
+    again = [module.again(), module.again()]
+    same = Enum.all?(again, &(Enum.sort(Enum.uniq(&1)) == Enum.sort(Enum.uniq(first))))
+    {Enum.map([first | again], &length/1), length(Enum.uniq(first)), same}
+  end
+
+  def no_term do
+    module = isolated(:replies_of_nothing)
+    {raised(fn -> module.no_term() end), length(module.repeat(~c"ok", 3))}
+  end
+
+  defp raised(fun) do
+    fun.()
+  catch
+    :error, reason -> reason
+  end
+
+  @doc "A module that is written in Elixir, as its compiler leaves it: isolated each way, and called."
+  def in_elixir(ways) do
+    {:ok, _} = Application.ensure_all_started(:tame)
+    module = write_in_elixir()
+
+    for how <- ways,
+        do:
+          {how, :tame.isolate(module, %{bind: how}), module.repeat(~c"ok", 3),
+           :tame.restore(module)}
+  end
+
+  @doc "Its folder, for a VM that has no Elixir."
+  def write_in_elixir do
+    {:ok, _} = Application.ensure_all_started(:elixir)
+    # When it is compiled its library is not found yet.
+    :ok = :logger.set_primary_config(:level, :none)
+    module = Tame.RepliesInElixir
+    folder = CLibrary.module!(module, @source, "-module('#{module}').")
+    File.rm!(Path.join(folder, "#{module}.beam"))
+
+    nifs =
+      for {name, arity} <- @functions,
+          do: "def #{name}(#{underscores(arity)}), do: :erlang.nif_error(:not_loaded)\n"
+
+    [{^module, beam}] =
+      Code.compile_string("""
+      defmodule #{inspect(module)} do
+        @on_load :start
+        def start, do: :erlang.load_nif(:filename.rootname(:code.which(__MODULE__)), 0)
+        #{nifs}
+      end
+      """)
+
+    File.write!(Path.join(folder, "#{module}.beam"), beam)
+    File.rm!(Path.join(folder, "#{module}.erl"))
+    # Its library goes with it: this one has no upgrade.
+    true = :code.delete(module)
+    _ = :code.purge(module)
+    {:module, ^module} = :code.load_file(module)
+    module
+  end
+
+  @doc "A library that needs what nobody has."
+  def broken do
+    {:ok, _} = Application.ensure_all_started(:tame)
+    folder = build(:replies_broken)
+    :code.purge(:replies_broken)
+    {"", 0} = CLibrary.compile(folder, "replies_broken.c", ["-DMODULE=replies_broken", "-DBROKEN"])
+    :tame.isolate(:replies_broken)
+  end
+end
