@@ -36,10 +36,22 @@ defmodule Tame.Audit.Conform.Format do
     [
       [library.module, "  ", library.path, ?\n],
       indent(TextTable.format(["function" | Enum.map(@columns, &elem(&1, 0))], rows)),
+      never_answered(library.functions),
       Enum.map(library.differences, &difference(&1, accepted)),
       for(row <- library.scenarios, do: scenario(row)),
       Enum.map(library.notes, &["  note: ", &1, ?\n])
     ]
+  end
+
+  # Equal errors show that the arguments were read, and little else.
+  defp never_answered(functions) do
+    case Enum.count(functions, &(&1.values == 0)) do
+      0 ->
+        []
+
+      n ->
+        "  #{n} of #{length(functions)} functions returned nothing but errors: --inputs has them called with what they take\n"
+    end
   end
 
   @doc "All functions of a library together."

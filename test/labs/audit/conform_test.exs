@@ -23,6 +23,21 @@ defmodule Tame.Audit.ConformTest do
   defp crashed, do: ok({:error, {:tame, {:crashed, %{signal: :sigsegv}}}, {:m, :f, 1}})
   defp ended, do: {:error, "ended the VM with SIGSEGV"}
 
+  test "functions that returned nothing but errors are counted" do
+    row = fn function, values ->
+      %{function: function, calls: 20, values: values}
+      |> Map.merge(Map.new(~w(equal contained varies unseen differs)a, &{&1, 0}))
+    end
+
+    library = %{module: "m", path: "m.so", differences: [], scenarios: [], notes: []}
+    text = &IO.iodata_to_binary(Conform.Format.library(Map.put(library, :functions, &1)))
+
+    assert text.([row.("m:f/1", 0), row.("m:g/2", 3)]) =~
+             "1 of 2 functions returned nothing but errors: --inputs"
+
+    refute text.([row.("m:g/2", 3)]) =~ "nothing but errors"
+  end
+
   describe "verdicts" do
     test "the same is equal, whatever it is" do
       for one <- [ok({:value, 1}), ok({:error, :badarg, @f}), {:ok, {:error, :hangs}}],
