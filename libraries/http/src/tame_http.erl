@@ -205,7 +205,7 @@ header(Name, #{headers := Headers}, Default) ->
 -spec read_body(request()) -> piece().
 read_body(Req) -> read_body(Req, #{}).
 
-%% bytes: how many at least, if the body has as many. timeout: in ms; what comes behind it is the next
+%% bytes: how many at least, if the body has as many. timeout: in ms; what comes then is the next
 %% call's, of whatever process.
 -spec read_body(request(), #{bytes => pos_integer(), timeout => timeout()}) -> piece().
 read_body(#{body := Body, trailers := Trailers}, _) when is_binary(Body) ->
