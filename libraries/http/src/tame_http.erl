@@ -142,17 +142,33 @@ child_spec(Options) ->
 -spec stop(server()) -> ok.
 stop(Server) ->
     case tame_http_servers:find(Server) of
-        {ok, #{sup := Sup}} -> gen_server:stop(Sup, normal, infinity);
+        {ok, #{sup := Sup}} -> ended(Sup);
         error -> ?BADARG([Server])
+    end.
+
+%% Somebody else may be at it, here and there.
+closed(Owner, Ms) ->
+    try
+        tame_http_server:close(Owner, Ms)
+    catch
+        exit:{Reason, _} when Reason =:= noproc; Reason =:= normal; Reason =:= shutdown -> ok
+    end.
+
+ended(Sup) ->
+    try
+        gen_server:stop(Sup, normal, infinity)
+    catch
+        exit:{normal, _} -> ok;
+        exit:noproc -> ok
     end.
 
 %% The same, with another time to finish, in ms.
 -spec drain(server(), non_neg_integer()) -> ok.
 drain(Server, Ms) when is_integer(Ms), Ms >= 0 ->
     case tame_http_servers:find(Server) of
-        {ok, #{owner := Owner}} ->
-            ok = tame_http_server:close(Owner, Ms),
-            stop(Server);
+        {ok, #{sup := Sup, owner := Owner}} ->
+            ok = closed(Owner, Ms),
+            ended(Sup);
         error ->
             ?BADARG([Server, Ms])
     end;

@@ -87,7 +87,7 @@ batch(N, #state{acceptor = Acceptor} = State) ->
 batch(0, _Events, _State) ->
     ok;
 batch(N, Events, #state{run = process, acceptor = Acceptor, handler = Handler} = State) ->
-    ok = tame_http_requests:spawn(fun() -> tame_http_answer:handle(Acceptor, Handler, Events) end),
+    _ = tame_http_requests:spawn(fun() -> tame_http_answer:handle(Acceptor, Handler, Events) end),
     batch(N - 1, Events, State);
 batch(N, Events, #state{run = acceptor, acceptor = Acceptor, handler = Handler} = State) ->
     ok = tame_http_answer:handle_here(Acceptor, Handler, Events),

@@ -2,6 +2,8 @@
 %% answer.
 -module(tame_http_answer).
 
+-include_lib("kernel/include/file.hrl").
+
 -export([handle/3]).
 -export([handle_here/3]).
 -export([send/2]).
@@ -12,12 +14,18 @@
 %% In a process of its own. Events: whether somebody is to be told.
 -spec handle(tame_http_nif:acceptor(), tame_http:handler(), Events :: boolean()) -> ok.
 handle(Acceptor, Handler, Events) ->
-    taken(tame_http_nif:take(Acceptor), Handler, Events, fun(Fun) -> Fun() end).
+    _ = taken(tame_http_nif:take(Acceptor), Handler, Events, fun(Fun) -> Fun() end),
+    ok.
 
 %% In an acceptor: what takes time to send has a process of its own.
 -spec handle_here(tame_http_nif:acceptor(), tame_http:handler(), Events :: boolean()) -> ok.
 handle_here(Acceptor, Handler, Events) ->
-    taken(tame_http_nif:take(Acceptor), Handler, Events, fun(Fun) -> _ = spawn_link(Fun), ok end).
+    _ = taken(tame_http_nif:take(Acceptor), Handler, Events, fun(Fun) -> spawn_link(whole(Fun)) end),
+    ok.
+
+%% The acceptor may be the last that refers to an answer that was cut off. It hears of that.
+whole(Fun) ->
+    fun() -> Fun() =:= failed andalso exit(failed) end.
 
 taken(none, _Handler, _Events, _Elsewhere) ->
     ok;
@@ -62,7 +70,8 @@ failed(#{method := Method, path := Path} = Req, Began, Ref, {Class, Reason, Stac
     logger:error("tame_http: ~ts ~ts: ~0tP", [Method, Path, {Class, Reason, Stack}, 60]),
     %% Its head may be out already: then it is cut off when nobody refers to it any more.
     Result = tame_http_nif:reply(Ref, 500, [], <<>>),
-    event(Req, Began, 500, Result).
+    ok = event(Req, Began, 500, Result),
+    failed.
 
 event(_Req, untold, _Status, _Result) ->
     ok;
@@ -70,7 +79,12 @@ event(#{method := Method, path := Path, version := Version}, Began, Status, Resu
     Measurements = #{duration => erlang:monotonic_time() - Began},
     Request = #{method => Method, path => Path, version => Version},
     Metadata = Request#{status => Status, sent => Result =:= ok},
-    tame_telemetry:execute([tame, http, request], Measurements, Metadata).
+    %% Who listens is not the request's business.
+    try
+        tame_telemetry:execute([tame, http, request], Measurements, Metadata)
+    catch
+        _:_ -> ok
+    end.
 
 %% Answers, once. Returns when all of it is on its way.
 -spec send(tame_http:request(), tame_http:answer()) -> ok | {error, closed | term()}.
@@ -96,12 +110,13 @@ streamed(Ref, Status, Headers, true, {stream, Fun}) when is_function(Fun, 1) ->
             {error, closed}
     end;
 streamed(Ref, Status, Headers, true, {file, Path}) ->
+    %% To open a pipe waits for who writes into it.
+    {ok, #file_info{type = regular}} = file:read_file_info(Path),
     {ok, File} = file:open(Path, [read, raw, binary]),
     try
         {ok, Size} = file:position(File, eof),
         {ok, 0} = file:position(File, bof),
-        Length = {<<"content-length">>, integer_to_binary(Size)},
-        case tame_http_nif:start(Ref, Status, [Length | Headers]) of
+        case tame_http_nif:start(Ref, Status, with_length(Size, Headers)) of
             ok -> file(Ref, File, Size);
             {error, closed} -> {error, closed}
         end
@@ -109,10 +124,17 @@ streamed(Ref, Status, Headers, true, {file, Path}) ->
         ok = file:close(File)
     end;
 streamed(Ref, Status, Headers, false, {file, Path}) ->
-    Length = {<<"content-length">>, integer_to_binary(filelib:file_size(Path))},
-    without_body(Ref, Status, [Length | Headers]);
-streamed(Ref, Status, Headers, false, {stream, _}) ->
+    {ok, #file_info{type = regular, size = Size}} = file:read_file_info(Path),
+    without_body(Ref, Status, with_length(Size, Headers));
+streamed(Ref, Status, Headers, false, {stream, Fun}) when is_function(Fun, 1) ->
     without_body(Ref, Status, Headers).
+
+%% Whatever length the handler gives.
+with_length(Size, Headers) ->
+    Others = [Header || {Name, _} = Header <- Headers, not is_length(Name)],
+    [{<<"content-length">>, integer_to_binary(Size)} | Others].
+
+is_length(Name) -> string:lowercase(iolist_to_binary(Name)) =:= <<"content-length">>.
 
 without_body(Ref, Status, Headers) ->
     case tame_http_nif:start(Ref, Status, Headers) of

@@ -9,11 +9,15 @@
 %% Room for a request's terms and a short answer, without a collection.
 -define(HEAP_WORDS, 610).
 
-%% By an acceptor that the table of servers knows.
--spec spawn(fun(() -> term())) -> ok.
+%% By an acceptor that the table of servers knows. full: the VM has no process left, just now; the
+%% request stays where it is, and is overdue a second later (tame_http_nif:credit/2).
+-spec spawn(fun(() -> term())) -> ok | full.
 spawn(Fun) ->
-    _ = erlang:spawn_opt(Fun, [{min_heap_size, ?HEAP_WORDS}]),
-    ok.
+    try erlang:spawn_opt(Fun, [{min_heap_size, ?HEAP_WORDS}]) of
+        _ -> ok
+    catch
+        error:system_limit -> full
+    end.
 
 %% All that acceptors of this server have started, now or earlier. The acceptors have ended, or are
 %% about to.

@@ -4,7 +4,7 @@
 %%     acceptors             take requests; one that ends is started again, requests wait for it
 %%     tame_http_gate        lets connections in, once all is there; at the end lets requests finish
 %%
-%% rest_for_one: acceptors belong to their native server.
+%% one_for_all: acceptors belong to their native server, and that one ends with the gate.
 -module(tame_http_server_sup).
 -behaviour(supervisor).
 
@@ -33,10 +33,15 @@ init({server, #{shutdown_ms := ShutdownMs} = Options}) ->
             shutdown => ShutdownMs + 2000
         }
     ],
-    {ok, {#{strategy => rest_for_one}, Children}};
+    {ok, {#{strategy => one_for_all}, Children}};
 init({acceptors, Sup, #{acceptors := N} = Options}) ->
+    %% The gate has given requests their time.
     Acceptor = fun(I) ->
-        #{id => I, start => {tame_http_acceptor, start_link, [Sup, Options]}}
+        #{
+            id => I,
+            start => {tame_http_acceptor, start_link, [Sup, Options]},
+            shutdown => brutal_kill
+        }
     end,
     %% A user's handler may end its acceptor again and again: others are served as long as one a
     %% second does so, and the server ends where all do nothing else.

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hyper::header::{HeaderValue, RETRY_AFTER};
+use hyper::header::{HeaderValue, HOST, RETRY_AFTER};
 use hyper::http::request::Parts;
-use hyper::{Method, Response, StatusCode};
+use hyper::{Method, Response, StatusCode, Version};
 
 use crate::body::{Answer, Stream};
 use crate::io::{Connection, Local};
@@ -125,6 +125,10 @@ fn begin(local: &Rc<Local>, connection: &Rc<Connection>, request: hyper::Request
     let mut ticket =
         Ticket { local: local.clone(), connection: connection.clone(), key: None, outcome: Outcome::Gone };
     let (parts, incoming) = request.into_parts();
+    if !is_target(&parts) {
+        Upload::new(&parts, incoming, connection).linger();
+        return Stage::Answered(refuse(&mut ticket, 400));
+    }
     let path = parts.uri.path();
     if matches!(parts.method, Method::GET | Method::HEAD) {
         if let Some(found) = local.static_answer(path) {
@@ -163,6 +167,21 @@ fn begin(local: &Rc<Local>, connection: &Rc<Connection>, request: hyper::Request
             Err(refused) => refused,
         }
     }))
+}
+
+/// Whether it says of which resource it is, and of one host: RFC 9112, 3.2. h2 looks at that itself.
+fn is_target(parts: &Parts) -> bool {
+    let hosts = || parts.headers.get_all(HOST).iter().count();
+    let has_host = match parts.version {
+        Version::HTTP_2 => true,
+        Version::HTTP_11 => hosts() == 1,
+        _ => hosts() <= 1,
+    };
+    let has_path = match parts.uri.path() {
+        "*" => parts.method == Method::OPTIONS,
+        path => path.starts_with('/') || parts.method == Method::CONNECT,
+    };
+    has_host && has_path
 }
 
 /// Puts it into the queue for Erlang; the ticket has a key then. An error is the answer.

@@ -96,10 +96,7 @@ impl Stream {
             self.connection.progress();
             let left = streaming.flow.bytes.fetch_sub(chunk.len(), AcqRel) - chunk.len();
             if left <= WINDOW / 2 {
-                let waiting = streaming.flow.waiting.lock().unwrap().take();
-                if let Some(pid) = waiting {
-                    self.local.tell_room(&pid, self.key);
-                }
+                self.local.tell_room_all(&streaming.flow.room(), self.key)
             }
             return Poll::Ready(Some(Ok(Frame::data(chunk))));
         }

@@ -91,8 +91,8 @@ pub struct Left {
     pub watcher: Option<ErlNifPid>,
     pub body: Option<Upload>,
     pub reader: Option<Reader>,
-    /// Who waits for room in the answer.
-    pub sender: Option<ErlNifPid>,
+    /// Who wait for room in the answer.
+    pub senders: Vec<ErlNifPid>,
 }
 
 pub struct Places {
@@ -138,13 +138,13 @@ impl Places {
         place.generation = place.generation.wrapping_add(1);
         shared.generations[key.place as usize].store(place.generation, Release);
         let (watcher, body, reader) = (place.watcher.take(), place.body.take(), place.reader.take());
-        let mut left = Left { watcher, body, reader, sender: None };
+        let mut left = Left { watcher, body, reader, senders: Vec::new() };
         (place.request, place.client) = (None, Client::Nobody);
         place.read = 0;
         if let State::Streaming(s) | State::Answered(Answer::Stream(_, s)) =
             std::mem::replace(&mut place.state, State::Free)
         {
-            left.sender = s.flow.close()
+            left.senders = s.flow.close()
         }
         self.free.push(key.place);
         left

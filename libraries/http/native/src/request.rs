@@ -115,12 +115,8 @@ pub fn term(env: Env, reference: Term, request: &Request) -> Term {
             (counted.bytes.take().map_or_else(|| binary(env, b""), |b| b.into_term(env)), trailers)
         }
     };
-    // The authority of HTTP/2 is what counts, whatever a host beside it says (RFC 9113, 8.3.1); of HTTP/1 it is the other way.
-    let host = match (uri.authority(), request.parts.version) {
-        (Some(authority), Version::HTTP_2) => Some(authority.as_str()),
-        (Some(authority), _) if !request.parts.headers.contains_key(HOST) => Some(authority.as_str()),
-        _ => None,
-    };
+    // It is what counts, whatever a host beside it says (RFC 9113, 8.3.1; RFC 9112, 3.2.2).
+    let host = uri.authority().map(|authority| authority.as_str());
     tuple(env, &[
         reference,
         binary(env, request.parts.method.as_str().as_bytes()),

@@ -56,13 +56,16 @@ pub unsafe fn head(env: Env, status: Term, headers: Term, whole: bool) -> Result
     if !(200..=599).contains(&code) {
         return Err(Fault::Badarg);
     }
-    let mut refused = false;
+    let (mut refused, mut lengths) = (false, 0);
     let map = header_map(env, headers, |name| {
         refused |= of_connection(name);
+        lengths += usize::from(*name == CONTENT_LENGTH);
         // A 204 has none.
         !((whole || code == 204) && *name == CONTENT_LENGTH || OF_CONNECTIONS.contains(&name.as_str()))
     })?;
-    if refused {
+    let length = map.get(CONTENT_LENGTH).map(|value| value.as_bytes());
+    let is_length = |text: &[u8]| !text.is_empty() && text.len() < 19 && text.iter().all(u8::is_ascii_digit);
+    if refused || length.is_some_and(|length| lengths > 1 || !is_length(length)) {
         return Err(Fault::Badarg);
     }
     let mut response = Response::new(());
@@ -95,7 +98,7 @@ pub unsafe fn start(env: Env, args: &[Term]) -> Return {
     if !reference.is_open() || !reference.start() {
         return late(false);
     }
-    let (bytes, waiting, closed) = (AtomicUsize::new(0), Mutex::new(None), AtomicBool::new(false));
+    let (bytes, waiting, closed) = (AtomicUsize::new(0), Mutex::default(), AtomicBool::new(false));
     let flow = Arc::new(Flow { bytes, waiting, closed });
     let _ = reference.flow.set(flow.clone()); // the only one: start() is true once
     reference.push(Command::Start(reference.key, head, flow));
@@ -117,14 +120,21 @@ pub unsafe fn chunk(env: Env, args: &[Term]) -> Return {
     let full = before + data.len() > body::WINDOW;
     if full {
         // Before the chunk is there: the thread that takes it finds whom to tell.
-        *flow.waiting.lock().unwrap() = Some(self_pid(env));
+        let me = self_pid(env);
+        flow.waiting.lock().unwrap().push(me);
         // Closed meanwhile, by a thread that found nobody to tell.
-        if flow.closed.load(SeqCst) && flow.waiting.lock().unwrap().take().is_some() {
+        if flow.closed.load(SeqCst) && remove(&mut flow.waiting.lock().unwrap(), me) {
             return late(false);
         }
     }
     reference.push(Command::Chunk(reference.key, data));
     Ok(if full { atoms().wait } else { atoms().ok })
+}
+
+/// False if it was told.
+fn remove(waiting: &mut Vec<ErlNifPid>, pid: ErlNifPid) -> bool {
+    let at = waiting.iter().position(|other| unsafe { enif_compare_pids(other, &pid) } == 0);
+    at.map(|at| waiting.swap_remove(at)).is_some()
 }
 
 /// finish(Ref, Trailers) -> ok | {error, closed}

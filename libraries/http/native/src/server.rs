@@ -61,15 +61,21 @@ pub enum Command {
 /// How much of a streamed answer has not left yet.
 pub struct Flow {
     pub bytes: AtomicUsize,
-    pub waiting: Mutex<Option<ErlNifPid>>,
+    /// Who waits for room: more than one, where several send.
+    pub waiting: Mutex<Vec<ErlNifPid>>,
     pub closed: AtomicBool,
 }
 
 impl Flow {
     /// Nobody takes more of it. Who waits for room is to be told.
-    pub fn close(&self) -> Option<ErlNifPid> {
+    pub fn close(&self) -> Vec<ErlNifPid> {
         self.closed.store(true, SeqCst);
-        self.waiting.lock().unwrap().take()
+        self.room()
+    }
+
+    /// There is room, for all who wait.
+    pub fn room(&self) -> Vec<ErlNifPid> {
+        std::mem::take(&mut *self.waiting.lock().unwrap())
     }
 }
 

@@ -84,7 +84,7 @@ impl Local {
                 let streaming = Streaming { flow: flow.clone(), chunks: VecDeque::new(), end: None };
                 let taken = self.answer(key, Answer::Stream(head, streaming));
                 if !taken {
-                    self.tell_closed(flow.close(), key)
+                    self.tell_room_all(&flow.close(), key)
                 }
                 taken
             }
@@ -144,7 +144,7 @@ impl Local {
 
     /// Ends a request's place. What its handler asked to be told, it is told if the client left.
     pub fn give_back(&self, key: Key, gone: bool) {
-        let Left { watcher, body, reader, sender } = self.places.borrow_mut().give_back(key, self.shared());
+        let Left { watcher, body, reader, senders } = self.places.borrow_mut().give_back(key, self.shared());
         // Not when the thread ends: its tasks are dropped then, in which this runs.
         let ends = self.closing.get() == Some(0) || std::thread::panicking();
         if let (Some(upload), false) = (body, ends) {
@@ -153,16 +153,16 @@ impl Local {
         if let Some(task) = reader.and_then(|reader| reader.task) {
             task.wake()
         }
-        self.tell_closed(sender, key);
+        // That nobody makes any, they find out.
+        self.tell_room_all(&senders, key);
         if let (Some(pid), true) = (watcher, gone) {
             self.tell_gone(&pid, key)
         }
     }
 
-    /// A sender that waits for room: nobody makes any.
-    fn tell_closed(&self, sender: Option<ErlNifPid>, key: Key) {
-        if let Some(pid) = sender {
-            self.tell_room(&pid, key)
+    pub fn tell_room_all(&self, senders: &[ErlNifPid], key: Key) {
+        for pid in senders {
+            self.tell_room(pid, key)
         }
     }
 }

@@ -1,0 +1,201 @@
+defmodule Tame.HTTP.HandlerTest do
+  # What handlers do to their acceptors, to their answers and to the server's end.
+  use ExUnit.Case, async: true
+  import Tame.HTTP.Test.Client
+
+  test "an acceptor whose handler ends it again and again takes no server with it for good" do
+    handler = fn
+      %{path: "/kill"} -> Process.exit(self(), :kill)
+      _ -> {200, [], "hello"}
+    end
+
+    {server, port} = start(run: :acceptor, handler: handler)
+
+    for _ <- 1..11 do
+      socket = send_raw(port, "GET /kill HTTP/1.1\r\nhost: a\r\n\r\n")
+      _ = :gen_tcp.recv(socket, 0, 2000)
+    end
+
+    # The port that the system chose is another one then.
+    eventually(fn -> served(server) end)
+  end
+
+  test "the supervisor of the acceptors is killed: the server begins anew" do
+    {server, _} = start([])
+    {_, pid, _, _} = List.keyfind(Supervisor.which_children(server), :acceptors, 0)
+    Process.exit(pid, :kill)
+    eventually(fn -> served(server) and pid not in pids(server) end)
+  end
+
+  defp pids(server), do: for({_, pid, _, _} <- Supervisor.which_children(server), do: pid)
+
+  defp served(server) do
+    {:ok, socket} =
+      :gen_tcp.connect({127, 0, 0, 1}, :tame_http.port(server), [:binary, active: false])
+
+    :ok = :gen_tcp.send(socket, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    match?({:ok, "HTTP/1.1 200" <> _}, :gen_tcp.recv(socket, 0, 2000))
+  rescue
+    _ -> false
+  catch
+    _, _ -> false
+  end
+
+  test "a VM without a process left keeps the request, and its acceptor" do
+    code = """
+    Fill = fun F(N) -> try spawn(fun() -> receive stop -> ok end end) of P -> F([P | N]) catch _:_ -> N end end,
+    All = Fill([]),
+    Full = tame_http_requests:spawn(fun() -> ok end),
+    [P ! stop || P <- All],
+    timer:sleep(200),
+    io:format("~p ~p", [Full, tame_http_requests:spawn(fun() -> ok end)]),
+    halt().
+    """
+
+    paths = Enum.flat_map(:code.get_path(), &["-pa", to_string(&1)])
+    options = ["+P", "1024", "-noinput", "-eval", code | paths]
+    {printed, 0} = System.cmd("erl", options, stderr_to_stdout: true)
+    assert String.ends_with?(printed, "full ok")
+  end
+
+  test "acceptors that are stuck are ended together, when requests have had their time" do
+    {server, port} =
+      start(
+        run: :acceptor,
+        acceptors: 3,
+        shutdown_ms: 100,
+        handler: fn _ -> Process.sleep(:infinity) end
+      )
+
+    for _ <- 1..3, do: send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    eventually(fn -> :tame_http.info(server).in_flight == 3 end)
+    {microseconds, :ok} = :timer.tc(fn -> :tame_http.stop(server) end)
+    assert microseconds < 4_500_000
+  end
+
+  test "two may stop a server at once" do
+    {server, port} = start(handler: fn _ -> Process.sleep(300) && {200, [], "hello"} end)
+    socket = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    eventually(fn -> :tame_http.info(server).in_flight == 1 end)
+
+    stops =
+      for how <- [:stop, :drain, :stop, :drain], do: Task.async(fn -> stop_by(how, server) end)
+
+    assert Enum.uniq(Task.await_many(stops)) == [:ok]
+    assert {200, _, "hello"} = answer(socket)
+  end
+
+  defp stop_by(:stop, server), do: :tame_http.stop(server)
+  defp stop_by(:drain, server), do: :tame_http.drain(server, 1000)
+
+  test "several processes may send one answer, and none waits for ever" do
+    piece = :binary.copy("x", 300_000)
+
+    handler = fn _ ->
+      {200, [],
+       {:stream,
+        fn send ->
+          tasks = for _ <- 1..3, do: Task.async(fn -> for _ <- 1..5, do: send.(piece) end)
+          Task.await_many(tasks, 20_000)
+        end}}
+    end
+
+    {server, port} = start(handler: handler)
+    {body, 0} = curl([url(port)])
+    assert byte_size(body) == 15 * 300_000
+    balanced(server)
+    # One whose client leaves.
+    socket = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    {:ok, _} = :gen_tcp.recv(socket, 1000)
+    :gen_tcp.close(socket)
+    balanced(server)
+  end
+
+  test "an answer that fails behind its head is cut off, however busy its acceptor is" do
+    handler = fn
+      %{path: "/fails"} -> {200, [], {:stream, fn send -> send.("abc") && throw(:up) end}}
+      _ -> {200, [], "hello"}
+    end
+
+    {server, port} = start(run: :acceptor, handler: handler)
+
+    busy =
+      Task.async(fn ->
+        socket = connect(port)
+
+        for _ <- 1..100 do
+          :ok = :gen_tcp.send(socket, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+          {200, _, _} = answer(socket)
+          Process.sleep(50)
+        end
+      end)
+
+    socket = send_raw(port, "GET /fails HTTP/1.1\r\nhost: a\r\n\r\n")
+    assert all(socket, 3000) =~ "abc"
+    Task.shutdown(busy, :brutal_kill)
+    balanced(server)
+  end
+
+  test "the length of a file is the file's, one of a stream is a number, and what is no file is 500" do
+    handler = fn
+      %{path: "/file"} ->
+        {200, [{"Content-Length", "5"}], {:file, __ENV__.file}}
+
+      %{path: "/two"} ->
+        {200, [{"content-length", "3"}, {"content-length", "3"}], {:stream, & &1.("abc")}}
+
+      %{path: "/none"} ->
+        {200, [{"content-length", "x"}], {:stream, & &1.("abc")}}
+
+      %{path: "/folder"} ->
+        {200, [], {:file, System.tmp_dir!()}}
+
+      %{path: "/gone"} ->
+        {200, [], {:file, "/no/such/file"}}
+
+      %{path: "/arity"} ->
+        {200, [], {:stream, fn _, _ -> :ok end}}
+    end
+
+    {server, port} = start(handler: handler)
+    size = File.stat!(__ENV__.file).size
+    assert {200, head, _} = get(port, "/file")
+    assert head =~ "content-length: #{size}"
+
+    for path <- ["/two", "/none", "/folder", "/gone", "/arity"],
+        do: assert({500, _, _} = get(port, path))
+
+    for {path, status} <- [
+          {"/file", "200"},
+          {"/folder", "500"},
+          {"/gone", "500"},
+          {"/arity", "500"}
+        ] do
+      {out, 0} = curl(["-I", "-w", "%{http_code}", url(port, path)])
+      assert String.ends_with?(out, status)
+    end
+
+    balanced(server)
+  end
+
+  test "HTTP/1: a target names a resource of one host" do
+    {server, port} =
+      start(handler: fn r -> {200, [], r.path <> " " <> :tame_http.header("host", r, "-")} end)
+
+    for {head, status, body} <- [
+          {"GET /x HTTP/1.1\r\nhost: a\r\n", 200, "/x a"},
+          {"GET http://other/x HTTP/1.1\r\nhost: evil\r\n", 200, "/x other"},
+          {"OPTIONS * HTTP/1.1\r\nhost: a\r\n", 200, "* a"},
+          {"GET /x HTTP/1.0\r\n", 200, "/x -"},
+          {"GET * HTTP/1.1\r\nhost: a\r\n", 400, ""},
+          {"GET foo HTTP/1.1\r\nhost: a\r\n", 400, ""},
+          {"GET foo:80 HTTP/1.1\r\nhost: a\r\n", 400, ""},
+          {"GET /x HTTP/1.1\r\n", 400, ""},
+          {"GET /x HTTP/1.1\r\nhost: a\r\nhost: b\r\n", 400, ""}
+        ] do
+      assert {^status, _, ^body} = port |> send_raw(head <> "\r\n") |> answer()
+    end
+
+    balanced(server)
+  end
+end
