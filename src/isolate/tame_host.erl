@@ -145,16 +145,29 @@ is_orderly(shutdown) -> true;
 is_orderly({shutdown, _}) -> true;
 is_orderly(_) -> false.
 
+%% A call in flight may ask the VM, or send: it is answered here too, as in the state draining.
 drain(#host{ring = Ring, port = Port} = Host, Until) ->
     case in_flight(Ring) > 0 andalso now_ms() < Until of
         true ->
-            case tame_host_port:await_end(?DRAIN_LOOK_MS, Port) of
-                ended -> ok;
-                goes_on -> drain(Host, Until)
+            receive
+                {From, {exit_status, _}} when is_port(From) -> ok;
+                {From, {data, _}} = Message when is_port(From) -> drained(Message, Host, Until);
+                {tame_private, _, _} = Message -> drained(Message, Host, Until);
+                {'DOWN', _, process, _, _} = Message -> drained(Message, Host, Until)
+            after ?DRAIN_LOOK_MS -> drain(Host, Until)
             end;
         false ->
             _ = tame_host_port:await_end(?LEAVE_MS, tame_host_port:send(stop, Port)),
             ok
+    end.
+
+drained(Message, Host, Until) ->
+    case handle_event(info, Message, draining, Host) of
+        {keep_state, Later} -> drain(Later, Until);
+        {keep_state, Later, _} -> drain(Later, Until);
+        keep_state_and_data -> drain(Host, Until);
+        %% It is to be ended, or has ended.
+        _ -> ok
     end.
 
 finish(#host{port = Port} = Host) ->

@@ -40,6 +40,21 @@ defmodule Tame.RepliesTest do
     assert scenario(:resources, [20_000]) == {[40_000, 40_000, 40_000], 20_000, true}
   end
 
+  for how <- [:restart, :restore, :stop] do
+    test "a call in flight that asks the VM is answered: #{how}" do
+      assert scenario(:asks_while, [unquote(how)]) == {:ok, true}
+    end
+  end
+
+  test "a NIF may send faster than the VM reads" do
+    assert scenario(:messages, [300_000])
+  end
+
+  # By size alone they had one hash: 16,000 took 8 s.
+  test "maps are keys of maps" do
+    assert scenario(:map_of_maps, [40_000, 20_000])
+  end
+
   test "a NIF that returns no term raises what the guide says, and the next call is answered" do
     assert {{:tame, {:returned_no_term, info}}, 3} = scenario(:no_term)
     assert %{library: :replies_of_nothing, function: {:no_term, 0}, advice: advice} = info

@@ -7,7 +7,8 @@ defmodule Tame.ReplyScenarios do
   alias Tame.Test.CLibrary
 
   @source Path.expand("natives/reply_nif.c", __DIR__)
-  @functions [repeat: 2, atoms: 2, resources: 1, again: 0, no_term: 0]
+  @functions [repeat: 2, atoms: 2, resources: 1, again: 0, no_term: 0] ++
+               [late_ref: 1, send_many: 1, map_of_maps: 1]
 
   @doc "A module of this name, in Erlang, whose library has not been loaded in this VM."
   def build(module) do
@@ -56,6 +57,37 @@ defmodule Tame.ReplyScenarios do
     again = [module.again(), module.again()]
     same = Enum.all?(again, &(Enum.sort(Enum.uniq(&1)) == Enum.sort(Enum.uniq(first))))
     {Enum.map([first | again], &length/1), length(Enum.uniq(first)), same}
+  end
+
+  @doc "A call that asks the VM while this is done: what came of both."
+  def asks_while(how) do
+    module = isolated(:replies_in_flight)
+    call = Task.async(fn -> raised(fn -> module.late_ref(500) end) end)
+    Process.sleep(100)
+
+    done =
+      case how do
+        :restore -> :tame.restore(module)
+        :restart -> :tame.restart(module)
+        :stop -> Application.stop(:tame)
+      end
+
+    {done, is_reference(Task.await(call))}
+  end
+
+  @doc "Messages that a NIF sends one by one, to its caller: all of them, in their order."
+  def messages(n) do
+    module = isolated(:replies_of_messages)
+    ^n = module.send_many(n)
+
+    Enum.all?(0..(n - 1), fn i ->
+      receive(do: (message -> message == i), after: (10_000 -> false))
+    end)
+  end
+
+  def map_of_maps(n, deadline_ms) do
+    module = isolated(:replies_of_maps, %{deadline_ms: deadline_ms})
+    module.map_of_maps(n) == Map.new(0..(n - 1), &{%{id: &1}, &1})
   end
 
   def no_term do
@@ -116,7 +148,8 @@ defmodule Tame.ReplyScenarios do
     {:ok, _} = Application.ensure_all_started(:tame)
     folder = build(:replies_broken)
     :code.purge(:replies_broken)
-    {"", 0} = CLibrary.compile(folder, "replies_broken.c", ["-DMODULE=replies_broken", "-DBROKEN"])
+    options = ["-D_GNU_SOURCE", "-DMODULE=replies_broken", "-DBROKEN"]
+    {"", 0} = CLibrary.compile(folder, "replies_broken.c", options)
     :tame.isolate(:replies_broken)
   end
 end

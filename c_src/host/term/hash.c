@@ -39,6 +39,8 @@ static uint64_t hash_bytes(uint64_t hash, const unsigned char *bytes, size_t siz
     return mix(hash, word);
 }
 
+static uint64_t hash_pairs(uint64_t hash, term map);
+
 static uint64_t hash_box(uint64_t hash, term t, struct work *work)
 {
     hash = mix(hash, box_kind(t));
@@ -46,8 +48,8 @@ static uint64_t hash_box(uint64_t hash, term t, struct work *work)
     case BOX_TUPLE:
         push_rest(work, ((struct box_tuple *)box_of(t))->elements, box_size(t));
         return mix(hash, box_size(t));
-    case BOX_MAP: /* by size alone: its order is not fixed */
-        return mix(hash, map_len(t));
+    case BOX_MAP:
+        return hash_pairs(mix(hash, map_len(t)), t);
     case BOX_BIG: {
         struct box_big *big = box_of(t);
         return hash_bytes(mix(hash, big->negative), (unsigned char *)big->digits, 8 * box_size(t));
@@ -77,6 +79,31 @@ static uint64_t hash_box(uint64_t hash, term t, struct work *work)
     }
     }
     return hash;
+}
+
+/* Without what is within: of what may hold other terms, the kind and the size. */
+static uint64_t hash_surface(term t)
+{
+    if (is_list_cell(t))
+        return mix(0, 2);
+    if (!is_boxed(t))
+        return mix(0, t);
+    if (box_kind(t) == BOX_TUPLE)
+        return mix(mix(0, BOX_TUPLE), box_size(t));
+    if (box_kind(t) == BOX_MAP)
+        return mix(mix(0, BOX_MAP), map_len(t));
+    return hash_box(0, t, NULL); /* none of these has any work */
+}
+
+/* In whatever order they are. */
+static uint64_t hash_pairs(uint64_t hash, term map)
+{
+    const term *pairs = map_pairs(map);
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < map_len(map); i++)
+        sum += mix(hash_surface(pairs[2 * i]), hash_surface(pairs[2 * i + 1]));
+    return mix(hash, sum);
 }
 
 uint64_t term_hash(term t, uint64_t salt)

@@ -9,8 +9,15 @@
 #include "wire/query.h"
 #include "wire/tell.h"
 
-static _Atomic uint64_t sent;      /* messages written to the control port */
-static _Atomic uint64_t delivered; /* of those, how many the VM is known to have passed on */
+static _Atomic uint64_t sent;      /* written to the control port, in units of messages */
+static _Atomic uint64_t delivered; /* of that, how much the VM is known to have passed on */
+
+/* A message is one unit, and one more for each of so many bytes. */
+#define UNIT_BYTES 4096
+
+/* So much may be on its way: a thread that sends in a loop is faster than the VM, which ends a host
+ * that has written more than it can read (FLOOD_LEN, tame_host_port.erl: a fifth of that). */
+#define UNITS_AHEAD 4096
 
 /* The frame's bytes, freed by the caller. Four are left for the length. */
 static unsigned char *encode(term frame, size_t *size)
@@ -60,9 +67,11 @@ int tell_message(const ErlNifEnv *env, term pid, term message)
         tell(query_term(&scratch, "send", 3, pid, message,
                         prepare_lease_list(&scratch, out.leases.items, out.leases.len)));
         env_destroy(&scratch);
-        sent++; /* after it is written: a sync that follows comes behind it */
+        sent += 1 + out.size / UNIT_BYTES; /* when it is written: a sync comes behind it */
     }
     etf_out_free(&out);
+    if (sent - delivered > UNITS_AHEAD)
+        tell_sync();
     return ok;
 }
 

@@ -1,5 +1,6 @@
 /* The library of module MODULE, for replies that a host has trouble with: see Tame.RepliesTest. */
 #include <erl_nif.h>
+#include <unistd.h>
 
 /* (Name, N) -> N times the atom of this name, which is a string */
 static ERL_NIF_TERM repeat(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -71,6 +72,54 @@ static ERL_NIF_TERM no_term(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return 0;
 }
 
+/* (Ms) -> a reference, which is the VM's, after a pause */
+static ERL_NIF_TERM late_ref(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    unsigned ms;
+
+    (void)argc;
+    if (!enif_get_uint(env, argv[0], &ms))
+        return enif_make_badarg(env);
+    (void)usleep(ms * 1000);
+    return enif_make_ref(env);
+}
+
+/* (N): N messages to the caller, one by one */
+static ERL_NIF_TERM send_many(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ErlNifPid self;
+    unsigned n;
+
+    (void)argc;
+    if (!enif_get_uint(env, argv[0], &n))
+        return enif_make_badarg(env);
+    enif_self(env, &self);
+    for (unsigned i = 0; i < n; i++)
+        (void)enif_send(env, &self, NULL, enif_make_uint(env, i));
+    return enif_make_uint(env, n);
+}
+
+/* (N) -> #{#{id => 0} => 0, ... #{id => N - 1} => N - 1} */
+static ERL_NIF_TERM map_of_maps(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ERL_NIF_TERM *keys, *values, map;
+    unsigned n;
+
+    (void)argc;
+    if (!enif_get_uint(env, argv[0], &n))
+        return enif_make_badarg(env);
+    keys = enif_alloc(2 * n * sizeof *keys); /* ours, until the map is made */
+    values = keys + n;
+    for (unsigned i = 0; i < n; i++) {
+        values[i] = enif_make_uint(env, i);
+        (void)enif_make_map_put(env, enif_make_new_map(env), enif_make_atom(env, "id"), values[i],
+                                &keys[i]);
+    }
+    (void)enif_make_map_from_arrays(env, keys, values, n, &map);
+    enif_free(keys);
+    return map;
+}
+
 static int load(ErlNifEnv *env, void **data, ERL_NIF_TERM info)
 {
     (void)data;
@@ -89,8 +138,10 @@ void *broken(void)
 #endif
 
 static ErlNifFunc functions[] = {
-    {"repeat", 2, repeat, 0}, {"atoms", 2, atoms, 0},     {"resources", 1, resources, 0},
-    {"again", 0, again, 0},   {"no_term", 0, no_term, 0},
+    {"repeat", 2, repeat, 0},       {"atoms", 2, atoms, 0},
+    {"resources", 1, resources, 0}, {"again", 0, again, 0},
+    {"no_term", 0, no_term, 0},     {"late_ref", 1, late_ref, 0},
+    {"send_many", 1, send_many, 0}, {"map_of_maps", 1, map_of_maps, 0},
 };
 
 #define INIT(NAME) ERL_NIF_INIT(NAME, functions, load, NULL, NULL, NULL)
