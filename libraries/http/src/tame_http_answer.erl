@@ -20,7 +20,8 @@ handle(Acceptor, Handler, Events) ->
 %% In an acceptor: what takes time to send has a process of its own.
 -spec handle_here(tame_http_nif:acceptor(), tame_http:handler(), Events :: boolean()) -> ok.
 handle_here(Acceptor, Handler, Events) ->
-    _ = taken(tame_http_nif:take(Acceptor), Handler, Events, fun(Fun) -> spawn_link(whole(Fun)) end),
+    Elsewhere = fun(Fun) -> spawn_link(whole(Fun)) end,
+    _ = taken(tame_http_nif:take(Acceptor), Handler, Events, Elsewhere),
     ok.
 
 %% The acceptor may be the last that refers to an answer that was cut off. It hears of that.
