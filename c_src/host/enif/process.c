@@ -109,7 +109,8 @@ int enif_whereis_port(ErlNifEnv *env, ERL_NIF_TERM name, ErlNifPort *port)
 
 /* ---- messages ------------------------------------------------------------------------- */
 
-/* Does not wait for the VM: whether the receiver was alive is not known here. */
+/* Does not wait for the VM, unless too much is on its way there: whether the receiver was alive is not
+ * known here. */
 int enif_send(ErlNifEnv *env, const ErlNifPid *to, ErlNifEnv *msg_env, ERL_NIF_TERM message)
 {
     int ok = is_local_pid(to->pid) && tell_message(env, to->pid, message);
