@@ -164,16 +164,14 @@ ended(Sup) ->
 
 %% The same, with another time to finish, in ms.
 -spec drain(server(), non_neg_integer()) -> ok.
-drain(Server, Ms) when is_integer(Ms), Ms >= 0 ->
-    case tame_http_servers:find(Server) of
-        {ok, #{sup := Sup, owner := Owner}} ->
+drain(Server, Ms) ->
+    case {tame_http_options:is_ms(Ms), tame_http_servers:find(Server)} of
+        {true, {ok, #{sup := Sup, owner := Owner}}} ->
             ok = closed(Owner, Ms),
             ended(Sup);
-        error ->
+        _ ->
             ?BADARG([Server, Ms])
-    end;
-drain(Server, Ms) ->
-    ?BADARG([Server, Ms]).
+    end.
 
 %% The port on which it listens.
 -spec port(server()) -> inet:port_number().

@@ -6,12 +6,15 @@
 -export([static/1]).
 -export([native/1]).
 -export([posix/1]).
+-export([is_ms/1]).
 
 -export_type([checked/0]).
 
 -type checked() :: #{atom() => term()}.
 
 -define(MAX_MS, 16#FFFFFFF).
+
+-define(REFUSED, [<<"transfer-encoding">>, <<"upgrade">>, <<"connection">>]).
 
 %% {Key, Default, Check, Expected}
 table() ->
@@ -43,10 +46,16 @@ table() ->
         {request_timeout_ms, 60000, Ms},
         {idle_timeout_ms, 60000, Ms},
         {wait_timeout_ms, 5000, Ms},
-        {shutdown_ms, 5000, {fun(V) -> is_integer(V) andalso V >= 0 andalso V =< ?MAX_MS end,
+        {shutdown_ms, 5000, {fun is_ms/1,
                              "a number from 0 to " ++ integer_to_list(?MAX_MS)}},
-        {static, #{}, {fun is_static/1, "#{Path => {Status, Headers, Body}}"}}
+        {static, #{}, {fun is_static/1,
+                       "#{Path => {Status, Headers, Body}}, paths that begin with /, statuses from "
+                       "200 to 599, bodies of iodata"}}
     ].
+
+%% A time, or none.
+-spec is_ms(term()) -> boolean().
+is_ms(V) -> is_integer(V) andalso V >= 0 andalso V =< ?MAX_MS.
 
 is_tls(undefined) -> true;
 is_tls(#{certfile := Cert, keyfile := Key} = Tls) ->
@@ -60,11 +69,27 @@ is_static(Static) ->
     is_map(Static) andalso
         lists:all(
             fun
-                ({<<"/", _/binary>>, {Status, _Headers, _Body}}) -> is_integer(Status);
-                (_) -> false
+                ({<<"/", _/binary>>, {Status, Headers, Body}}) ->
+                    is_integer(Status) andalso Status >= 200 andalso Status =< 599 andalso
+                        holds(fun is_integer/1, fun() -> iolist_size(Body) end) andalso
+                        holds(fun are_headers/1, fun() -> tame_http_answer:headers(Headers) end);
+                (_) ->
+                    false
             end,
             maps:to_list(Static)
         ).
+
+%% As HTTP has them (RFC 9110, 5.1 and 5.5), and none of those that the native half refuses.
+are_headers(Headers) ->
+    lists:all(fun is_header/1, Headers).
+
+is_header({Name, Value}) ->
+    has(Name, "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$") andalso
+        not has(Value, "[\\x00-\\x08\\x0a-\\x1f\\x7f]") andalso
+        not lists:member(string:lowercase(iolist_to_binary(Name)), ?REFUSED).
+
+has(Text, Pattern) ->
+    re:run(Text, Pattern, [{capture, none}]) =:= match.
 
 %% With every key there, or a sentence on the first that is wrong.
 -spec check(map()) -> {ok, checked()} | {error, {bad_option, atom() | term(), binary()}}.
@@ -83,7 +108,7 @@ check([], _, Checked) ->
 check([{Key, Default, {Check, Expected}} | Table], Given, Checked) ->
     case Given of
         #{Key := Value} ->
-            case holds(Check, Value) of
+            case holds(Check, fun() -> Value end) of
                 true -> check(Table, Given, Checked#{Key => Value});
                 false ->
                     Text = text("got ~0tP, expected ~ts", [Value, 12, Expected]),
@@ -95,10 +120,10 @@ check([{Key, Default, {Check, Expected}} | Table], Given, Checked) ->
             check(Table, Given, Checked#{Key => Default})
     end.
 
-%% Some of OTP's own checks fail on what they do not know.
-holds(Check, Value) ->
+%% Some checks fail on what they do not know, OTP's own among them.
+holds(Check, Make) ->
     try
-        Check(Value)
+        Check(Make())
     catch
         error:_ -> false
     end.
@@ -130,9 +155,12 @@ pem(undefined) ->
 pem(#{certfile := CertFile, keyfile := KeyFile}) ->
     case {file:read_file(CertFile), file:read_file(KeyFile)} of
         {{ok, Cert}, {ok, Key}} -> {ok, {Cert, Key}};
-        {{error, Reason}, _} -> {error, {Reason, CertFile}};
-        {_, {error, Reason}} -> {error, {Reason, KeyFile}}
+        {{error, Reason}, _} -> unreadable(CertFile, Reason);
+        {_, {error, Reason}} -> unreadable(KeyFile, Reason)
     end.
+
+unreadable(File, Reason) ->
+    {error, {tls, text("~ts: ~ts", [File, file:format_error(Reason)])}}.
 
 %% What OTP calls the errors that listening has; another stays a number.
 -spec posix(non_neg_integer()) -> atom() | non_neg_integer().

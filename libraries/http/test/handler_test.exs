@@ -73,6 +73,47 @@ defmodule Tame.HTTP.HandlerTest do
     assert microseconds < 4_500_000
   end
 
+  test "who has asked for nothing does not keep a server from ending" do
+    folder = Path.join(System.tmp_dir!(), "tame_http_#{System.unique_integer([:positive])}")
+    File.mkdir_p!(folder)
+    tls = certificate(folder)
+
+    for {options, bytes} <- [{[], ""}, {[], "GET / HT"}, {[tls: tls], ""}] do
+      {server, port} = start([shutdown_ms: 20_000] ++ options)
+      _ = send_raw(port, bytes)
+      eventually(fn -> :tame_http.info(server).connections == 1 end)
+      {microseconds, :ok} = :timer.tc(fn -> :tame_http.stop(server) end)
+      assert microseconds < 10_000_000
+    end
+
+    File.rm_rf!(folder)
+  end
+
+  test "static routes that are none, and times that are too long, are told in a line" do
+    for route <- [
+          {99, [], ""},
+          {600, [], ""},
+          {200, :headers, ""},
+          {200, [{"a b", "c"}], ""},
+          {200, [{"a", "b\r\nc"}], ""},
+          {200, [{"Connection", "close"}], ""},
+          {200, [], :body},
+          {200, [], {:file, "/etc/hostname"}},
+          {200, []}
+        ] do
+      options = %{handler: &hello/1, static: %{"/s" => route}}
+      assert {:error, {:bad_option, :static, text}} = :tame_http.start(options)
+      assert text =~ "expected \#{Path => {Status, Headers, Body}}"
+    end
+
+    {server, port} = start(static: %{"/s" => {200, %{"X-A" => ["b", ?c]}, ["d", ?e]}})
+    assert {200, head, "de"} = get(port, "/s")
+    assert head =~ "x-a: bc"
+    assert_raise ArgumentError, fn -> :tame_http.static(server, %{"/s" => {200, :none, ""}}) end
+    assert_raise ArgumentError, fn -> :tame_http.drain(server, 0xFFFFFFFF) end
+    assert {200, _, "hello"} = get(port)
+  end
+
   test "two may stop a server at once" do
     {server, port} = start(handler: fn _ -> Process.sleep(300) && {200, [], "hello"} end)
     socket = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")

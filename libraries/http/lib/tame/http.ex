@@ -49,8 +49,15 @@ defmodule Tame.HTTP do
   defp options(options) do
     case Map.pop(Map.new(options), :plug) do
       {nil, options} -> options
-      {{module, argument}, options} -> Map.put(options, :handler, Conn.handler(module, argument))
-      {module, options} -> Map.put(options, :handler, Conn.handler(module, []))
+      {_, %{handler: _}} -> raise ArgumentError, "plug: and handler: are two answers to a request"
+      {plug, options} -> Map.put(options, :handler, handler(plug))
     end
+  end
+
+  defp handler({module, argument}) when is_atom(module), do: Conn.handler(module, argument)
+  defp handler(module) when is_atom(module), do: Conn.handler(module, [])
+
+  defp handler(other) do
+    raise ArgumentError, "plug: expected a module or {module, argument}, got: #{inspect(other)}"
   end
 end

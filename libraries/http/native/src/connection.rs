@@ -25,11 +25,25 @@ pub async fn serve(local: Rc<Local>, (at, connection): (usize, Rc<Connection>), 
         Some(tls) => {
             let acceptor = tokio_rustls::TlsAcceptor::from(tls.clone());
             let within = Duration::from_millis(config.header_timeout_ms);
-            let Ok(Ok(stream)) = tokio::time::timeout(within, acceptor.accept(stream)).await else { return };
+            let accepted = while_open(&connection, acceptor.accept(stream));
+            let Ok(Some(Ok(stream))) = tokio::time::timeout(within, accepted).await else { return };
             let h2 = stream.get_ref().1.alpn_protocol() == Some(&b"h2"[..]);
             speak(&local, &connection, stream, if h2 { Protocol::H2 } else { Protocol::H1 }).await
         }
     }
+}
+
+/// None where the server closes before that is over: nobody has asked for anything yet.
+async fn while_open<T>(connection: &Connection, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    poll_fn(|cx| {
+        *connection.waker.borrow_mut() = Some(cx.waker().clone());
+        if connection.phase.get() != Phase::Open {
+            return Poll::Ready(None);
+        }
+        future.as_mut().poll(cx).map(Some)
+    })
+    .await
 }
 
 struct Registered<'a>(&'a Rc<Local>, usize);

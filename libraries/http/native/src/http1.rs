@@ -33,7 +33,11 @@ where
     poll_fn(|cx| {
         if connection.phase.get() == Phase::Closing && !told {
             told = true;
-            serving.as_mut().graceful_shutdown()
+            serving.as_mut().graceful_shutdown();
+            // hyper would wait for the end of a head that has begun.
+            if !connection.has_asked() {
+                return Poll::Ready(());
+            }
         }
         serving.as_mut().poll(cx).map(|_| ())
     })

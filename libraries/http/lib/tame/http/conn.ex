@@ -35,6 +35,11 @@ defmodule Tame.HTTP.Conn do
 
   @doc false
   def handler(module, argument) do
+    for {name, arity} <- [init: 1, call: 2],
+        not (Code.ensure_loaded?(module) and function_exported?(module, name, arity)) do
+      raise ArgumentError, "plug: #{inspect(module)} has no function #{name}/#{arity}"
+    end
+
     options = module.init(argument)
 
     fn request ->
@@ -56,7 +61,7 @@ defmodule Tame.HTTP.Conn do
       request_path: request.path,
       path_info: String.split(request.path, "/", trim: true),
       query_string: request.query,
-      host: :tame_http.header("host", request, nil),
+      host: host(:tame_http.header("host", request, nil)),
       scheme: request.scheme,
       remote_ip: ip,
       req_headers: request.headers,
@@ -65,14 +70,23 @@ defmodule Tame.HTTP.Conn do
     }
   end
 
+  # Without its port.
+  defp host(nil), do: nil
+  defp host(host), do: Regex.replace(~r/:\d*\z/, host, "")
+
   @doc "The values of a header of the request, by its name in lower case."
   @spec get_req_header(t(), binary()) :: [binary()]
   def get_req_header(conn, name), do: for({^name, value} <- conn.req_headers, do: value)
 
   @doc "A header of the answer, in the place of those of that name."
   @spec put_resp_header(t(), binary(), iodata()) :: t()
-  def put_resp_header(conn, name, value),
-    do: %{conn | resp_headers: List.keystore(conn.resp_headers, name, 0, {name, value})}
+  def put_resp_header(conn, name, value) do
+    others = for {other, _} = header <- conn.resp_headers, not same?(other, name), do: header
+    %{conn | resp_headers: others ++ [{name, value}]}
+  end
+
+  defp same?(one, other), do: lower(one) == lower(other)
+  defp lower(name), do: name |> IO.iodata_to_binary() |> String.downcase()
 
   @doc "A value for those that come behind."
   @spec assign(t(), atom(), term()) :: t()

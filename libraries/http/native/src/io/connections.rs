@@ -47,6 +47,11 @@ pub enum Phase {
 }
 
 impl Connection {
+    /// Whether there was a request.
+    pub fn has_asked(&self) -> bool {
+        self.progress.get() > 0
+    }
+
     pub fn progress(&self) {
         self.progress.set(self.progress.get() + 1)
     }
