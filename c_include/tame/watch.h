@@ -210,10 +210,12 @@ static inline void tame_impl_watch_down(ErlNifEnv *env, struct tame_impl_watch *
                                         void (*told)(ErlNifEnv *, void *object, const ErlNifPid *))
 {
     struct tame_impl_watch_part *part = watch->part;
-    struct tame_impl_watch **place = watch->chain;
+    struct tame_impl_watch **place;
     struct tame_impl_watched *watched;
 
+    /* The process may end as soon as it is monitored, when the watch is in no chain yet. */
     enif_mutex_lock(part->lock);
+    place = watch->chain;
     while (*place != watch)
         place = &(*place)->next;
     *place = watch->next;

@@ -5,7 +5,7 @@ C_TEST = $(Q)mkdir -p $(@D) && $(C) $(SANITIZE) -isystem $(ERTS_INCLUDE) -I$(TAM
          -I$(NATIVES)exor -o $@ $<
 
 TESTS += $(addprefix $(TEST_BUILD)/,slice_test cycles_test charge_test run_test place_test queue_test os_test output_test \
-         exor_test permits_test permits_test_threads jobs_test jobs_test_threads short_test driver_test driver_test_threads include_test)
+         exor_test permits_test permits_test_threads watch_test jobs_test jobs_test_threads short_test driver_test driver_test_threads include_test)
 
 $(TEST_BUILD)/slice_test: $(C_TESTS)slice_test.c $(C_TESTS)check.h $(TAME_H)
 	$(C_TEST)
@@ -48,6 +48,9 @@ $(TEST_BUILD)/permits_test: $(C_TESTS)permits_test.c $(C_TESTS)check.h $(TAME_H)
 
 $(TEST_BUILD)/permits_test_threads: $(C_TESTS)permits_test.c $(C_TESTS)check.h $(TAME_H)
 	$(Q)mkdir -p $(@D) && $(C) -O1 -g -fsanitize=thread -I$(TAME)/c_include -o $@ $< -pthread
+
+$(TEST_BUILD)/watch_test: $(C_TESTS)watch_test.c $(C_TESTS)fake_threads.h $(C_TESTS)check.h $(TAME_H)
+	$(C_TEST) -pthread
 
 $(TEST_BUILD)/exor_test: $(C_TESTS)exor_test.c $(C_TESTS)check.h $(wildcard $(NATIVES)exor/*.h) $(TAME_H)
 	$(C_TEST)
