@@ -164,20 +164,20 @@ defmodule Tame.JobScenarios do
   end
 
   @doc "Reductions of an inline call of that length while the emulator is stopped for a second by somebody else."
-  def stopped(us) do
+  def stopped(us, tries \\ 10) do
     os_pid = :os.getpid()
-
-    spawn(fn ->
-      :os.cmd(
-        ~c"(sleep 0.1; kill -STOP #{os_pid}; sleep 1; kill -CONT #{os_pid}) > /dev/null 2>&1 &"
-      )
-    end)
-
+    stop = ~c"(sleep 0.1; kill -STOP #{os_pid}; sleep 1; kill -CONT #{os_pid}) > /dev/null 2>&1"
+    {_, shell} = spawn_monitor(fn -> :os.cmd(stop) end)
     Process.sleep(30)
     {:reductions, before} = Process.info(self(), :reductions)
     {passed, _} = :timer.tc(fn -> JobProbe.inline(us) end)
     {:reductions, later} = Process.info(self(), :reductions)
-    {later - before, passed}
+    receive(do: ({:DOWN, ^shell, _, _, _} -> :ok))
+
+    # A shell that begins late stops a VM whose job has ended.
+    if passed > 1_000_000 or tries == 1,
+      do: {later - before, passed},
+      else: stopped(us, tries - 1)
   end
 
   defp function(placement, :wrapped), do: placement
