@@ -171,7 +171,7 @@ static void pass_on(struct ring_host *ring)
         bell_ring(&ring->header->host_bell);
 }
 
-/* By so much the clocks of two threads differ at most. */
+/* The clocks of two threads differ by less than this. */
 #define CLOCKS_NS 10000
 
 /* The time since a request was submitted, whose clock's lower 32 bits it has. That clock may be ahead of

@@ -41,7 +41,7 @@ static void make_set(struct work *work)
 
 /* ---- atoms ---------------------------------------------------------------------------- */
 
-/* So many names are said at once: others of the group's ask the VM meanwhile. */
+/* Names in one query. Between two queries the VM answers others. */
 #define ATOMS_TOGETHER 1000
 
 static int declare_some(const term *atoms, size_t len)

@@ -12,11 +12,11 @@
 static _Atomic uint64_t sent;      /* written to the control port, in units of messages */
 static _Atomic uint64_t delivered; /* of that, how much the VM is known to have passed on */
 
-/* A message is one unit, and one more for each of so many bytes. */
+/* A message counts as one unit, plus one for each UNIT_BYTES of it. */
 #define UNIT_BYTES 4096
 
-/* So much may be on its way: a thread that sends in a loop is faster than the VM, which ends a host
- * that has written more than it can read (FLOOD_LEN, tame_host_port.erl: a fifth of that). */
+/* Units that may be on their way. A thread that sends in a loop is faster than the VM, and the VM ends a
+ * host when five times as many messages wait (FLOOD_LEN, tame_host_port.erl). */
 #define UNITS_AHEAD 4096
 
 /* The frame's bytes, freed by the caller. Four are left for the length. */

@@ -95,6 +95,7 @@ defmodule Tame.HTTP.HandlerTest do
           {600, [], ""},
           {200, :headers, ""},
           {200, [{"a b", "c"}], ""},
+          {200, [{"a\n", "c"}], ""},
           {200, [{"a", "b\r\nc"}], ""},
           {200, [{"Connection", "close"}], ""},
           {200, [], :body},

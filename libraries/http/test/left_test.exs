@@ -18,6 +18,16 @@ defmodule Tame.HTTP.LeftTest do
     start([handler: handler] ++ options)
   end
 
+  # They say who they are, and wait.
+  defp held do
+    test = self()
+
+    fn _ ->
+      send(test, {:sender, self()})
+      receive do: (:go -> {200, [], "hello"})
+    end
+  end
+
   defp leave(socket) do
     :ok = :inet.setopts(socket, linger: {true, 0})
     :gen_tcp.close(socket)
@@ -102,14 +112,7 @@ defmodule Tame.HTTP.LeftTest do
   end
 
   test "one connection has no more of Erlang than max_streams, though it gives up all that it asks for" do
-    test = self()
-
-    handler = fn _ ->
-      send(test, {:sender, self()})
-      receive do: (:go -> {200, [], "hello"})
-    end
-
-    {server, port} = start(handler: handler, max_streams: 20)
+    {server, port} = start(handler: held(), max_streams: 20)
     socket = Frames.connect(port)
 
     Enum.find(0..40, fn n ->
@@ -141,14 +144,7 @@ defmodule Tame.HTTP.LeftTest do
   end
 
   test "what has left does not wait" do
-    test = self()
-
-    handler = fn _ ->
-      send(test, {:sender, self()})
-      receive do: (:go -> {200, [], "hello"})
-    end
-
-    {server, port} = start(handler: handler, max_in_flight: 1, wait_timeout_ms: 60_000)
+    {server, port} = start(handler: held(), max_in_flight: 1, wait_timeout_ms: 60_000)
     first = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
     eventually(fn -> told() != [] end)
     sockets = for _ <- 1..5, do: send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
