@@ -344,12 +344,14 @@ defmodule Tame.HTTP.MessagesTest do
     assert paths == for(n <- 1..50, do: "/#{n}") ++ ["/last"]
   end
 
-  test "telemetry, where it is there" do
+  test "telemetry, where it is there; one that raises is not the request's business" do
     test = self()
     Process.register(test, :telemetry_test)
 
     Code.compile_string("""
     defmodule :telemetry do
+      def execute(_event, _measurements, %{path: "/raises"}), do: raise("no table")
+
       def execute(event, measurements, metadata),
         do: send(:telemetry_test, {:event, event, measurements, metadata})
     end
@@ -362,6 +364,12 @@ defmodule Tame.HTTP.MessagesTest do
                     %{path: "/telemetry", status: 200}}
 
     assert d > 0
+
+    for run <- [:process, :acceptor] do
+      {server, port} = start(run: run)
+      for _ <- 1..12, do: assert({200, _, "hello"} = get(port, "/raises"))
+      balanced(server)
+    end
   after
     :code.purge(:telemetry)
     :code.delete(:telemetry)
