@@ -333,6 +333,39 @@ defmodule Tame.Host.ContractTest do
         do: Contract.same(host, :maps_of_another_environment, key)
   end
 
+  # Keys that are alike: equal numbers, and maps that differ far within only.
+  test "map_changes", %{host: host} do
+    import :proper_types, only: [integer: 2, elements: 1, list: 1]
+
+    change = {elements([:put, :update, :remove, :get]), integer(0, 300), integer(1, 110)}
+    key = &Enum.at([&1, &1 * 1.0, {&1}, %{a: {:b, &1}}, "#{&1}"], rem(&1, 5))
+
+    Property.check(
+      {elements([0, 1, 31, 32, 33, 34, 100, 1000]), list(change)},
+      fn {len, changes} ->
+        changes = for {name, version, n} <- changes, do: {name, version, key.(n), version}
+        map = Map.new(1..len//1, &{key.(&1), &1})
+        match?({:value, _}, Contract.same(host, :map_changes, {map, changes}))
+      end,
+      numtests: 300,
+      max_size: 120
+    )
+  end
+
+  # Hours and gigabytes if a change of a large map were a copy of it.
+  test "map_of_counts", %{host: host} do
+    for len <- [1, 32, 33, 100_000],
+        key <- [& &1, &"#{&1}"],
+        do: Contract.same(host, :map_of_counts, Enum.map(1..len, key))
+  end
+
+  test "map_elsewhere", %{host: host} do
+    for len <- [0, 8, 9, 32, 33, 100_000] do
+      keys = Enum.to_list(0..(len + 1))
+      Contract.same(host, :map_elsewhere, {Map.new(1..len//1, &{&1, &1}), keys})
+    end
+  end
+
   test "map_walk", %{host: host} do
     for len <- [0, 1, 3, 32], do: Contract.same(host, :map_walk, Map.new(1..len//1, &{&1, &1}))
     Contract.same(host, :map_walk, Map.new(1..100, &{&1, &1}))

@@ -37,6 +37,34 @@ void *env_alloc(ErlNifEnv *env, size_t size)
     return place;
 }
 
+void *env_found_new(size_t size)
+{
+    struct env_found *found = host_malloc(sizeof *found + size);
+
+    return found->bytes;
+}
+
+void env_found(ErlNifEnv *env, void *bytes)
+{
+    struct env_found *found = (void *)((unsigned char *)bytes - offsetof(struct env_found, bytes));
+
+    found->next = env->found;
+    while (!atomic_compare_exchange_weak(&env->found, &found->next, found)) {
+    }
+}
+
+static void free_found(ErlNifEnv *env)
+{
+    struct env_found *found = env->found;
+
+    env->found = NULL;
+    while (found != NULL) {
+        struct env_found *next = found->next;
+        free(found);
+        found = next;
+    }
+}
+
 void env_keep(ErlNifEnv *env, struct shared *shared)
 {
     struct env_keep *keep;
@@ -57,6 +85,8 @@ void env_reset(ErlNifEnv *env)
     struct env_keep *keep = env->keeps;
     struct env_chunk *spare = NULL; /* the largest that may be kept */
 
+    if (env->found != NULL)
+        free_found(env);
     env->keeps = NULL;
     while (keep != NULL) {
         struct shared *shared = keep->shared;

@@ -6,6 +6,7 @@
 #ifndef TAME_HOST_ENV_H
 #define TAME_HOST_ENV_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,11 +46,18 @@ struct env_keep {
     struct shared *shared;
 };
 
+/* What a reader of the environment, on any thread, found out about a term of it. */
+struct env_found {
+    struct env_found *next;
+    _Alignas(16) unsigned char bytes[];
+};
+
 struct enif_environment_t {
     enum env_kind kind;
     unsigned char *at, *end;
     struct env_chunk *chunks; /* newest first */
     struct env_keep *keeps;
+    _Atomic(struct env_found *) found;
     size_t used_bytes;
     uint64_t id;    /* 0 until a map is made in it; never used twice, and not after a reset */
     term exception; /* its reason; TERM_NONE: none */
@@ -69,6 +77,11 @@ void env_destroy(ErlNifEnv *env);
 
 /* Never NULL: there is no way on without memory (alloc.h). Aligned to 16 bytes. */
 void *env_alloc(ErlNifEnv *env, size_t size);
+
+/* Memory for what a reader finds out; it is the caller's until env_found gives it to env, until
+ * whose reset or end it stays. */
+void *env_found_new(size_t size);
+void env_found(ErlNifEnv *env, void *found);
 
 /* Keeps shared, which may be NULL, until the environment is reset: the count is raised here, at most once for each
  * call. */

@@ -1,12 +1,14 @@
 /* Maps. Several versions of a map share one growing array of pairs: a put of a new key appends to
- * it when the map is the newest version, so a map built key by key costs no more than its size.
+ * it when the map is the newest version, so a map built key by key costs no more than its size. Any
+ * other change of a map over 32 pairs goes through a tree (map_tree.h) and costs by the depth of
+ * it; a smaller map is copied.
  *
  * The order of iteration of a map that came from the VM is the VM's, which its external format
  * keeps: as it stands there up to 32 pairs, and backwards above. Up to 32 pairs that is the order
  * of the keys; but from OTP 26 on the atoms among them are in the order in which the VM first made
  * them, which nothing here can tell. So a small map that is made here is in the order of its keys
- * on any OTP. A larger one keeps the order of insertion, because the VM's order comes from its hash
- * function.
+ * on any OTP. A larger one keeps the order of insertion until another change than that,
+ * because the VM's order comes from its hash function.
  */
 #ifndef TAME_HOST_MAP_H
 #define TAME_HOST_MAP_H

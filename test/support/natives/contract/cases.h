@@ -24,7 +24,7 @@
 
 #define CASES_MAPS(F)                                                                              \
     F(maps), F(map_order), F(map_walk), F(map_of_keys), F(map_from_arrays), F(maps_do_not_change), \
-        F(maps_of_another_environment)
+        F(maps_of_another_environment), F(map_changes), F(map_of_counts), F(map_elsewhere)
 
 #define CASES_EXCEPTIONS(F)                                                                    \
     F(badarg), F(scheduled_is_no_exception), F(not_scheduled_is_exception), F(was_exception_), \

@@ -161,3 +161,75 @@ CASE(maps_of_another_environment)
     }
     return all(env, &r);
 }
+
+/* Any version of a map may be changed, and none of the others does. IN: {Map, Changes}; a change is
+ * {put | update | remove | get, Version, Key, Value} and makes the next version; 0 is Map. */
+CASE(map_changes)
+{
+    term versions[256], found[256], head, tail;
+    const term *in, *change;
+    int arity, version;
+    unsigned len = 1, looked = 0;
+
+    if (!enif_get_tuple(env, IN, &arity, &in) || arity != 2)
+        return enif_make_badarg(env);
+    versions[0] = in[0];
+    for (tail = in[1]; len < 256 && enif_get_list_cell(env, tail, &head, &tail);) {
+        if (!enif_get_tuple(env, head, &arity, &change) || arity != 4 ||
+            !enif_get_int(env, change[1], &version) || version < 0)
+            return enif_make_badarg(env);
+        term map = versions[(unsigned)version % len], next = map;
+        if (enif_is_identical(change[0], enif_make_atom(env, "put"))) {
+            enif_make_map_put(env, map, change[2], change[3], &next);
+        } else if (enif_is_identical(change[0], enif_make_atom(env, "update"))) {
+            if (!enif_make_map_update(env, map, change[2], change[3], &next))
+                next = map;
+        } else if (enif_is_identical(change[0], enif_make_atom(env, "remove"))) {
+            enif_make_map_remove(env, map, change[2], &next);
+        } else {
+            term value = change[0];
+            enif_get_map_value(env, map, change[2], &value);
+            found[looked++] = value;
+        }
+        versions[len++] = next;
+    }
+    return enif_make_tuple2(env, enif_make_list_from_array(env, versions, len),
+                            enif_make_list_from_array(env, found, looked));
+}
+
+/* Counts the terms of the list IN, then again: a map of counts, after as many changes. */
+CASE(map_of_counts)
+{
+    term counts = enif_make_new_map(env), head, tail, count;
+    long number;
+
+    for (int times = 0; times < 2; times++) {
+        for (tail = IN; enif_get_list_cell(env, tail, &head, &tail);) {
+            number = 0;
+            if (enif_get_map_value(env, counts, head, &count))
+                enif_get_long(env, count, &number);
+            enif_make_map_put(env, counts, head, enif_make_long(env, number + 1), &counts);
+        }
+    }
+    return counts;
+}
+
+/* Each key of the list of IN, {Map, Keys}, in a copy that an environment of its own has. */
+CASE(map_elsewhere)
+{
+    ErlNifEnv *other = enif_alloc_env();
+    const term *in;
+    term map, head, tail, value;
+    int arity;
+    long sum = 0, number;
+
+    if (!enif_get_tuple(env, IN, &arity, &in) || arity != 2)
+        return enif_make_badarg(env);
+    map = enif_make_copy(other, in[0]);
+    for (tail = in[1]; enif_get_list_cell(env, tail, &head, &tail);) {
+        if (enif_get_map_value(env, map, head, &value) && enif_get_long(env, value, &number))
+            sum += number;
+    }
+    enif_free_env(other);
+    return enif_make_long(env, sum);
+}
