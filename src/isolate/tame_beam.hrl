@@ -20,6 +20,7 @@
 -define(ALLOCATE, 12).
 -define(TEST_HEAP, 16).
 -define(DEALLOCATE, 18).
+-define(RETURN, 19).
 -define(IS_NE_EXACT, 44).
 -define(MOVE, 64).
 -define(PUT_LIST, 69).

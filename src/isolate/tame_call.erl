@@ -45,10 +45,12 @@ module(_Number) ->
     [{Module, _, _, _} | _] = [Frame || Frame <- Frames, element(1, Frame) =/= ?MODULE],
     Module.
 
-%% Calls function number Index of the library, which is Name with these arguments.
--spec call(tame_library:library(), non_neg_integer(), atom(), [term()]) -> term().
+%% Calls function number Index of the library, which is Name with these arguments. What it returned
+%% is the element of the list: the bound function has to take it out, so that it is no tail call, and
+%% a process that is in here counts as one that runs the module's code when that is purged.
+-spec call(tame_library:library(), non_neg_integer(), atom(), [term()]) -> [term(), ...].
 call(#library{base = Base} = Library, Index, Name, Args) ->
-    called(Library, Base + Index, Name, Args).
+    [called(Library, Base + Index, Name, Args)].
 
 called(#library{deadline_ms = OwnMs} = Library, Index, Name, Args) ->
     case left_ms(OwnMs) of
@@ -224,7 +226,8 @@ raise(Error, #library{module = Module} = Library, Name, Args) ->
 -spec raise_as(term(), tame_library:library(), {atom(), arity() | [term()]}) -> no_return().
 raise_as(Reason, #library{module = Module}, {Name, Args}) ->
     {current_stacktrace, Frames} = process_info(self(), current_stacktrace),
-    Callers = lists:dropwhile(fun({M, _, _, _}) -> M =:= ?MODULE end, tl(Frames)),
+    %% The first is the bound function.
+    [_ | Callers] = lists:dropwhile(fun({M, _, _, _}) -> M =:= ?MODULE end, tl(Frames)),
     erlang:raise(error, Reason, [{Module, Name, Args, []} | Callers]).
 
 reason(busy, _Module, _Function) ->

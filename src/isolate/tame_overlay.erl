@@ -3,7 +3,7 @@
 %%
 %%     case tame_call:library(Key) of
 %%         none -> the body as it was;
-%%         Library -> tame_call:call(Library, Index, Name, [A1, ..., An])
+%%         Library -> hd(tame_call:call(Library, Index, Name, [A1, ..., An]))
 %%     end
 %%
 %% and each call of erlang:load_nif(Path, Info) becomes one of tame_call:load_nif(Key, Path,
@@ -122,7 +122,11 @@ asking({Name, Arity, Number}, Own, Names) ->
         move(List, {?X, 3}),
         move({?I, Number}, {?X, 1}),
         move({?A, Name}, {?X, 2}),
-        instruction(?CALL_EXT_ONLY, [{?U, 4}, {?U, Call}]),
+        instruction(?ALLOCATE, [{?U, 0}, {?U, 4}]),
+        instruction(?CALL_EXT, [{?U, 4}, {?U, Call}]),
+        instruction(?GET_HD, [{?X, 0}, {?X, 0}]),
+        instruction(?DEALLOCATE, [{?U, 0}]),
+        instruction(?RETURN, []),
         instruction(?LABEL, [{?U, Own}]),
         Back
     ].

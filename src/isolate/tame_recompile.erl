@@ -96,7 +96,7 @@ form(_Key, _Rows, Form) ->
 %% Name(A1, ..., An) ->
 %%     case tame_call:library(Key) of
 %%         none -> the body as it was;
-%%         Library -> tame_call:call(Library, Index, Name, [A1, ..., An])
+%%         Library -> hd(tame_call:call(Library, Index, Name, [A1, ..., An]))
 %%     end.
 asking(Key, Anno0, Name, Arity, Index) ->
     Anno = erl_anno:set_generated(true, Anno0),
@@ -111,7 +111,7 @@ asking(Key, Anno0, Name, Arity, Index) ->
     Case =
         {'case', Anno, Find, [
             {clause, Anno, [{atom, Anno, none}], [], [Own]},
-            {clause, Anno, [Library], [], [Ask]}
+            {clause, Anno, [Library], [], [remote(Anno, erlang, hd, [Ask])]}
         ]},
     {function, Anno, Name, Arity, [{clause, Anno, Args, [], [Case]}]}.
 

@@ -78,6 +78,16 @@ defmodule Tame.ShareTest do
     assert log == for(what <- ~w(load waits load box unload), do: what <> " share_two 1")
   end
 
+  test "one that is restored under its callers leaves all calls of the others alone", context do
+    assert scenario(context, :restored_beside_calls, [20]) == %{one: true, two: []}
+  end
+
+  for bind <- [:recompile, :overlay] do
+    test "#{bind}: a process in a call runs the module's code, which is not purged", context do
+      assert scenario(context, :purged_under_a_call, [unquote(bind)]) == {false, 1, true}
+    end
+  end
+
   test "each number that a host gives a library is one that calls have", context do
     assert Enum.uniq(scenario(context, :numbers, [70])) == [{:ok, true}]
   end

@@ -3,7 +3,7 @@ defmodule Tame.ShareScenarios do
 
   @compile {:no_warn_undefined, [:share_one, :share_two, :share_three]}
 
-  alias Tame.Await
+  alias Tame.{Await, ProcessScenarios}
   alias Tame.Test.ShareLibraries
 
   @doc "Isolates these into group `boxes`, and loads their libraries in that order."
@@ -137,6 +137,52 @@ defmodule Tame.ShareScenarios do
       last: last,
       info: :tame.info()
     }
+  end
+
+  @doc """
+  One is restored and isolated again and again while callers call it and the other: how calls of the other ended, and whether all
+  were in one host.
+  """
+  def restored_beside_calls(folder, times) do
+    start(folder, [:share_one, :share_two], %{intensity: :infinity, backoff_ms: {0, 0}})
+    {host, _, _, _} = :share_one.who()
+    callers = for _ <- 1..8, do: Task.async(fn -> who_until_told([], []) end)
+
+    for _ <- 1..times do
+      :ok = Await.until(fn -> :tame.restore(:share_two) == :ok end) && :ok
+      :ok = isolate(folder, :share_two, %{})
+    end
+
+    for caller <- callers, do: send(caller.pid, :enough)
+    {ones, twos} = callers |> Enum.map(&Task.await(&1, 20_000)) |> Enum.unzip()
+
+    %{
+      one: ones |> List.flatten() |> Enum.uniq() == [{:value, {host, :share_one, 1, 0}}],
+      two:
+        for({kind, {:tame, reason}} <- List.flatten(twos), kind != :value, uniq: true, do: reason)
+    }
+  end
+
+  # What differs, of each.
+  defp who_until_told(ones, twos) do
+    receive do
+      :enough -> {ones, twos}
+    after
+      0 ->
+        ones = Enum.uniq([outcome(fn -> :share_one.who() end) | ones])
+        who_until_told(ones, Enum.uniq([outcome(fn -> :share_two.who() end) | twos]))
+    end
+  end
+
+  @doc "New code while a process waits for its call of the old: whether that can be purged, then and later, and what it returned."
+  def purged_under_a_call(folder, bind) do
+    start(folder, [:share_one], %{bind: bind})
+    caller = Task.async(fn -> :share_one.nap(600) end)
+    true = Await.until(fn -> ProcessScenarios.in_use(:share_one) == 1 end)
+    beam = File.read!(ShareLibraries.beam(folder, :share_one, 1))
+    {:module, _} = :tame.load_binary(:share_one, ~c"share_one.erl", beam)
+    purged = :code.soft_purge(:share_one)
+    {purged, Task.await(caller, 20_000), :code.soft_purge(:share_one)}
   end
 
   @doc "New code so often that its library has each number that a host gives: what each bind and call came to."

@@ -281,8 +281,12 @@ int host_call(int number, uint64_t id, const unsigned char *args, size_t size,
 
     const ErlNifFunc *function = enter(&call, (unsigned)number);
     if (function == NULL) {
+        const int is_unloaded =
+            call.library == NULL && (unsigned)number / LIBRARY_FUNCTIONS_MAX < LIBRARIES_MAX;
+        if (is_unloaded)
+            reply(&call, REPLY_RAISE, ATOM_LITERAL("unloaded"), writer);
         env_destroy(&call.env);
-        return -1;
+        return is_unloaded ? 0 : -1;
     }
     call.function = function->name;
     call.env.library = call.library;

@@ -57,7 +57,8 @@ void host_calls_ended(struct library *library);
 
 /* Calls a function, by its number (library.h), from whatever thread. args is a list in external
  * format, with or without the version byte, and stays where it is until writer->done. When
- * the library wants_caller, its first element is the caller's pid.
+ * the library wants_caller, its first element is the caller's pid. One of a library that is not
+ * loaded any more raises unloaded: its caller was killed while the call waited for a worker.
  *
  * Returns 0; -1: there is no such function, or args is no such list, and nothing was written. */
 int host_call(int function, uint64_t id, const unsigned char *args, size_t size,
