@@ -15,6 +15,7 @@
 #include "life/limits.h"
 #include "life/probe.h"
 #include "life/worker.h"
+#include "memory/die.h"
 #include "os/os.h"
 #include "port/port.h"
 
@@ -75,6 +76,8 @@ static int serve(int workers)
     signal(SIGPIPE, SIG_IGN); /* a VM that is gone is a return value of write() */
     struct crash_record *record = guard_split(port.in, port.out);
     crash_catch(record);
+    if (port_close_in_children() != 0)
+        host_die("no memory to begin");
     if (limits_apply(&record->limit, refusal, sizeof refusal) < 0)
         control_refuse("limit", refusal);
     worker_start(workers);

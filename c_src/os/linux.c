@@ -147,6 +147,11 @@ void os_end_with_parent(void)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
+void os_continue_with_parent(void)
+{
+    prctl(PR_SET_PDEATHSIG, SIGCONT);
+}
+
 /* ---- bounds ----------------------------------------------------------------------------- */
 
 /* What the kernel compares with RLIMIT_DATA. 0: it does not say. */

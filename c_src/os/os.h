@@ -51,6 +51,9 @@ void os_name_process(const char *name);
  * getppid() afterwards: the parent may have gone just before. */
 void os_end_with_parent(void);
 
+/* The calling process, if it is stopped, goes on when the thread that forked it ends. */
+void os_continue_with_parent(void);
+
 /* ---- bounds ----------------------------------------------------------------------------- */
 
 /* Memory that the calling process may take beyond what it has: bytes of writable memory that no

@@ -83,6 +83,11 @@ void os_end_with_parent(void)
     abort();
 }
 
+void os_continue_with_parent(void)
+{
+    abort();
+}
+
 /* ---- bounds ----------------------------------------------------------------------------- */
 
 int os_limit_memory(uint64_t bytes, uint64_t later)

@@ -46,8 +46,8 @@ module(_Number) ->
     Module.
 
 %% Calls function number Index of the library, which is Name with these arguments. What it returned
-%% is the element of the list: the bound function has to take it out, so that it is no tail call, and
-%% a process that is in here counts as one that runs the module's code when that is purged.
+%% is the element of the list: the bound function has to take it out, so that this is no tail call,
+%% and a process that is in here counts as one that runs the module's code when that is purged.
 -spec call(tame_library:library(), non_neg_integer(), atom(), [term()]) -> [term(), ...].
 call(#library{base = Base} = Library, Index, Name, Args) ->
     [called(Library, Base + Index, Name, Args)].

@@ -237,6 +237,7 @@ check({ended, Signal, Address, Function, Arity, Backtrace, Stderr, Limit}) when
 ->
     {ok,
         {ended, #{
+            signal => Signal,
             address => Address,
             function => {Function, Arity},
             backtrace => Backtrace,

@@ -90,8 +90,7 @@ frame({pong, _}, _State, Host) ->
     {ok, Host};
 frame({ended, Ended}, _State, #host{port = Port} = Host) ->
     %% The guard's last word, if it is the guard's.
-    ok = tame_host_port:expect_end(Port),
-    {ok, Host#host{ended = Ended}};
+    {ok, Host#host{ended = Ended, port = tame_host_port:expect_end(Ended, Port)}};
 frame({bad, Sentence}, _State, _Host) ->
     {bad, Sentence};
 frame(Frame, State, _Host) ->

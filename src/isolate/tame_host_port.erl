@@ -5,14 +5,15 @@
 %% library, sees that and ends it with SIGKILL. A port that has output left and is linked to a
 %% process that dies ends when all is written, which a host that does not read puts off for ever,
 %% and then it cannot be closed by force any more. So the port is linked to a process that does
-%% nothing else, its closer, which closes it by force when the owner dies.
+%% nothing else, its closer, which closes it by force when the owner dies. When the port is closed
+%% and the guard goes on, the closer lets it continue: the library may have stopped it.
 -module(tame_host_port).
 
 -export([none/0]).
 -export([open/1]).
 -export([event/2]).
 -export([loaded/1]).
--export([expect_end/1]).
+-export([expect_end/2]).
 -export([send/2]).
 -export([flush/1]).
 -export([await_end/2]).
@@ -20,13 +21,15 @@
 -export([is_open/1]).
 -export([guard_pid/1]).
 %% Internal.
--export([closer/2, close_behind/2]).
+-export([closer/2, close_behind/3, look_behind/1]).
 
 -export_type([state/0]).
 -export_type([event/0]).
 
 %% How long a host may go on after it said that it has ended.
 -define(END_MS, 1000).
+%% After how long a guard whose port is closed is taken for stopped; less than tame_host waits.
+-define(STOPPED_MS, 300).
 %% The most messages of the port that may wait to be read, of up to 64 KiB each, and the most bytes,
 %% estimated by the message that is being read.
 -define(FLOOD_LEN, 20000).
@@ -34,6 +37,8 @@
 
 -record(port, {
     port = none :: none | port(),
+    %% By which signal the guard says that the host ended; 0: it exited. Statuses alone do not tell.
+    signal = unknown :: unknown | non_neg_integer(),
     %% The guard, as the VM knows it. 0: there is none.
     guard_pid = 0 :: non_neg_integer(),
     reader = tame_control:new() :: tame_control:reader(),
@@ -90,22 +95,44 @@ hand_to_closer(Port) ->
 
 -spec closer(pid(), port()) -> no_return().
 closer(Owner, Port) ->
+    _ = process_flag(trap_exit, true),
     true = link(Port),
     _ = monitor(process, Owner),
     _ = monitor(port, Port),
     Owner ! {self(), linked},
-    await_owner(Owner, Port).
+    case erlang:port_info(Port, os_pid) of
+        {os_pid, GuardPid} -> await_owner(Owner, Port, GuardPid);
+        undefined -> exit(normal)
+    end.
 
 %% Waits outside of all code: that of this module may be loaded anew.
-await_owner(Owner, Port) ->
-    erlang:hibernate(?MODULE, close_behind, [Owner, Port]).
+await_owner(Owner, Port, GuardPid) ->
+    erlang:hibernate(?MODULE, close_behind, [Owner, Port, GuardPid]).
 
--spec close_behind(pid(), port()) -> true.
-close_behind(Owner, Port) ->
+-spec close_behind(pid(), port(), pos_integer()) -> no_return().
+close_behind(Owner, Port, GuardPid) ->
     receive
-        {'DOWN', _, process, Owner, _} -> exit(Port, kill);
-        {'DOWN', _, port, Port, _} -> true;
-        _ -> await_owner(Owner, Port)
+        {'DOWN', _, process, Owner, _} ->
+            true = exit(Port, kill),
+            await_guard(GuardPid);
+        {'DOWN', _, port, Port, _} ->
+            await_guard(GuardPid);
+        _ ->
+            await_owner(Owner, Port, GuardPid)
+    end.
+
+await_guard(GuardPid) ->
+    _ = erlang:send_after(?STOPPED_MS, self(), look),
+    erlang:hibernate(?MODULE, look_behind, [GuardPid]).
+
+-spec look_behind(pos_integer()) -> ok.
+look_behind(GuardPid) ->
+    receive
+        look ->
+            _ = tame_os_process:is_alive(GuardPid) andalso tame_os_process:continue(GuardPid),
+            ok;
+        _ ->
+            erlang:hibernate(?MODULE, look_behind, [GuardPid])
     end.
 
 cannot_start_text(enoent, Program) ->
@@ -125,7 +152,9 @@ event({Port, {data, Data}}, #port{port = Port, reader = Reader} = State) ->
                 {bad, Frames, Sentence} -> {frames, Frames ++ [{bad, Sentence}], State}
             end
     end;
-event({Port, {exit_status, Status}}, #port{port = Port} = State) when Status > 128 ->
+event({Port, {exit_status, Status}}, #port{port = Port, signal = Signal} = State) when
+    Status > 128, Signal =/= 0
+->
     {down, #{signal => tame_signal:name(Status - 128)}, State#port{port = none}};
 event({Port, {exit_status, Status}}, #port{port = Port} = State) ->
     {down, #{exit_status => Status}, State#port{port = none}};
@@ -146,10 +175,10 @@ loaded(#port{reader = Reader} = State) ->
     State#port{reader = tame_control:loaded(Reader)}.
 
 %% The host said that it has ended; its exit status is to follow.
--spec expect_end(state()) -> ok.
-expect_end(#port{port = Port}) ->
+-spec expect_end(#{signal := non_neg_integer(), _ => _}, state()) -> state().
+expect_end(#{signal := Signal}, #port{port = Port} = State) ->
     _ = erlang:send_after(?END_MS, self(), {has_not_ended, Port}),
-    ok.
+    State#port{signal = Signal}.
 
 %% Hands a frame to the port, or to the outbox while the port takes none: the host does not read.
 %% Nothing is done here about an outbox that is full; flush/1 says so.

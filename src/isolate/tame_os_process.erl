@@ -5,6 +5,10 @@
 -export([is_child/2]).
 -export([rss_bytes/1]).
 -export([is_mapped/1]).
+-export([continue/1]).
+
+%% How long a shell may take to send a signal.
+-define(SIGNAL_MS, 1000).
 
 %% False where there is no /proc.
 -spec is_alive(non_neg_integer()) -> boolean().
@@ -45,6 +49,26 @@ is_mapped(File) ->
             binary:match(Maps, <<"/", Name/binary, "\n">>) =/= nomatch;
         {error, _} ->
             true
+    end.
+
+%% A process that is stopped goes on; nothing else becomes of one that is not.
+-spec continue(pos_integer()) -> ok.
+continue(OsPid) ->
+    Args = ["-c", "kill -CONT \"$0\"", integer_to_list(OsPid)],
+    Options = [{args, Args}, stderr_to_stdout, exit_status],
+    try open_port({spawn_executable, "/bin/sh"}, Options) of
+        Port -> ended(Port)
+    catch
+        error:_ -> ok
+    end.
+
+ended(Port) ->
+    receive
+        {Port, {exit_status, _}} -> ok;
+        {Port, {data, _}} -> ended(Port)
+    after ?SIGNAL_MS ->
+        _ = catch port_close(Port),
+        ok
     end.
 
 path(OsPid, Name) ->

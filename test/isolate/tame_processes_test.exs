@@ -4,6 +4,8 @@ defmodule Tame.ProcessesTest do
   use ExUnit.Case, async: true
 
   alias Tame.ProcessScenarios
+  alias Tame.Await
+  alias Tame.Test.OsProcess
   alias Tame.Test.PeerVm
 
   setup do
@@ -43,6 +45,33 @@ defmodule Tame.ProcessesTest do
     peer: peer
   } do
     assert scenario(peer, :host_killed_with_output) == {true, @well}
+  end
+
+  describe "a library that exits is told by its status," do
+    test "whatever it is", %{peer: peer} do
+      statuses = [0, 1, 127, 128, 129, 134, 137, 139, 143, 255]
+      told = for {info, _ms, well} <- scenario(peer, :exits, [statuses, 0]), do: {info, well}
+      assert told == for(status <- statuses, do: {%{exit_status: status}, @well})
+    end
+
+    test "and at once, where a daemon of it goes on", %{peer: peer} do
+      assert [{%{exit_status: 3}, ms, @well}] = scenario(peer, :exits, [[3], 10_000])
+      assert ms < 5_000
+    end
+  end
+
+  describe "a guard that is stopped goes on" do
+    for how <- [:crash, :restore] do
+      test "when the host is to end: #{how}", %{peer: peer} do
+        assert scenario(peer, :guard_stopped, [unquote(how)]) == {true, true}
+      end
+    end
+
+    test "when the VM has ended", %{peer: peer} do
+      {vm, host, guard} = scenario(peer, :with_guard_stopped)
+      OsProcess.signal(vm, "KILL")
+      assert Await.until(fn -> Enum.all?([host, guard], &OsProcess.gone?/1) end, 20_000)
+    end
   end
 
   test "restore waits for calls in flight, and ends nobody", %{peer: peer} do

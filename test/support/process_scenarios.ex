@@ -121,6 +121,43 @@ defmodule Tame.ProcessScenarios do
     {Tame.Await.until(fn -> OsProcess.gone?(before) end, 20_000), well?(module)}
   end
 
+  @doc "How a library's exit with each of these statuses is told, and after how many ms; where a daemon of it stays for `daemon_ms`."
+  def exits(statuses, daemon_ms) do
+    module = start(:places, %{backoff_ms: {0, 0}})
+
+    for status <- statuses do
+      began = System.monotonic_time(:millisecond)
+      {:error, {:tame, {:crashed, info}}} = outcome(fn -> module.leave(status, daemon_ms) end)
+
+      {Map.drop(info, [:library, :function]), System.monotonic_time(:millisecond) - began,
+       well?(module)}
+    end
+  end
+
+  @doc "A library stops its guard, and its host is killed: whether both end, and another answers."
+  def guard_stopped(how) do
+    module = start()
+    before = module.pause_ms(0)
+    guard = OsProcess.parent(before)
+    OsProcess.stop(guard)
+
+    case how do
+      :crash -> OsProcess.signal(before, "SEGV")
+      :restore -> :ok = :tame.restore(module)
+    end
+
+    gone = Tame.Await.until(fn -> Enum.all?([before, guard], &OsProcess.gone?/1) end, 20_000)
+    {gone, how == :restore or well?(module) == %{answers: true, known: true, in_vm: false}}
+  end
+
+  @doc "For a VM that is about to be killed: a host whose guard is stopped."
+  def with_guard_stopped do
+    host = start().pause_ms(0)
+    guard = OsProcess.parent(host)
+    OsProcess.stop(guard)
+    {System.pid(), host, guard}
+  end
+
   def in_use(module) do
     for(%{ring: %{slots_in_use: n}} <- :tame.info()[module].hosts, do: n) |> Enum.sum()
   end

@@ -139,6 +139,7 @@ static int has_ended(const struct guarded *guarded)
 __attribute__((noreturn)) static void guard(struct guarded *guarded, const sigset_t *unblocked)
 {
     os_name_process("tame_host_guard");
+    os_continue_with_parent(); /* a library can stop its guard */
     for (;;) {
         if (has_ended(guarded)) {
             kill_group(guarded);

@@ -39,6 +39,17 @@ int port_open(void)
     return 0;
 }
 
+static void close_port(void)
+{
+    close(port.in);
+    close(port.out);
+}
+
+int port_close_in_children(void)
+{
+    return pthread_atfork(NULL, NULL, close_port);
+}
+
 /* ---- writing -------------------------------------------------------------------------- */
 
 void port_put_length(unsigned char *frame, size_t size)

@@ -23,6 +23,10 @@ extern struct port port;
  * input is empty, standard output is standard error. Returns 0, or -1 with errno. */
 int port_open(void);
 
+/* Closes the port in what a library forks from now on: while a process that stays has it open, the VM
+ * does not hear that the host has ended. Returns 0, or an error number. */
+int port_close_in_children(void);
+
 /* Fills in the length of a frame of size bytes, for which its first four are free. */
 void port_put_length(unsigned char *frame, size_t size);
 

@@ -67,6 +67,21 @@ static ERL_NIF_TERM tell(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return enif_make_atom(env, told ? "true" : "false");
 }
 
+static ERL_NIF_TERM leave(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Status, DaemonMs): its process exits, and one that it has forked goes on for a while */
+    int status, daemon_ms;
+
+    (void)argc;
+    if (!enif_get_int(env, argv[0], &status) || !enif_get_int(env, argv[1], &daemon_ms))
+        return enif_make_badarg(env);
+    if (daemon_ms > 0 && fork() == 0) {
+        setsid();
+        usleep((useconds_t)daemon_ms * 1000);
+    }
+    _exit(status);
+}
+
 static ERL_NIF_TERM pause_ms(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     /* (Ms) -> OsPid */
@@ -162,6 +177,7 @@ static ErlNifFunc functions[] = {
     {"meet", 1, meet, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"tell", 2, tell, 0},
     {"pause_ms", 1, pause_ms, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"leave", 2, leave, 0},
     {"atom", 1, atom, 0},
     {"given", 1, given, 0},
     {"loader", 1, loader, 0},
