@@ -213,6 +213,17 @@ defmodule Tame.Host.ContractTest do
     IO.puts("skip: which copies of parts of a resource binary are resources differs from OTP 27 on")
   end
 
+  test "binary_to_term refuses compressed terms, and takes lists without elements", %{host: host} do
+    compressed = :erlang.term_to_binary(String.duplicate("a", 1000), [:compressed])
+    assert {:value, {0, :none}} = Contract.same(host, :binary_to_term, compressed)
+
+    for lists <- [1, 2, 200_000], tail <- [<<106>>, <<97, 1>>, <<>>] do
+      empty = :binary.copy(<<108, 0::32>>, lists)
+      Contract.same(host, :binary_to_term, <<131, empty::binary, tail::binary>>)
+      Contract.same(host, :binary_to_term, <<131, 108, 1::32, 97, 7, empty::binary, tail::binary>>)
+    end
+  end
+
   test "binary_to_term wants the version byte", %{host: host} do
     for bytes <- ["", <<131>>, <<97, 1>>, <<131, 97, 1>>, <<131, 131, 97, 1>>, <<130, 97, 1>>],
         do: Contract.same(host, :binary_to_term, bytes)

@@ -1,10 +1,7 @@
 /* Reading the external term format, see etf.h. The bytes may be hostile: a library hands us what it
  * got from a network (enif_binary_to_term). */
-#include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "memory/alloc.h"
 #include "term/map.h"
 #include "wire/etf_reader.h"
 
@@ -44,10 +41,8 @@ static term read_list(struct reader *reader)
 {
     size_t len = etf_u32(&reader->cursor);
 
-    if (len > etf_left(&reader->cursor))
+    if (len == 0 || len > etf_left(&reader->cursor))
         return etf_bad(reader);
-    if (len == 0) /* only its tail comes */
-        return etf_u8(&reader->cursor) == ETF_NIL ? TERM_NIL : etf_bad(reader);
     term *cells = env_alloc(reader->env, 2 * len * sizeof(term));
     for (size_t i = 0; i + 1 < len; i++)
         cells[2 * i + 1] = make_cell(cells + 2 * i + 2);
@@ -124,9 +119,20 @@ static term read_fun(struct reader *reader, const unsigned char *start)
     return term_opaque(reader->env, BOX_FUN, ERL_NIF_TERM_TYPE_FUN, start, size);
 }
 
+/* A list of no elements is its tail. */
+static void skip_empty_lists(struct etf_cursor *cursor)
+{
+    static const unsigned char empty[] = {ETF_LIST, 0, 0, 0, 0};
+
+    while (etf_left(cursor) > sizeof empty && memcmp(cursor->at, empty, sizeof empty) == 0)
+        cursor->at += sizeof empty;
+}
+
 static term read_one(struct reader *reader)
 {
     struct etf_cursor *cursor = &reader->cursor;
+
+    skip_empty_lists(cursor);
     const unsigned char *start = cursor->at;
     unsigned tag = (unsigned)etf_u8(cursor);
 
@@ -214,33 +220,6 @@ static int check_maps(struct reader *reader)
     return 1;
 }
 
-/* Compressed terms: by the libz that the VM has too; it is not linked, because it is rarely used.
- */
-static size_t read_compressed(ErlNifEnv *env, const unsigned char *bytes, size_t size, int flags,
-                              term *out)
-{
-    struct etf_cursor cursor = {bytes, bytes + size, 0};
-    unsigned long inflated_size = etf_u32(&cursor), compressed_size = etf_left(&cursor);
-    void *libz = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
-    int (*inflate)(unsigned char *, unsigned long *, const unsigned char *, unsigned long *) = NULL;
-    size_t taken = 0;
-
-    if (libz != NULL)
-        *(void **)&inflate = dlsym(libz, "uncompress2");
-    /* deflate makes a thousandth of a text at best */
-    if (cursor.bad || inflate == NULL || inflated_size / 1100 > compressed_size)
-        return 0;
-    unsigned char *inflated = host_malloc(inflated_size + 1);
-    unsigned long got_size = inflated_size;
-    if (inflate(inflated, &got_size, cursor.at, &compressed_size) == 0 &&
-        got_size == inflated_size && inflated_size > 0 && inflated[0] != ETF_COMPRESSED &&
-        inflated[0] != ETF_VERSION &&
-        etf_read(env, inflated, inflated_size, flags & ~ETF_BORROW, out) == inflated_size)
-        taken = 4 + compressed_size;
-    free(inflated);
-    return taken;
-}
-
 static size_t read_at_depth(ErlNifEnv *env, const unsigned char *bytes, size_t size, int flags,
                             int depth, term *out)
 {
@@ -257,13 +236,8 @@ static size_t read_at_depth(ErlNifEnv *env, const unsigned char *bytes, size_t s
 
     if (depth > FUN_DEPTH_MAX)
         return 0;
-    if (depth == 0 && size > 0 && bytes[0] == ETF_VERSION) {
+    if (depth == 0 && size > 0 && bytes[0] == ETF_VERSION)
         reader.cursor.at++;
-        if (size > 1 && bytes[1] == ETF_COMPRESSED) {
-            size_t taken = read_compressed(env, bytes + 2, size - 2, flags, out);
-            return taken == 0 ? 0 : taken + 2;
-        }
-    }
     *out = TERM_NIL;
     work_init(&reader.work, sizeof(struct place));
     while (to != NULL && !reader.cursor.bad) {
