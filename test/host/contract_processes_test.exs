@@ -98,6 +98,19 @@ defmodule Tame.Host.ContractProcessesTest do
     end
   end
 
+  test "many monitors: some fire, the others go with their resources", %{library: library} do
+    host = Contract.start(library)
+    assert {:value, 50_000} = Host.call(host, :monitor_many, [{self(), 50_000}])
+    # Of a new host, they have these numbers.
+    for id <- 1..50_000//2, do: Host.tell(host, {:down, id})
+    assert Await.until(fn -> Host.call(host, :monitor_downs, [[]]) == {:value, 25_000} end)
+    assert {:value, 50_000} = Host.call(host, :monitor_many, [{}])
+    # No new one is mistaken for one of them.
+    assert {:value, 1} = Host.call(host, :monitor_many, [{self(), 1}])
+    for id <- 2..50_000//2, do: Host.tell(host, {:down, id})
+    assert {:value, 25_000} = Host.call(host, :monitor_downs, [[]])
+  end
+
   test "a monitor's term is a reference of its own", %{host: host} do
     assert Contract.same(host, :monitor_term, self()) == {:value, {1, 0, 1, 0}}
   end

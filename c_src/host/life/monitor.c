@@ -26,7 +26,8 @@ _Static_assert(sizeof(struct public_monitor) <= sizeof(ErlNifMonitor), "the libr
 /* While it is in the table it keeps no reference to its resource: the VM's do not either. It leaves
  * the table when it fires, is cancelled, or its resource is destroyed. */
 struct monitor {
-    struct monitor *next;
+    struct monitor *next;           /* of its bucket */
+    struct monitor *beside, **link; /* of its resource's, and what points to this one of them */
     uint64_t id;
     struct resource *resource;
     ErlNifPid pid;
@@ -38,26 +39,90 @@ struct monitor {
     } state; /* ENDED: it fired before the VM had said that it watches */
 };
 
+/* By number: they are given in turn, so that buckets are even. */
 static struct {
     pthread_mutex_t lock;
-    struct monitor *first;
+    struct monitor **buckets; /* the process's */
+    size_t buckets_len, len;  /* buckets: a power of 2, or none yet */
     uint64_t last_id;
 } monitors = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Takes it out of the table. NULL: it is not there. */
+/* ---- the table, with its lock --------------------------------------------------------- */
+
+static struct monitor **bucket(uint64_t id)
+{
+    return &monitors.buckets[id & (monitors.buckets_len - 1)];
+}
+
+static void grow(void)
+{
+    struct monitor **before = monitors.buckets, *next;
+    const size_t before_len = monitors.buckets_len;
+
+    monitors.buckets_len = before_len == 0 ? 16 : 2 * before_len;
+    monitors.buckets = host_calloc(monitors.buckets_len * sizeof *before);
+    for (size_t i = 0; i < before_len; i++) {
+        for (struct monitor *monitor = before[i]; monitor != NULL; monitor = next) {
+            next = monitor->next;
+            monitor->next = *bucket(monitor->id);
+            *bucket(monitor->id) = monitor;
+        }
+    }
+    free(before);
+}
+
+static void put(struct monitor *monitor)
+{
+    struct monitor **first = &monitor->resource->monitors;
+
+    if (monitors.len++ == monitors.buckets_len)
+        grow();
+    monitor->next = *bucket(monitor->id);
+    *bucket(monitor->id) = monitor;
+    monitor->beside = *first;
+    monitor->link = first;
+    if (*first != NULL)
+        (*first)->link = &monitor->beside;
+    *first = monitor;
+}
+
+/* NULL: it is not there. */
+static struct monitor *find(uint64_t id)
+{
+    struct monitor *monitor = monitors.len == 0 ? NULL : *bucket(id);
+
+    while (monitor != NULL && monitor->id != id)
+        monitor = monitor->next;
+    return monitor;
+}
+
+static void remove_it(struct monitor *monitor)
+{
+    struct monitor **at = bucket(monitor->id);
+
+    while (*at != monitor)
+        at = &(*at)->next;
+    *at = monitor->next;
+    *monitor->link = monitor->beside;
+    if (monitor->beside != NULL)
+        monitor->beside->link = monitor->link;
+    monitors.len--;
+}
+
+/* Takes it out of the table, with the lock taken here. NULL: it is not there, or another's. */
 static struct monitor *take(uint64_t id, const struct resource *resource)
 {
-    struct monitor **at = &monitors.first, *monitor;
-
     pthread_mutex_lock(&monitors.lock);
-    while (*at != NULL && ((*at)->id != id || (resource != NULL && (*at)->resource != resource)))
-        at = &(*at)->next;
-    monitor = *at;
+    struct monitor *monitor = find(id);
+    if (monitor != NULL && monitor->resource != resource)
+        monitor = NULL;
     if (monitor != NULL)
-        *at = monitor->next;
+        remove_it(monitor);
     pthread_mutex_unlock(&monitors.lock);
     return monitor;
 }
+
+/* ---- the VM's part -------------------------------------------------------------------- */
 
 /* Asks for the VM's monitor of this number; its reference is in *ref then. Returns 0 when the process
  * has ended already. */
@@ -151,17 +216,15 @@ static void run_down(struct task *task)
 void monitor_down(uint64_t id)
 {
     struct down_task *task;
-    struct monitor **at = &monitors.first, *monitor;
+    struct monitor *monitor;
 
     pthread_mutex_lock(&monitors.lock);
-    while (*at != NULL && (*at)->id != id)
-        at = &(*at)->next;
-    monitor = *at;
+    monitor = find(id);
     if (monitor != NULL && monitor->state != WATCHED) {
         monitor->state = ENDED; /* whether there is a monitor at all is still to be read */
         monitor = NULL;
     } else if (monitor != NULL) {
-        *at = monitor->next;
+        remove_it(monitor);
         /* Its destructor may be under way: then nobody is left to be told. */
         if (!shared_keep_live(&monitor->resource->shared)) {
             free(monitor);
@@ -181,14 +244,12 @@ void monitor_down(uint64_t id)
 void monitor_forget(struct resource *resource)
 {
     for (;;) {
-        struct monitor **at = &monitors.first, *monitor;
+        struct monitor *monitor;
 
         pthread_mutex_lock(&monitors.lock);
-        while (*at != NULL && (*at)->resource != resource)
-            at = &(*at)->next;
-        monitor = *at;
+        monitor = resource->monitors;
         if (monitor != NULL)
-            *at = monitor->next;
+            remove_it(monitor);
         pthread_mutex_unlock(&monitors.lock);
         if (monitor == NULL)
             return;
@@ -204,8 +265,7 @@ static int is_ended(uint64_t id, const struct watch_ref *ref)
     int ended = 0;
 
     pthread_mutex_lock(&monitors.lock);
-    for (monitor = monitors.first; monitor != NULL && monitor->id != id;)
-        monitor = monitor->next;
+    monitor = find(id);
     if (monitor != NULL) { /* else another thread of the library has cancelled it */
         ended = monitor->state == ENDED;
         monitor->state = WATCHED;
@@ -222,9 +282,8 @@ int monitor_start(struct resource *resource, ErlNifPid pid, ErlNifMonitor *publi
 
     pthread_mutex_lock(&monitors.lock);
     uint64_t id = ++monitors.last_id;
-    *monitor = (struct monitor){
-        .next = monitors.first, .id = id, .resource = resource, .pid = pid, .state = ASKED};
-    monitors.first = monitor;
+    *monitor = (struct monitor){.id = id, .resource = resource, .pid = pid, .state = ASKED};
+    put(monitor);
     pthread_mutex_unlock(&monitors.lock);
     if (!ask_for_monitor(id, pid.pid, &ref)) {
         free(take(id, resource));

@@ -9,6 +9,7 @@ struct resource {
     struct resource_type *type;
     size_t size;
     struct lease *lease;      /* NULL: the VM does not know it */
+    struct monitor *monitors; /* those that it has, with the lock of monitor.c */
     _Atomic uint64_t seen_in; /* the last call that had it among its arguments */
     _Alignas(16) unsigned char data[];
 };

@@ -46,7 +46,8 @@
     F(self), F(pids), F(whereis), F(send), F(send_from_thread), F(make_refs), F(unique_integers), \
         F(port_command)
 
-#define CASES_MONITORS(F) F(monitor), F(monitor_term), F(monitor_downs), F(demonitor)
+#define CASES_MONITORS(F) \
+    F(monitor), F(monitor_term), F(monitor_downs), F(monitor_many), F(demonitor)
 
 #define CASES_THREADS(F) \
     F(threads), F(wait_for_gate), F(open_gate), F(locks), F(thread_specific_data), F(thread_types)

@@ -100,3 +100,31 @@ CASE(demonitor)
     int second = enif_demonitor_process(env, watch, &watch->monitor);
     return enif_make_tuple2(env, enif_make_int(env, first), enif_make_int(env, second != 0));
 }
+
+/* Many resources, each of which monitors a process, and then lets go. IN: {Pid, Count}, then {} */
+CASE(monitor_many)
+{
+    static struct watch **watches;
+    static int len;
+    const term *in;
+    ErlNifPid pid;
+    int arity, made = 0;
+
+    if (!enif_get_tuple(env, IN, &arity, &in))
+        return enif_make_badarg(env);
+    if (arity == 2) {
+        if (!enif_get_local_pid(env, in[0], &pid) || !enif_get_int(env, in[1], &len))
+            return enif_make_badarg(env);
+        watches = enif_alloc((size_t)len * sizeof *watches);
+        for (int i = 0; i < len; i++) {
+            watches[i] = enif_alloc_resource(down_type, sizeof *watches[i]);
+            enif_set_pid_undefined(&watches[i]->report_to);
+            made += enif_monitor_process(env, watches[i], &pid, &watches[i]->monitor) == 0;
+        }
+        return enif_make_int(env, made);
+    }
+    for (int i = 0; i < len; i++)
+        enif_release_resource(watches[i]);
+    enif_free(watches);
+    return enif_make_int(env, len);
+}
