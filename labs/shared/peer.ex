@@ -5,7 +5,7 @@ defmodule Tame.Peer do
   #
   # A starved VM does not notice that its standard input is closed. So each has a guard beside it, a shell that waits
   # on a pipe of ours and kills the VM when that closes: when the peer is stopped, when its owner dies, and when this
-  # VM ends in any way.
+  # VM ends in any way. Above it is a warden (tame_warden), which ends after it has killed what the VM started and left.
 
   @enforce_keys [:pid, :os_pid, :guard]
   defstruct [:pid, :os_pid, :guard]
@@ -74,8 +74,9 @@ defmodule Tame.Peer do
   end
 
   @doc """
-  Starts a peer. It ends with `stop/1` or with the process that called this. `status_file`, if given, holds its exit
-  status once it has ended, as a shell has it; its standard error is lost then. `env` is what its environment has besides.
+  Starts a peer. It ends with `stop/1` or with the process that called this, and all that it started with it.
+  `status_file`, if given, holds its exit status once it has ended, as a shell has it; its standard error is lost then.
+  `env` is what its environment has besides.
   """
   @spec start([String.t()], Path.t() | nil, [{charlist(), charlist()}]) ::
           {:ok, t()} | {:error, String.t()}
@@ -122,13 +123,13 @@ defmodule Tame.Peer do
     end
   end
 
-  @doc "Ends the VM at once, whatever it is doing, and waits until it is gone."
+  @doc "Ends the VM at once, whatever it is doing, and waits until it and all that it started are gone."
   @spec stop(t()) :: :ok
   def stop(%__MODULE__{pid: pid, guard: guard}) do
     monitor = Process.monitor(pid)
     if Port.info(guard), do: Port.close(guard)
 
-    # The port of a VM that was killed closes, and its process ends by that.
+    # The port of the warden closes when that ends, and the peer's process ends by that.
     receive do
       {:DOWN, ^monitor, :process, ^pid, _} -> :ok
     after
@@ -145,12 +146,16 @@ defmodule Tame.Peer do
     {:ok, %__MODULE__{pid: pid, os_pid: os_pid, guard: guard}}
   end
 
-  defp exec(nil), do: String.to_charlist(erl())
+  defp exec(status_file) do
+    {:tame_labs_native.path(~c"tame_warden"), Enum.map(program(status_file), &String.to_charlist/1)}
+  end
+
+  defp program(nil), do: [erl()]
 
   # peer does not tell how a VM has ended; its shell knows. The port closes after the file is there.
-  defp exec(file) do
+  defp program(file) do
     script = ~S(exec 2>/dev/null; file="$1"; shift; "$@"; echo $? >"$file")
-    {~c"/bin/sh", Enum.map(["-c", script, "sh", file, erl()], &String.to_charlist/1)}
+    ["/bin/sh", "-c", script, "sh", file, erl()]
   end
 
   defp erl, do: Path.join([:code.root_dir(), "bin", "erl"])

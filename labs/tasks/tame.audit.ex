@@ -48,6 +48,13 @@ defmodule Mix.Tasks.Tame.Audit do
   function is called, and named. Otherwise no application is started; an input file may do that. All sizes of a function
   together take less than half a minute, or a minute where `--up-to` names a size. What a function prints is thrown away.
 
+  ## Caveats
+
+  The library runs with your rights. OS processes that it starts end with its VM, on Linux, in whatever session they
+  are; not those that become another user's (setuid) where you are not root, and none when it kills the VM's parent,
+  `tame_warden`. What it does to files, to others on the network and to processes of yours is not undone: what you do
+  not trust at all, audit in a container.
+
   ## Exit status
 
   `0` when all targets were audited, with any verdict. `1` when a library or function could not be audited, crashed or

@@ -43,7 +43,7 @@ defmodule Tame.AuditNatives do
     {_, 0} = CLibrary.erlc(ebin, "lazy_nif.erl")
   end
 
-  @functions ~w(forever crash stubborn leaky leaky_malloc thrifty chatty picky)
+  @functions ~w(forever forking crash stubborn leaky leaky_malloc thrifty chatty picky)
 
   defp erlang(module), do: "-module(#{module}).\n-on_load(load/0).\n#{functions()}"
 

@@ -9,6 +9,13 @@ $(OUT)/tame_echo: $(addprefix $(PROGRAMS),echo.c frame.h stream.h watch.h)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(C) -pthread -o $@ $<
 
+# What runs a peer.
+TARGETS += $(OUT)/tame_warden
+
+$(OUT)/tame_warden: $(PROGRAMS)warden.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(C) -o $@ $<
+
 # The load lab's generator.
 LOAD := $(addprefix $(PROGRAMS)load/,answer.h plan.h connection.h)
 TARGETS += $(OUT)/tame_load

@@ -18,6 +18,27 @@ static ERL_NIF_TERM forever_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     return enif_make_atom(env, "ok");
 }
 
+/* Leaves a child in its process group, and one in a session of its own whose parent has ended. */
+static ERL_NIF_TERM forking_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    pid_t child;
+
+    (void)argc;
+    (void)argv;
+    child = fork();
+    if (child == 0)
+        for (;;)
+            pause();
+    if (child > 0 && (child = fork()) == 0) {
+        setsid();
+        if (fork() != 0)
+            _exit(0);
+        for (;;)
+            pause();
+    }
+    return child > 0 ? enif_make_atom(env, "ok") : enif_make_badarg(env);
+}
+
 static ERL_NIF_TERM crash_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)argc;
@@ -106,14 +127,12 @@ static ERL_NIF_TERM picky_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     return enif_make_atom(env, "ok");
 }
 
-static ErlNifFunc functions[] = {{"forever", 1, forever_nif, 0},
-                                 {"crash", 1, crash_nif, 0},
-                                 {"stubborn", 1, stubborn_nif, ERL_NIF_DIRTY_JOB_CPU_BOUND},
-                                 {"leaky", 1, leaky_nif, 0},
-                                 {"leaky_malloc", 1, leaky_malloc_nif, 0},
-                                 {"thrifty", 1, thrifty_nif, 0},
-                                 {"chatty", 1, chatty_nif, 0},
-                                 {"picky", 1, picky_nif, 0}};
+static ErlNifFunc functions[] = {
+    {"forever", 1, forever_nif, 0}, {"forking", 1, forking_nif, 0},
+    {"crash", 1, crash_nif, 0},     {"stubborn", 1, stubborn_nif, ERL_NIF_DIRTY_JOB_CPU_BOUND},
+    {"leaky", 1, leaky_nif, 0},     {"leaky_malloc", 1, leaky_malloc_nif, 0},
+    {"thrifty", 1, thrifty_nif, 0}, {"chatty", 1, chatty_nif, 0},
+    {"picky", 1, picky_nif, 0}};
 
 #ifdef CRASH_ON_LOAD
 static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)
