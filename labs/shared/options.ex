@@ -49,7 +49,8 @@ defmodule Tame.Options do
   end
 
   defp strict(switches) do
-    for {name, type} <- switches, do: {name, if(type == :flag, do: :boolean, else: :string)}
+    # A :boolean of OptionParser is --no-X as well, and takes true and false; a :count does not.
+    for {name, type} <- switches, do: {name, if(type == :flag, do: :count, else: :string)}
   end
 
   defp read(pairs, switches) do
@@ -70,7 +71,7 @@ defmodule Tame.Options do
 
   defp value(:string, ""), do: {:error, "a value"}
   defp value(:string, text), do: {:ok, text}
-  defp value(:flag, value), do: {:ok, value}
+  defp value(:flag, _times), do: {:ok, true}
   defp value(:pos_integer, text), do: integer(text, 1)
   defp value(:non_neg_integer, text), do: integer(text, 0)
 
