@@ -45,20 +45,26 @@ static int tcp_option_name(ErlNifEnv *env, ERL_NIF_TERM term, char *name)
     return enif_is_atom(env, term);
 }
 
-/* Those that are ours alone. */
-static int *tcp_own_option(struct tcp_socket *socket, const char *name, int *least)
+/* One that is ours alone, and its least and most; value NULL: it is none. */
+struct tcp_own_option {
+    const char *name;
+    int64_t *value, least, most;
+};
+
+static struct tcp_own_option tcp_own_option(struct tcp_socket *socket, const char *name)
 {
-    *least = 0;
-    if (strcmp(name, "buffer") == 0) {
-        *least = 1;
-        return &socket->buffer;
-    }
-    if (strcmp(name, "send_timeout_close") == 0)
-        return &socket->send_timeout_close;
-    *least = -1;
-    if (strcmp(name, "accept_active") == 0)
-        return &socket->accept_active;
-    return strcmp(name, "send_timeout") == 0 ? &socket->send_timeout_ms : NULL;
+    const struct tcp_own_option own[] = {
+        {"send_timeout", &socket->send_timeout_ms, -1, UINT32_MAX},
+        {"send_timeout_close", &socket->send_timeout_close, 0, 1},
+        {"buffer", &socket->buffer, 1, TCP_BUFFER_MAX},
+        {"accept_active", &socket->accept_active, TCP_ALWAYS, TCP_ACCEPT_ONCE},
+        {NULL, NULL, 0, 0},
+    };
+    int i = 0;
+
+    while (own[i].name != NULL && strcmp(name, own[i].name) != 0)
+        i++;
+    return own[i];
 }
 
 static const struct tcp_option *tcp_option_find(const char *name)
@@ -87,21 +93,26 @@ static ERL_NIF_TERM tcp_setopt(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
 {
     struct tcp_socket *socket = tcp_get(env, argv[0]);
     const struct tcp_option *option;
+    struct tcp_own_option own;
     char name[TCP_OPTION_NAME];
-    int value, least, number, error = 0, *own;
+    int value, number, error = 0;
+    ErlNifSInt64 term;
 
     (void)argc;
     if (socket == NULL || !tcp_option_name(env, argv[1], name))
         return enif_make_badarg(env);
-    if (!enif_get_int(env, argv[2], &value))
+    if (!enif_get_int64(env, argv[2], &term))
         return tcp_error(env, "einval");
-    own = tcp_own_option(socket, name, &least);
+    own = tcp_own_option(socket, name);
     option = tcp_option_find(name);
+    value = (int)term;
     number = tame_fd_use(&socket->fd);
     if (number < 0)
         return tcp_error(env, "closed");
-    if (own != NULL && value >= least && value <= TCP_BUFFER_MAX)
-        __atomic_store_n(own, value, __ATOMIC_RELAXED);
+    if (own.value != NULL && term >= own.least && term <= own.most)
+        __atomic_store_n(own.value, term, __ATOMIC_RELAXED);
+    else if (own.value != NULL || term != value)
+        error = EINVAL;
     else if (option != NULL)
         error = setsockopt(number, option->level, option->option, &value, sizeof value) == 0
                     ? 0
@@ -141,12 +152,12 @@ static ERL_NIF_TERM tcp_getopt_open(ErlNifEnv *env, struct tcp_socket *socket, i
                                     const char *name)
 {
     const struct tcp_option *option = tcp_option_find(name);
-    int value = 0, least;
-    const int *own = tcp_own_option(socket, name, &least);
+    const int64_t *own = tcp_own_option(socket, name).value;
+    int value = 0;
     socklen_t size = sizeof value;
 
     if (own != NULL)
-        return tcp_ok(env, enif_make_int(env, __atomic_load_n(own, __ATOMIC_RELAXED)));
+        return tcp_ok(env, enif_make_int64(env, __atomic_load_n(own, __ATOMIC_RELAXED)));
     if (strcmp(name, "active") == 0)
         return tcp_ok(env, tcp_credit_term(env, socket));
     if (strcmp(name, "linger") == 0)

@@ -10,7 +10,7 @@
 
 struct tcp_socket {
     struct tame_fd fd;
-    int buffer;    /* atomic: the most bytes that a receive of any length returns */
+    int64_t buffer; /* atomic: the most bytes that a receive of any length returns */
     int last_read; /* bytes; how large the next may be. Of who holds TAME_FD_READ, as what follows */
     struct tcp_early early;
     int part;            /* atomic: who waits for an exact length has some of it in `early` */
@@ -18,14 +18,16 @@ struct tcp_socket {
     int once;            /* atomic: the credit is that of {active, once}: no `passive` at its end */
     int pushing;         /* atomic: calls that read for credit at this moment */
     ERL_NIF_TERM reader; /* atomic: a pid; who waits for the owner, once credit was given */
-    int send_timeout_ms; /* atomic; -1: none. For Erlang, as what follows */
-    int send_timeout_close;
-    int accept_active;      /* of a listening socket: what those that it accepts begin with */
+    int64_t send_timeout_ms; /* atomic; -1: none. For Erlang, as what follows */
+    int64_t send_timeout_close;
+    int64_t accept_active;  /* of a listening socket: what those that it accepts begin with */
     int64_t sent, received; /* atomic; bytes */
 };
 
 #define TCP_PASSIVE 0
 #define TCP_ALWAYS (-1)
+/* As accept_active, beside TCP_PASSIVE, TCP_ALWAYS and a number of messages. */
+#define TCP_ACCEPT_ONCE (1 << 16)
 
 static inline int tcp_has_credit(struct tcp_socket *socket)
 {
@@ -53,7 +55,7 @@ static inline struct tcp_socket *tcp_get(ErlNifEnv *env, ERL_NIF_TERM term)
 }
 
 /* {ok, Socket}, or the number is closed. */
-static inline ERL_NIF_TERM tcp_socket_new(ErlNifEnv *env, int number, int buffer)
+static inline ERL_NIF_TERM tcp_socket_new(ErlNifEnv *env, int number, int64_t buffer)
 {
     ErlNifPid self;
     struct tcp_socket *socket =

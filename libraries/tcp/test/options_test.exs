@@ -153,6 +153,15 @@ defmodule Tame.Tcp.OptionsTest do
     end
   end
 
+  test "a send may have any time that a process can wait" do
+    {client, _server} = pair()
+
+    for ms <- [0, 86_400_000, 0xFFFFFFFF, :infinity] do
+      assert :tame_tcp.setopts(client, send_timeout: ms) == :ok
+      assert :tame_tcp.getopts(client, [:send_timeout]) == {:ok, send_timeout: ms}
+    end
+  end
+
   test "without descriptors accept and connect say so, and go on when there are some" do
     {listening, port} = listen()
     peer = for _ <- 1..4, do: elem(:gen_tcp.connect({127, 0, 0, 1}, port, [:binary]), 1)
