@@ -40,6 +40,8 @@ defmodule Tame.Tcp.ActiveTest do
     assert_receive {:tcp_passive, ^client}
     assert :tame_tcp.setopts(client, active: 40_000) == {:error, :einval}
     assert :tame_tcp.setopts(client, active: :twice) == {:error, :einval}
+    # Until here it is known, and not closed by the garbage collector.
+    assert :tame_tcp.close(server) == :ok
   end
 
   test "always: everything, in its order, and the end" do
