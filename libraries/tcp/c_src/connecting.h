@@ -24,7 +24,7 @@ static ERL_NIF_TERM tcp_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     return number < 0 ? tcp_errno(env, errno) : tcp_socket_new(env, number, TCP_BUFFER);
 }
 
-/* (Socket, Address) -> ok | {error, Reason} */
+/* (Socket, Address) -> ok | {error, Reason}; einval: a path that is too long, or empty. */
 static ERL_NIF_TERM tcp_bind(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct tcp_socket *socket = tcp_get(env, argv[0]);
@@ -32,8 +32,10 @@ static ERL_NIF_TERM tcp_bind(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     int number, error;
 
     (void)argc;
-    if (socket == NULL || !tcp_address_get(env, argv[1], &address))
+    if (socket == NULL)
         return enif_make_badarg(env);
+    if (!tcp_address_get(env, argv[1], &address))
+        return tcp_error(env, "einval");
     number = tame_fd_use(&socket->fd);
     if (number < 0)
         return tcp_error(env, "closed");
@@ -77,7 +79,7 @@ static ERL_NIF_TERM tcp_accepted(ErlNifEnv *env, const struct tcp_socket *listen
         return made;
     return enif_make_tuple3(
         env, terms[0], terms[1],
-        enif_make_int(env, __atomic_load_n(&listening->accept_active, __ATOMIC_RELAXED)));
+        enif_make_int64(env, __atomic_load_n(&listening->accept_active, __ATOMIC_RELAXED)));
 }
 
 /* (Socket, Ref) -> {ok, Socket, Active} | wait | {error, Reason} */
@@ -112,8 +114,10 @@ static ERL_NIF_TERM tcp_connect(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     int error;
 
     (void)argc;
-    if (socket == NULL || !tcp_address_get(env, argv[1], &address) || !enif_is_ref(env, argv[2]))
+    if (socket == NULL || !enif_is_ref(env, argv[2]))
         return enif_make_badarg(env);
+    if (!tcp_address_get(env, argv[1], &address))
+        return tcp_error(env, "einval");
     answer = tcp_begin(env, socket, TAME_FD_WRITE, argv[2]);
     if (answer != TAME_FD_GO)
         return tcp_answer(env, answer);

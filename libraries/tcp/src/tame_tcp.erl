@@ -69,6 +69,19 @@
 -define(NO_PORT, "must be a port from 0 to 65535").
 -define(NO_TIMEOUT, "must be infinity or ms, from 0 to 4294967295").
 -define(NO_OPTION(Option), io_lib:format("has an unknown option: ~0tp", [Option])).
+-define(NO_SOCKET, "is no socket of tame_tcp, or none of this VM").
+-define(NOT_STARTED, "needs the application tame_tcp, which does not run").
+%% All but the socket is checked: what is none raises badarg there.
+-define(WITH_SOCKET(Args, Call),
+    try Call
+    catch
+        error:badarg -> ?BADARG(Args, 1, ?NO_SOCKET)
+    end
+).
+%% More than a receive ever gives.
+-define(LENGTH_MAX, 16#ffffffffffffffff).
+%% What sendfile(2) takes.
+-define(OFFSET_MAX, 16#7fffffffffffffff).
 
 %% ---- listen, accept, connect ------------------------------------------------------------------
 
@@ -90,7 +103,12 @@ accept(Listening) ->
 
 -spec accept(socket(), timeout()) -> {ok, socket()} | {error, reason()}.
 accept(Listening, Timeout) when ?IS_TIMEOUT(Timeout) ->
-    tame_tcp_connecting:accept(Listening, tame_tcp_wait:deadline(Timeout));
+    Args = [Listening, Timeout],
+    Deadline = tame_tcp_wait:deadline(Timeout),
+    case ?WITH_SOCKET(Args, tame_tcp_connecting:accept(Listening, Deadline)) of
+        {error, not_started} -> ?BADARG(Args, 1, ["has credit to give, which " | ?NOT_STARTED]);
+        Answer -> Answer
+    end;
 accept(Listening, Timeout) ->
     ?BADARG([Listening, Timeout], 2, ?NO_TIMEOUT).
 
@@ -109,6 +127,7 @@ connect(Address, Port, Options, Timeout) when ?IS_PORT(Port), ?IS_TIMEOUT(Timeou
         {ok, Parsed} ->
             case tame_tcp_connecting:connect(Address, Port, Parsed, Deadline) of
                 badarg -> ?BADARG(Args, 1, "must be an IP address, a host name or {local, Path}");
+                {error, not_started} -> ?BADARG(Args, 3, ["has credit, which " | ?NOT_STARTED]);
                 Answer -> Answer
             end;
         {error, Option} ->
@@ -127,10 +146,10 @@ connect(Address, Port, Options, Timeout) ->
 %% part.
 -spec send(socket(), iodata()) -> ok | {error, reason()}.
 send(Socket, Data) when is_binary(Data), byte_size(Data) =< ?SMALL ->
-    tame_tcp_sending:send(Socket, [Data]);
+    ?WITH_SOCKET([Socket, Data], tame_tcp_sending:send(Socket, [Data]));
 send(Socket, Data) ->
     try erlang:iolist_to_iovec(Data) of
-        Parts -> tame_tcp_sending:send(Socket, Parts)
+        Parts -> ?WITH_SOCKET([Socket, Data], tame_tcp_sending:send(Socket, Parts))
     catch
         error:badarg -> {error, einval}
     end.
@@ -140,11 +159,16 @@ send(Socket, Data) ->
 %% closed}.
 -spec recv(socket(), non_neg_integer()) -> {ok, binary()} | {error, reason()}.
 recv(Socket, Length) ->
-    recv_until(Socket, Length, infinity).
+    recv(Socket, Length, infinity).
 
 -spec recv(socket(), non_neg_integer(), timeout()) -> {ok, binary()} | {error, reason()}.
+recv(Socket, Length, Timeout) when is_integer(Length), Length >= 0, ?IS_TIMEOUT(Timeout) ->
+    ?WITH_SOCKET(
+        [Socket, Length, Timeout],
+        recv_until(Socket, min(Length, ?LENGTH_MAX), tame_tcp_wait:deadline(Timeout))
+    );
 recv(Socket, Length, Timeout) when ?IS_TIMEOUT(Timeout) ->
-    recv_until(Socket, Length, tame_tcp_wait:deadline(Timeout));
+    ?BADARG([Socket, Length, Timeout], 2, "must be a number of bytes, 0 or more");
 recv(Socket, Length, Timeout) ->
     ?BADARG([Socket, Length, Timeout], 3, ?NO_TIMEOUT).
 
@@ -172,9 +196,11 @@ sendfile(Socket, File) ->
 -spec sendfile(socket(), file:name_all() | file:fd(), non_neg_integer(), non_neg_integer()) ->
     {ok, non_neg_integer()} | {error, reason()}.
 sendfile(Socket, File, Offset, Bytes) when
-    is_integer(Offset), Offset >= 0, is_integer(Bytes), Bytes >= 0
+    is_integer(Offset), Offset >= 0, Offset =< ?OFFSET_MAX,
+    is_integer(Bytes), Bytes >= 0, Bytes =< ?OFFSET_MAX
 ->
-    tame_tcp_sending:sendfile(Socket, File, Offset, Bytes);
+    Args = [Socket, File, Offset, Bytes],
+    ?WITH_SOCKET(Args, tame_tcp_sending:sendfile(Socket, File, Offset, Bytes));
 sendfile(_, _, _, _) ->
     {error, einval}.
 
@@ -182,21 +208,23 @@ sendfile(_, _, _, _) ->
 
 %% Ends one direction, or both; the socket remains. After `write' the peer reads to the end.
 -spec shutdown(socket(), read | write | read_write) -> ok | {error, reason()}.
+shutdown(Socket, How) when How =:= read; How =:= write; How =:= read_write ->
+    ?WITH_SOCKET([Socket, How], tame_tcp_nif:shutdown(Socket, How));
 shutdown(Socket, How) ->
-    tame_tcp_nif:shutdown(Socket, How).
+    ?BADARG([Socket, How], 2, "must be read, write or read_write").
 
 %% Closes, and returns when the socket is closed. Who waits in it gets {error, closed}. What was
 %% sent is still delivered.
 -spec close(socket()) -> ok.
 close(Socket) ->
-    tame_tcp_wait:close(Socket).
+    ?WITH_SOCKET([Socket], tame_tcp_wait:close(Socket)).
 
 %% Another process owns the socket, and what messages of it the caller has. Only its owner may
 %% say so.
 -spec controlling_process(socket(), pid()) -> ok | {error, closed | not_owner | badarg}.
 controlling_process(Socket, Pid) when is_pid(Pid), node(Pid) =:= node() ->
     Self = self(),
-    case owner(Socket) of
+    case ?WITH_SOCKET([Socket, Pid], tame_tcp_nif:owner(Socket)) of
         {ok, Self} when Pid =:= Self -> ok;
         {ok, Self} -> tame_tcp_active:give(Socket, Pid);
         {ok, _} -> {error, not_owner};
@@ -207,17 +235,17 @@ controlling_process(_, _) ->
 
 -spec owner(socket()) -> {ok, pid()} | {error, closed}.
 owner(Socket) ->
-    tame_tcp_nif:owner(Socket).
+    ?WITH_SOCKET([Socket], tame_tcp_nif:owner(Socket)).
 
 %% ---- what can be asked and set ------------------------------------------------------------------
 
 -spec sockname(socket()) -> {ok, address()} | {error, reason()}.
 sockname(Socket) ->
-    tame_tcp_nif:name(Socket, sockname).
+    ?WITH_SOCKET([Socket], tame_tcp_nif:name(Socket, sockname)).
 
 -spec peername(socket()) -> {ok, address()} | {error, reason()}.
 peername(Socket) ->
-    tame_tcp_nif:name(Socket, peername).
+    ?WITH_SOCKET([Socket], tame_tcp_nif:name(Socket, peername)).
 
 %% {active, once}, {active, N}, {active, true}: one message, N, or any number of messages
 %% {tcp, Socket, Data} to the owner; after N of them {tcp_passive, Socket}. At the peer's end
@@ -227,38 +255,39 @@ peername(Socket) ->
 -spec setopts(socket(), [option()]) -> ok | {error, reason()}.
 setopts(_, []) ->
     ok;
-setopts(Socket, [{active, Active} | More]) ->
-    case tame_tcp_active:set(Socket, Active) of
+setopts(Socket, [Option | More] = Options) ->
+    case ?WITH_SOCKET([Socket, Options], setopt(Socket, Option)) of
         ok -> setopts(Socket, More);
+        {error, not_started} -> ?BADARG([Socket, Options], 2, ?NOT_STARTED);
         {error, _} = Error -> Error
-    end;
-setopts(Socket, [Option | More]) ->
-    case tame_tcp_options:parse([Option]) of
-        {ok, #{set := Set}} ->
-            case tame_tcp_options:set(Socket, Set) of
-                ok -> setopts(Socket, More);
-                {error, _} = Error -> Error
-            end;
-        {error, _} ->
-            {error, einval}
     end;
 setopts(_, _) ->
     {error, einval}.
+
+setopt(Socket, {active, Active}) ->
+    tame_tcp_active:set(Socket, Active);
+setopt(Socket, Option) ->
+    case tame_tcp_options:parse([Option]) of
+        {ok, #{set := Set}} -> tame_tcp_options:set(Socket, Set);
+        {error, _} -> {error, einval}
+    end.
 
 %% {raw, Level, Option, Size} asks the system, for at most 1024 bytes.
 -spec getopts(socket(), [atom() | {raw, integer(), integer(), non_neg_integer()}]) ->
     {ok, [tuple()]} | {error, reason()}.
 getopts(Socket, Names) ->
-    tame_tcp_options:get(Socket, Names).
+    ?WITH_SOCKET([Socket, Names], tame_tcp_options:get(Socket, Names)).
 
 %% Of send_oct and recv_oct, bytes.
 -spec getstat(socket(), [send_oct | recv_oct]) ->
     {ok, [tuple()]} | {error, reason()}.
-getstat(Socket, Names) ->
-    case Names -- [send_oct, recv_oct] of
-        [] -> tame_tcp_options:get(Socket, Names);
+getstat(Socket, Names) when length(Names) >= 0 ->
+    case lists:usort(Names) -- [send_oct, recv_oct] of
+        [] -> ?WITH_SOCKET([Socket, Names], tame_tcp_options:get(Socket, Names));
         _ -> {error, einval}
-    end.
+    end;
+getstat(_, _) ->
+    {error, einval}.
 
 -spec format_error(term(), list()) -> map().
 format_error(_, [{_, _, _, Info} | _]) ->

@@ -8,23 +8,20 @@
 -type active() :: boolean() | once | integer().
 -type reason() :: atom().
 
--spec set(tame_tcp_nif:socket(), active() | term()) -> ok | {error, reason()}.
+%% not_started: credit needs the readers of the application.
+-spec set(tame_tcp_nif:socket(), active() | term()) -> ok | {error, reason() | not_started}.
 set(Socket, false) ->
     case tame_fd_readers:of_fd(tame_tcp_nif, Socket) of
         undefined -> ok;
         Reader -> set_passive(Socket, Reader)
     end;
-set(Socket, Active) when Active =:= true; Active =:= once; is_integer(Active) ->
-    case tame_fd_readers:of_fd(tame_tcp_nif, Socket) of
-        undefined ->
-            Cause = #{2 => <<"needs the application tame_tcp, which does not run">>},
-            Info = [{error_info, #{module => tame_tcp, cause => Cause}}],
-            erlang:error(badarg, [Socket, Active], Info);
-        Reader ->
-            tame_tcp_nif:credit(Socket, Active, Reader)
-    end;
-set(_, _) ->
-    {error, einval}.
+set(Socket, Active) ->
+    Reader = tame_fd_readers:of_fd(tame_tcp_nif, Socket),
+    case tame_tcp_options:is_active(Active) of
+        true when Reader =:= undefined -> {error, not_started};
+        true -> tame_tcp_nif:credit(Socket, Active, Reader);
+        false -> {error, einval}
+    end.
 
 set_passive(Socket, Reader) ->
     case tame_tcp_nif:passive(Socket, Reader) of

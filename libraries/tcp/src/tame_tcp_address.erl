@@ -35,9 +35,9 @@ remote(Name, Port, Family, Timeout) when
 remote(_, _, _, _) ->
     badarg.
 
-%% The one to bind to.
+%% The one to bind to, which tame_tcp_options has read.
 -spec local(family(), term(), inet:port_number()) -> tame_tcp_nif:address().
-local(_, {local, Path}, _) -> {local, iolist_to_binary(Path)};
+local(_, {local, _} = Address, _) -> Address;
 local(Family, any, Port) -> ip(Family, any(Family), Port);
 local(Family, loopback, Port) -> ip(Family, loopback(Family), Port);
 local(Family, Ip, Port) -> ip(Family, Ip, Port).

@@ -33,17 +33,13 @@ accept(Listening, Deadline) ->
                 tame_tcp_wait:over(Listening, read, Ref)
             end;
         {ok, Socket, Code} ->
-            activated(Socket, tame_tcp_active:of_accepted(Code));
+            ready(Socket, fun(New) -> activate(New, tame_tcp_active:of_accepted(Code)) end);
         Other ->
             Other
     end.
 
-activated(Socket, false) -> {ok, Socket};
-activated(Socket, Active) ->
-    case tame_tcp_active:set(Socket, Active) of
-        ok -> {ok, Socket};
-        {error, _} = Error -> Error
-    end.
+activate(_, false) -> ok;
+activate(Socket, Active) -> tame_tcp_active:set(Socket, Active).
 
 %% badarg: no such address can be.
 -spec connect(term(), inet:port_number(), tame_tcp_options:parsed(), tame_tcp_wait:deadline()) ->
@@ -97,19 +93,24 @@ connect_answer(wait, Socket, Ref, Deadline) ->
 connect_answer(Other, _, _, _) ->
     Other.
 
-%% A new socket that these steps have made ready, or closed again.
 open(Family, Prepare) ->
     case tame_tcp_nif:open(Family) of
-        {ok, Socket} ->
-            case Prepare(Socket) of
-                ok ->
-                    {ok, Socket};
-                {error, _} = Error ->
-                    ok = tame_tcp_wait:close(Socket),
-                    Error
-            end;
+        {ok, Socket} -> ready(Socket, Prepare);
+        {error, _} = Error -> Error
+    end.
+
+%% A new socket that these steps have made ready, or closed again.
+ready(Socket, Prepare) ->
+    try Prepare(Socket) of
+        ok ->
+            {ok, Socket};
         {error, _} = Error ->
+            ok = tame_tcp_wait:close(Socket),
             Error
+    catch
+        Class:Reason:Stack ->
+            ok = tame_tcp_wait:close(Socket),
+            erlang:raise(Class, Reason, Stack)
     end.
 
 steps([]) ->

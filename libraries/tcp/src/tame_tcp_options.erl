@@ -4,7 +4,7 @@
 -export([parse/1]).
 -export([set/2]).
 -export([get/2]).
--export([to_integer/1]).
+-export([is_active/1]).
 
 -export_type([parsed/0]).
 
@@ -13,12 +13,18 @@
 %% set: for the system, in their order.
 -type parsed() :: #{
     family := inet | inet6 | local,
-    address => term(),
+    address => any | loopback | inet:ip_address() | {local, binary()},
     port := inet:port_number(),
     backlog := pos_integer(),
     active := false | true | once | integer(),
     set := [{atom(), integer()} | {raw(), binary()}]
 }.
+
+%% What setsockopt(2) and listen(2) take: a C int.
+-define(INT_MAX, 16#7fffffff).
+-define(IS_INT(Int), is_integer(Int), Int >= -?INT_MAX - 1, Int =< ?INT_MAX).
+%% The most that `after' takes, ms.
+-define(TIMEOUT_MAX, 16#ffffffff).
 
 %% gen_tcp's backlog is 5, which is less than a burst of clients.
 -define(DEFAULTS, #{family => inet, port => 0, backlog => 128, active => true, set => []}).
@@ -55,44 +61,70 @@ one(local) -> {family, local};
 one({ip, Ip}) -> ip(Ip);
 one({ifaddr, Ip}) -> ip(Ip);
 one({port, Port}) when is_integer(Port), Port >= 0, Port =< 65535 -> {port, Port};
-one({backlog, Backlog}) when is_integer(Backlog), Backlog >= 0 -> {backlog, Backlog};
-one({active, Active}) when is_boolean(Active); Active =:= once; is_integer(Active) ->
-    {active, Active};
-one({raw, Level, Option, Value}) when is_integer(Level), is_integer(Option), is_binary(Value) ->
+one({backlog, Backlog}) when ?IS_INT(Backlog), Backlog >= 0 -> {backlog, Backlog};
+one({active, Active}) ->
+    case is_active(Active) of
+        true -> {active, Active};
+        false -> unknown
+    end;
+one({raw, Level, Option, Value}) when ?IS_INT(Level), ?IS_INT(Option), is_binary(Value) ->
     {set, {raw, Level, Option}, Value};
-one({Name, Value}) when is_atom(Name) ->
-    case is_known(Name) andalso to_integer(Value) of
-        Integer when is_integer(Integer) -> {set, Name, Integer};
-        _ -> unknown
+one({Name, Value}) ->
+    case to_integer(type(Name), Value) of
+        unknown -> unknown;
+        Integer -> {set, Name, Integer}
     end;
 one(_) -> unknown.
 
+%% As much credit as gen_tcp's sockets can have.
+-spec is_active(term()) -> boolean().
+is_active(Active) when is_integer(Active) -> Active >= -32768 andalso Active =< 32767;
+is_active(Active) -> is_boolean(Active) orelse Active =:= once.
+
 ip(any) -> {address, any};
 ip(loopback) -> {address, loopback};
-ip({local, _} = Address) -> {address, Address};
+ip({local, Path}) ->
+    try {address, {local, iolist_to_binary(Path)}}
+    catch error:badarg -> unknown
+    end;
 ip(Ip) ->
     case inet:is_ip_address(Ip) of
         true -> {address, Ip};
         false -> unknown
     end.
 
-%% Of the system, and our own. `linger' of more than 0 s is refused when it is set.
-is_known(Name) ->
-    lists:member(Name, [
-        nodelay, keepalive, reuseaddr, reuseport, dontroute, ipv6_v6only, sndbuf, recbuf, priority,
-        tos, ttl, tclass, linger, buffer, send_timeout, send_timeout_close
-    ]).
+%% Of the system, and our own.
+type(nodelay) -> boolean;
+type(keepalive) -> boolean;
+type(reuseaddr) -> boolean;
+type(reuseport) -> boolean;
+type(dontroute) -> boolean;
+type(ipv6_v6only) -> boolean;
+type(send_timeout_close) -> boolean;
+type(sndbuf) -> integer;
+type(recbuf) -> integer;
+type(buffer) -> integer;
+type(priority) -> integer;
+type(tos) -> integer;
+type(ttl) -> integer;
+type(tclass) -> integer;
+type(linger) -> linger;
+type(send_timeout) -> timeout;
+type(_) -> unknown.
 
-%% As the native side takes it; the term itself when it is none of these.
--spec to_integer(term()) -> term().
-to_integer(true) -> 1;
-to_integer(false) -> 0;
-to_integer(infinity) -> -1;
-to_integer({true, Seconds}) when is_integer(Seconds), Seconds >= 0 -> Seconds;
-to_integer({false, _}) -> -1;
-to_integer(Value) -> Value.
+%% As the native side takes it, which refuses a `linger' of more than 0 s.
+to_integer(boolean, true) -> 1;
+to_integer(boolean, false) -> 0;
+to_integer(integer, Value) when ?IS_INT(Value), Value >= 0 -> Value;
+to_integer(linger, {true, Seconds}) when ?IS_INT(Seconds), Seconds >= 0 -> Seconds;
+to_integer(linger, {false, Seconds}) when ?IS_INT(Seconds), Seconds >= 0 -> -1;
+to_integer(timeout, infinity) -> -1;
+to_integer(timeout, Ms) when is_integer(Ms), Ms >= 0, Ms =< ?TIMEOUT_MAX -> Ms;
+to_integer(_, _) -> unknown.
 
--spec set(tame_tcp_nif:socket(), [{atom() | raw(), term()}]) -> ok | {error, atom()}.
+%% What parse/1 has read.
+-spec set(tame_tcp_nif:socket(), [{atom(), integer()} | {raw(), binary()}]) ->
+    ok | {error, atom()}.
 set(_, []) ->
     ok;
 set(Socket, [{Name, Value} | More]) ->
@@ -104,12 +136,14 @@ set(Socket, [{Name, Value} | More]) ->
 set_one(Socket, {raw, Level, Option}, Value) ->
     tame_tcp_nif:setraw(Socket, Level, Option, Value);
 set_one(Socket, Name, Value) ->
-    tame_tcp_nif:setopt(Socket, Name, to_integer(Value)).
+    tame_tcp_nif:setopt(Socket, Name, Value).
 
 %% Those that are unknown are left out, as inet:getopts/2 does.
 -spec get(tame_tcp_nif:socket(), [atom() | tuple()]) -> {ok, [tuple()]} | {error, atom()}.
-get(Socket, Names) ->
-    get(Socket, Names, []).
+get(Socket, Names) when length(Names) >= 0 ->
+    get(Socket, Names, []);
+get(_, _) ->
+    {error, einval}.
 
 get(_, [], Found) ->
     {ok, lists:reverse(Found)};
@@ -124,7 +158,7 @@ named({raw, Level, Option, _}, Value) -> {raw, Level, Option, Value};
 named(Name, Value) -> {Name, Value}.
 
 value(Socket, {raw, Level, Option, Size}) when
-    is_integer(Level), is_integer(Option), is_integer(Size), Size >= 0
+    ?IS_INT(Level), ?IS_INT(Option), ?IS_INT(Size), Size >= 0
 ->
     tame_tcp_nif:getraw(Socket, Level, Option, Size);
 value(_, mode) -> {ok, binary};

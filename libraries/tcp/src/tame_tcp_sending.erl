@@ -98,12 +98,11 @@ file_of(File) when is_tuple(File) ->
         error:_ -> {error, einval}
     end;
 file_of(Name) ->
-    try filename:flatten(Name) of
-        Flat when is_binary(Flat) -> tame_tcp_nif:file_open(Flat);
-        Flat -> tame_tcp_nif:file_open(native(Flat))
+    try tame_tcp_nif:file_open(native(filename:flatten(Name)))
     catch
         error:_ -> {error, einval}
     end.
 
+native(Name) when is_binary(Name) -> Name;
 native(Name) ->
     unicode:characters_to_binary(Name, unicode, file:native_name_encoding()).

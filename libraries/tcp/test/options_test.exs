@@ -145,11 +145,98 @@ defmodule Tame.Tcp.OptionsTest do
       assert :tame_tcp.connect({:local, "/no/such"}, 0, []) == {:error, :enoent}
       assert :tame_tcp.connect({:local, "/no/such"}, 1, []) == {:error, :eaddrnotavail}
 
-      assert_raise ArgumentError, fn ->
-        :tame_tcp.connect({:local, :binary.copy("x", 200)}, 0, [])
+      for path <- [:binary.copy("x", 200), ""] do
+        assert :tame_tcp.connect({:local, path}, 0, []) == {:error, :einval}
+        assert :tame_tcp.listen(0, ip: {:local, path}) == {:error, :einval}
       end
 
       assert :tame_tcp.close(server) == :ok
+    end
+
+    test "names the function that was called, and its argument" do
+      {client, _server} = pair()
+      none = make_ref()
+
+      for {function, args} <- [
+            accept: [none, 0],
+            send: [none, "x"],
+            recv: [none, 0, 0],
+            sendfile: [none, "/etc/passwd", 0, 0],
+            shutdown: [none, :read],
+            close: [none],
+            controlling_process: [none, self()],
+            owner: [none],
+            sockname: [none],
+            peername: [none],
+            setopts: [none, [nodelay: true]],
+            getopts: [none, [:nodelay]],
+            getstat: [none, [:recv_oct]]
+          ] do
+        said = sentence(fn -> apply(:tame_tcp, function, args) end)
+        assert said =~ "1st argument: is no socket of tame_tcp"
+        assert said =~ ":tame_tcp.#{function}("
+      end
+
+      assert sentence(fn -> :tame_tcp.recv(client, -1, 0) end) =~
+               "2nd argument: must be a number of bytes"
+
+      assert sentence(fn -> :tame_tcp.shutdown(client, :foo) end) =~
+               "2nd argument: must be read, write or read_write"
+
+      assert :tame_tcp.recv(client, Bitwise.bsl(1, 70), 0) == {:error, :enomem}
+      far = Bitwise.bsl(1, 63)
+      assert :tame_tcp.sendfile(client, "/etc/passwd", far, 0) == {:error, :einval}
+      assert :tame_tcp.sendfile(client, "/etc/passwd", 0, far) == {:error, :einval}
+      assert :tame_tcp.sendfile(client, "/etc/pass\0wd") == {:error, :einval}
+      assert :tame_tcp.getopts(client, :foo) == {:error, :einval}
+      assert :tame_tcp.getstat(client, :foo) == {:error, :einval}
+      assert :tame_tcp.getopts(client, [{:raw, Bitwise.bsl(1, 40), 1, 4}]) == {:ok, []}
+    end
+
+    test "is an option of another type or size, by listen, connect and setopts" do
+      {client, _server} = pair()
+      {_, port} = listen()
+
+      for {name, value} = option <- [
+            send_timeout: false,
+            send_timeout: -1,
+            send_timeout: Bitwise.bsl(1, 32),
+            send_timeout_close: 1,
+            nodelay: 17,
+            nodelay: :infinity,
+            keepalive: {true, 1},
+            linger: 0,
+            linger: {true, -1},
+            sndbuf: :infinity,
+            tos: true,
+            active: -32_769,
+            active: 32_768,
+            active: 65_536,
+            active: Bitwise.bsl(1, 70)
+          ] do
+        assert {option, :tame_tcp.setopts(client, [option])} == {option, {:error, :einval}}
+
+        for call <- [
+              fn -> :tame_tcp.listen(0, [option]) end,
+              fn -> :tame_tcp.connect(:loopback, port, [option]) end
+            ] do
+          said = sentence(call)
+          assert said =~ "has an unknown option: {#{name},"
+          assert said =~ if(is_integer(value), do: "#{value}", else: "")
+        end
+      end
+
+      for option <- [
+            {:backlog, Bitwise.bsl(1, 40)},
+            {:raw, Bitwise.bsl(1, 40), 1, <<1>>},
+            {:ip, {:local, :foo}}
+          ] do
+        assert sentence(fn -> :tame_tcp.listen(0, [option]) end) =~
+                 "2nd argument: has an unknown option"
+      end
+
+      assert :tame_tcp.setopts(client, [{:raw, Bitwise.bsl(1, 40), 1, <<1>>}]) ==
+               {:error, :einval}
     end
   end
 
@@ -159,6 +246,31 @@ defmodule Tame.Tcp.OptionsTest do
     for ms <- [0, 86_400_000, 0xFFFFFFFF, :infinity] do
       assert :tame_tcp.setopts(client, send_timeout: ms) == :ok
       assert :tame_tcp.getopts(client, [:send_timeout]) == {:ok, send_timeout: ms}
+    end
+  end
+
+  test "without the application, who asks for credit is told so, and no socket is left" do
+    {listening, port} = listen(active: true)
+    :ok = Application.stop(:tame_tcp)
+
+    try do
+      before = descriptors()
+
+      assert sentence(fn -> :tame_tcp.connect(:loopback, port, []) end) =~
+               "3rd argument: has credit, which needs the application tame_tcp"
+
+      assert descriptors() == before
+
+      assert sentence(fn -> :tame_tcp.accept(listening, 5000) end) =~
+               "1st argument: has credit to give, which needs the application tame_tcp"
+
+      assert descriptors() == before
+      {:ok, client} = :tame_tcp.connect(:loopback, port, active: false)
+
+      assert sentence(fn -> :tame_tcp.setopts(client, active: :once) end) =~
+               "2nd argument: needs the application tame_tcp"
+    after
+      :ok = Application.start(:tame_tcp)
     end
   end
 
