@@ -101,16 +101,36 @@ static inline size_t tn_control_address(struct tn_socket *socket, unsigned code,
     return tn_reply_number(reply, code == TN_LISTEN ? listener.id : dialer.id);
 }
 
-static inline size_t tn_control_end_point(unsigned code, const unsigned char *bytes,
-                                          unsigned char *reply)
+/* 0, NNG_ENOENT of another socket's, or nng's error. nng asks the socket for what an end point does
+ * not have; the name of a socket is its own. */
+static inline int tn_end_point_of(const struct tn_socket *socket, int is_listener,
+                                  nng_listener listener, nng_dialer dialer)
+{
+    char *ours = NULL, *its = NULL;
+    int error = nng_socket_get_string(socket->nng, NNG_OPT_SOCKNAME, &ours);
+
+    if (error == 0)
+        error = is_listener ? nng_listener_get_string(listener, NNG_OPT_SOCKNAME, &its)
+                            : nng_dialer_get_string(dialer, NNG_OPT_SOCKNAME, &its);
+    if (error == 0 && strcmp(ours, its) != 0)
+        error = NNG_ENOENT;
+    nng_strfree(ours);
+    nng_strfree(its);
+    return error;
+}
+
+static inline size_t tn_control_end_point(const struct tn_socket *socket, unsigned code,
+                                          const unsigned char *bytes, unsigned char *reply)
 {
     const uint32_t id = (uint32_t)tn_read(bytes + 1, 4);
     const nng_listener listener = {id};
     const nng_dialer dialer = {id};
     char *url = NULL;
     size_t size;
-    int error;
+    int error = tn_end_point_of(socket, bytes[0], listener, dialer);
 
+    if (error != 0)
+        return tn_reply_done(reply, error);
     if (code == TN_HANG_UP)
         return tn_reply_done(reply,
                              bytes[0] ? nng_listener_close(listener) : nng_dialer_close(dialer));
@@ -333,7 +353,7 @@ static inline size_t tn_control(struct tn_socket *socket, unsigned code, const v
     case TN_HANG_UP:
     case TN_URL:
         if (size == 5)
-            return tn_control_end_point(code, (const unsigned char *)bytes, reply);
+            return tn_control_end_point(socket, code, (const unsigned char *)bytes, reply);
         break;
     case TN_SET:
     case TN_GET:

@@ -55,6 +55,13 @@
 -define(CLOSE_MS, 10000).
 %% What `after' takes: more would raise there, when the wait has begun.
 -define(TIMEOUT_MAX, 16#ffffffff).
+%% nng's ids have 32 bits.
+-define(IS_END_POINT(Kind, Id),
+    (Kind =:= listener orelse Kind =:= dialer),
+    is_integer(Id), Id > 0, Id =< 16#ffffffff
+).
+%% As much credit as a socket can have.
+-define(IS_CREDIT(Active), is_integer(Active), Active >= -32768, Active =< 32767).
 -define(NO_TIMEOUT, "must be infinity or ms, from 0 to 4294967295").
 
 %% ---- sockets ------------------------------------------------------------------------------------
@@ -154,14 +161,14 @@ address(Url, Args) ->
 
 %% Ends a listener or a dialer, with its connections.
 -spec hang_up(end_point()) -> ok | {error, reason()}.
-hang_up({Kind, Socket, Id}) when Kind =:= listener; Kind =:= dialer ->
+hang_up({Kind, Socket, Id}) when ?IS_END_POINT(Kind, Id) ->
     control(Socket, tame_nng_control:hang_up({Kind, Id}), []);
 hang_up(Other) ->
     badarg([Other], 1, "must be what listen/2 or dial/2 returned").
 
 %% The address of a listener or a dialer, with the port that the system chose.
 -spec url(end_point()) -> {ok, binary()} | {error, reason()}.
-url({Kind, Socket, Id}) when Kind =:= listener; Kind =:= dialer ->
+url({Kind, Socket, Id}) when ?IS_END_POINT(Kind, Id) ->
     control(Socket, tame_nng_control:url({Kind, Id}), []);
 url(Other) ->
     badarg([Other], 1, "must be what listen/2 or dial/2 returned").
@@ -290,7 +297,7 @@ set({?CONTEXT, Socket, Context}, {_, Bytes}, Args) ->
 set(Socket, Request, Args) ->
     control(Socket, Request, Args).
 
-set_active(Socket, Active) when is_boolean(Active); Active =:= once; is_integer(Active) ->
+set_active(Socket, Active) when is_boolean(Active); Active =:= once; ?IS_CREDIT(Active) ->
     case with(Socket, [Active], fun(Way, Of) -> Way:set_active(Of, Active) end) of
         {error, not_started} ->
             badarg([Socket, Active], 2, "needs the application tame_nng, which does not run");

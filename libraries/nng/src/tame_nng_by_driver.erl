@@ -221,9 +221,7 @@ set_active(Port, false) ->
     end;
 set_active(Port, true) -> done(command(Port, ?CREDIT, <<0, 0:32>>));
 set_active(Port, once) -> done(command(Port, ?CREDIT, <<1, 0:32>>));
-set_active(Port, More) when More > -65536, More < 65536 ->
-    done(command(Port, ?CREDIT, <<2, More:32>>));
-set_active(_, _) -> {error, einval}.
+set_active(Port, More) -> done(command(Port, ?CREDIT, <<2, More:32>>)).
 
 done(Reply) -> tame_nng_control:reply(Reply).
 

@@ -127,6 +127,41 @@ defmodule Tame.Nng.BadInputTest do
         assert :tame_nng.close(req) == :ok
       end
 
+      test "credit that no socket can have", %{by: by} do
+        socket = open(:pull0, by: by)
+
+        for active <- [-32_769, 32_768, 65_536, Bitwise.bsl(1, 70), 1.5, :twice] do
+          assert {active, :tame_nng.setopts(socket, active: active)} ==
+                   {active, {:error, :einval}}
+        end
+
+        assert :tame_nng.close(socket) == :ok
+      end
+
+      test "an end point that is none, or another socket's", %{by: by} do
+        [a, b] = for _ <- 1..2, do: open(:pair0, by: by)
+        {:ok, {:listener, _, id} = listener} = :tame_nng.listen(a, "tcp://127.0.0.1:0")
+        {:ok, url} = :tame_nng.url(listener)
+        {:ok, {:dialer, _, dialer}} = :tame_nng.dial(b, url)
+
+        for call <- [&:tame_nng.url/1, &:tame_nng.hang_up/1] do
+          for wrong <- [:foo, -1, 0, Bitwise.bsl(1, 32) + id] do
+            assert sentence(fn -> call.({:listener, a, wrong}) end, 1) =~
+                     "must be what listen/2 or dial/2 returned"
+          end
+
+          assert call.({:listener, b, id}) == {:error, :enoent}
+          assert call.({:dialer, a, dialer}) == {:error, :enoent}
+        end
+
+        assert :tame_nng.url(listener) == {:ok, url}
+        assert :tame_nng.url({:dialer, b, dialer}) == {:ok, url}
+        assert :tame_nng.hang_up({:dialer, b, dialer}) == :ok
+        assert :tame_nng.hang_up(listener) == :ok
+        assert :tame_nng.hang_up(listener) == {:error, :enoent}
+        for socket <- [a, b], do: assert(:tame_nng.close(socket) == :ok)
+      end
+
       test "what is not its turn", %{by: by} do
         {rep, req} = pair(:rep0, :req0, by: by)
         assert :tame_nng.send(rep, "no request") == {:error, :estate}
