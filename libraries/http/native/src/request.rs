@@ -56,7 +56,8 @@ impl Reference {
         Reference { server, thread, key, state: AtomicU8::new(OPEN), flow: OnceLock::new() }
     }
 
-    pub fn push(&self, command: Command) {
+    /// False if the thread has ended.
+    pub fn push(&self, command: Command) -> bool {
         self.server.threads[self.thread].push(command)
     }
 

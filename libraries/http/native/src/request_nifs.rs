@@ -87,8 +87,7 @@ pub unsafe fn reply(env: Env, args: &[Term]) -> Return {
     if !reference.finish() {
         return late(false);
     }
-    reference.push(Command::Reply(reference.key, response.map(|_| body)));
-    late(good)
+    late(reference.push(Command::Reply(reference.key, response.map(|_| body))) && good)
 }
 
 /// start(Ref, Status, Headers) -> ok | {error, closed}. Its body follows by chunk/2 and finish/2.
@@ -101,8 +100,7 @@ pub unsafe fn start(env: Env, args: &[Term]) -> Return {
     let (bytes, waiting, closed) = (AtomicUsize::new(0), Mutex::default(), AtomicBool::new(false));
     let flow = Arc::new(Flow { bytes, waiting, closed });
     let _ = reference.flow.set(flow.clone()); // the only one: start() is true once
-    reference.push(Command::Start(reference.key, head, flow));
-    late(true)
+    late(reference.push(Command::Start(reference.key, head, flow)))
 }
 
 /// chunk(Ref, Data) -> ok | wait | {error, closed}. After wait the caller gets {tame_http, room, Id}.
@@ -122,19 +120,20 @@ pub unsafe fn chunk(env: Env, args: &[Term]) -> Return {
         // Before the chunk is there: the thread that takes it finds whom to tell.
         let me = self_pid(env);
         flow.waiting.lock().unwrap().push(me);
-        // Closed meanwhile, by a thread that found nobody to tell.
-        if flow.closed.load(SeqCst) && remove(&mut flow.waiting.lock().unwrap(), me) {
-            return late(false);
-        }
     }
-    reference.push(Command::Chunk(reference.key, data));
+    // Closed meanwhile, by a thread that found nobody to tell.
+    let lost = flow.closed.load(SeqCst) || !reference.push(Command::Chunk(reference.key, data));
+    if lost && !(full && was_told(flow, self_pid(env))) {
+        return late(false);
+    }
     Ok(if full { atoms().wait } else { atoms().ok })
 }
 
-/// False if it was told.
-fn remove(waiting: &mut Vec<ErlNifPid>, pid: ErlNifPid) -> bool {
+/// Whether there is a message for who waited for room. If not, it waits no more.
+fn was_told(flow: &Flow, pid: ErlNifPid) -> bool {
+    let mut waiting = flow.waiting.lock().unwrap();
     let at = waiting.iter().position(|other| unsafe { enif_compare_pids(other, &pid) } == 0);
-    at.map(|at| waiting.swap_remove(at)).is_some()
+    at.map(|at| waiting.swap_remove(at)).is_none()
 }
 
 /// finish(Ref, Trailers) -> ok | {error, closed}
@@ -147,8 +146,7 @@ pub unsafe fn finish(env: Env, args: &[Term]) -> Return {
         return late(false);
     }
     let trailers = (!trailers.is_empty()).then_some(trailers);
-    reference.push(Command::End(reference.key, trailers));
-    late(true)
+    late(reference.push(Command::End(reference.key, trailers)))
 }
 
 /// read(Ref, Bytes) -> Id. The caller gets {tame_http, body, Id, {more, Data} | {done, Data, Trailers} | {error, Reason}}.

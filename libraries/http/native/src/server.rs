@@ -124,19 +124,20 @@ impl Shared {
         }
     }
 
-    /// Only the first of the commands that the thread has not seen wakes it.
-    pub fn push(&self, command: Command) {
+    /// Only the first of the commands that the thread has not seen wakes it. False if the thread has ended.
+    pub fn push(&self, command: Command) -> bool {
         {
             let mut commands = self.commands.lock().unwrap();
             // Under the lock: what comes after the thread's last look is not kept.
             if self.closed.load(Relaxed) {
-                return;
+                return false;
             }
             commands.push(command);
         }
         if !self.notified.swap(true, AcqRel) {
             self.waker.wake();
         }
+        true
     }
 
     pub fn register(&self, waker: &std::task::Waker) {
@@ -150,11 +151,11 @@ impl Shared {
         }
     }
 
-    /// The thread has ended.
-    pub fn close(&self) {
+    /// The thread has ended. The commands that it has not seen.
+    pub fn close(&self) -> Vec<Command> {
         let mut commands = self.commands.lock().unwrap();
         self.closed.store(true, Relaxed);
-        commands.clear();
+        std::mem::take(&mut *commands)
     }
 
     pub fn is_good(&self, key: Key) -> bool {

@@ -70,11 +70,14 @@ pub fn run(server: Arc<Server>, index: usize, listener: TcpListener, begun: Send
         }
         true
     });
-    shared().close();
+    let left = shared().close();
     shared().counters.connections.store(0, Relaxed);
     shared().counters.waiting.store(0, Relaxed);
     let env = MessageEnv::new();
     let a = atoms();
+    for command in left {
+        tell_closed(&env, index, command)
+    }
     if !ended {
         let text = last_panic();
         env.send(&server.owner, |env| tuple(env, &[a.tame_http, a.panicked, binary(env, text.as_bytes())]));
@@ -82,6 +85,18 @@ pub fn run(server: Arc<Server>, index: usize, listener: TcpListener, begun: Send
     if server.running.fetch_sub(1, AcqRel) == 1 {
         env.send(&server.owner, |env| tuple(env, &[a.tame_http, a.stopped]));
     }
+}
+
+/// Nobody obeys it: who waits for what it would have brought hears that nothing comes.
+fn tell_closed(env: &MessageEnv, index: usize, command: Command) {
+    let a = atoms();
+    if let Command::Start(key, _, flow) = command {
+        flow.close().iter().for_each(|pid| tell(env, pid, a.room, id(index, key)))
+    }
+}
+
+fn tell(env: &MessageEnv, pid: &ErlNifPid, what: Term, id: u64) {
+    env.send(pid, |env| tuple(env, &[atoms().tame_http, what, integer(env, id)]));
 }
 
 fn block_on(runtime: LocalRuntime, server: Arc<Server>, index: usize, listener: TcpListener) {
@@ -172,8 +187,7 @@ impl Local {
     }
 
     fn tell(&self, pid: &ErlNifPid, what: Term, key: Key) {
-        let id = id(self.index, key);
-        self.env.send(pid, |env| tuple(env, &[atoms().tame_http, what, integer(env, id)]));
+        tell(&self.env, pid, what, id(self.index, key))
     }
 
     pub fn tell_body(&self, pid: &ErlNifPid, key: Key, build: impl FnOnce(Env) -> Term) {
