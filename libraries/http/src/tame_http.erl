@@ -225,11 +225,15 @@ read_body(Req) -> read_body(Req, #{}).
 read_body(#{body := Body, trailers := Trailers}, _) when is_binary(Body) ->
     {done, Body, Trailers};
 read_body(#{ref := Ref}, Options) ->
-    Id = tame_http_nif:read(Ref, maps:get(bytes, Options, 65536)),
-    receive
-        {tame_http, body, Id, Result} -> Result
-    after maps:get(timeout, Options, 30000) ->
-        {error, timeout}
+    case tame_http_nif:read(Ref, maps:get(bytes, Options, 65536)) of
+        {error, closed} ->
+            {error, closed};
+        Id ->
+            receive
+                {tame_http, body, Id, Result} -> Result
+            after maps:get(timeout, Options, 30000) ->
+                {error, timeout}
+            end
     end.
 
 %% Answers a request whose handler returned later. The first answer counts.
@@ -243,7 +247,15 @@ is_alive(#{ref := Ref}) -> tame_http_nif:is_alive(Ref).
 %% The caller gets {tame_http, gone, Id} if the client leaves before its answer is complete, or has
 %% waited for request_timeout_ms. One caller for a request.
 -spec watch(request()) -> Id :: non_neg_integer().
-watch(#{ref := Ref}) -> tame_http_nif:watch(Ref).
+watch(#{ref := Ref}) ->
+    case tame_http_nif:watch(Ref) of
+        {error, closed} ->
+            Id = tame_http_nif:id(Ref),
+            self() ! {tame_http, gone, Id},
+            Id;
+        Id ->
+            Id
+    end.
 
 -spec format_error(term(), [tuple()]) -> #{pos_integer() => iodata()}.
 format_error(badarg, [{?MODULE, Start, [_], _} | _]) when

@@ -78,11 +78,11 @@ chunk(_, _) -> erlang:nif_error(not_loaded).
 finish(_, _) -> erlang:nif_error(not_loaded).
 
 %% The caller gets {tame_http, body, Id, {more, Data} | {done, Data, Trailers} | {error, Reason}}.
--spec read(ref(), pos_integer()) -> id().
+-spec read(ref(), pos_integer()) -> id() | late().
 read(_, _) -> erlang:nif_error(not_loaded).
 
 %% The caller gets {tame_http, gone, Id} if the client leaves.
--spec watch(ref()) -> id().
+-spec watch(ref()) -> id() | late().
 watch(_) -> erlang:nif_error(not_loaded).
 
 -spec id(ref()) -> id().

@@ -5,9 +5,10 @@ defmodule Tame.HTTP.StoppedTest do
 
   @long :binary.copy("x", 300_000)
 
-  # Requests that belong to the test.
+  # Requests that belong to the test, of clients that have not sent their bodies.
   defp ask(port, count) do
-    for _ <- 1..count, do: send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    request = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 8\r\n\r\n"
+    for _ <- 1..count, do: send_raw(port, request)
 
     for _ <- 1..count do
       assert_receive {:request, request}, 10_000
@@ -22,7 +23,7 @@ defmodule Tame.HTTP.StoppedTest do
 
   test "answers in pieces that begin while the server stops" do
     for _ <- 1..3 do
-      {server, port} = start(handler: later())
+      {server, port} = start(handler: later(), body: :stream)
       stream = {:stream, fn send -> for(_ <- 1..3, do: send.(@long)) end}
 
       senders =
@@ -38,5 +39,20 @@ defmodule Tame.HTTP.StoppedTest do
       :ok = :tame_http.drain(server, 0)
       for {_, monitor} <- senders, do: assert_receive({:DOWN, ^monitor, _, _, :normal}, 10_000)
     end
+  end
+
+  test "who reads a body, or watches a client, while the server stops or when it has" do
+    {server, port} = start(handler: later(), body: :stream)
+    [one, other] = ask(port, 2)
+    reader = Task.async(fn -> :tame_http.read_body(one, %{timeout: 60_000}) end)
+    id = :tame_http.watch(one)
+    eventually(fn -> Process.info(reader.pid, :status) == {:status, :waiting} end)
+    :ok = :tame_http.drain(server, 0)
+    assert {:error, :closed} = Task.await(reader, 10_000)
+    assert_receive {:tame_http, :gone, ^id}, 10_000
+    late = Task.async(fn -> :tame_http.read_body(other, %{timeout: 60_000}) end)
+    assert {:error, :closed} = Task.await(late, 10_000)
+    id = :tame_http.watch(other)
+    assert_receive {:tame_http, :gone, ^id}, 10_000
   end
 end

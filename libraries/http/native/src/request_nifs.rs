@@ -149,19 +149,23 @@ pub unsafe fn finish(env: Env, args: &[Term]) -> Return {
     late(reference.push(Command::End(reference.key, trailers)))
 }
 
-/// read(Ref, Bytes) -> Id. The caller gets {tame_http, body, Id, {more, Data} | {done, Data, Trailers} | {error, Reason}}.
+/// read(Ref, Bytes) -> Id | {error, closed}.
+/// The caller gets {tame_http, body, Id, {more, Data} | {done, Data, Trailers} | {error, Reason}}.
 pub unsafe fn read(env: Env, args: &[Term]) -> Return {
     let reference = reference(env, args[0])?;
     let most = get_u64(env, args[1])?.clamp(1, 1 << 30) as usize;
-    reference.push(Command::Read(reference.key, most, self_pid(env)));
-    Ok(integer(env, reference.id()))
+    asked(env, reference, Command::Read(reference.key, most, self_pid(env)))
 }
 
-/// watch(Ref) -> Id. The caller gets {tame_http, gone, Id} if the client leaves before it is answered.
+/// Where the thread has ended, nothing comes.
+fn asked(env: Env, reference: &Reference, command: Command) -> Return {
+    if reference.push(command) { Ok(integer(env, reference.id())) } else { late(false) }
+}
+
+/// watch(Ref) -> Id | {error, closed}. The caller gets {tame_http, gone, Id} if the client leaves before it is answered.
 pub unsafe fn watch(env: Env, args: &[Term]) -> Return {
     let reference = reference(env, args[0])?;
-    reference.push(Command::Watch(reference.key, self_pid(env)));
-    Ok(integer(env, reference.id()))
+    asked(env, reference, Command::Watch(reference.key, self_pid(env)))
 }
 
 /// id(Ref) -> Id

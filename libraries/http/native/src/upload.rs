@@ -203,8 +203,7 @@ pub fn read(local: &Rc<Local>, key: Key, most: usize, pid: ErlNifPid) -> bool {
     drop(places);
     let Some(mut upload) = body else {
         // Read to its end, or the client is gone.
-        let a = atoms();
-        local.tell_body(&pid, key, |env| tuple(env, &[a.error, a.closed]));
+        local.tell_body_closed(&pid, key);
         return false;
     };
     let local = local.clone();
@@ -232,11 +231,12 @@ pub fn read(local: &Rc<Local>, key: Key, most: usize, pid: ErlNifPid) -> bool {
             }
         };
         let reader = local.places.borrow_mut().get(key).and_then(|place| place.reader.take());
-        let pid = reader.map_or(pid, |reader| reader.pid);
+        // It was answered meanwhile, or its client left: who gave the place back has told the reader.
+        let Some(Reader { pid, .. }) = reader else { return upload.linger() };
         let a = atoms();
         match ended {
             Ok(true) => (),
-            // It was answered meanwhile, or the client is gone, which the first read shows.
+            // The client is gone, which the first read shows.
             Err(reason) if reason == a.closed => upload.linger(),
             _ => {
                 if let Some(place) = local.places.borrow_mut().get(key) {

@@ -10,7 +10,7 @@ use tokio::task::spawn_local;
 
 use super::{Local, Phase};
 use crate::nif::ErlNifPid;
-use crate::places::{Answer, Client, End, Left, State, Streaming};
+use crate::places::{Answer, Client, End, Left, Reader, State, Streaming};
 use crate::server::*;
 use crate::upload;
 
@@ -150,8 +150,11 @@ impl Local {
         if let (Some(upload), false) = (body, ends) {
             upload.linger()
         }
-        if let Some(task) = reader.and_then(|reader| reader.task) {
-            task.wake()
+        if let Some(Reader { pid, task }) = reader {
+            self.tell_body_closed(&pid, key);
+            if let Some(task) = task {
+                task.wake()
+            }
         }
         // That nobody makes any, they find out.
         self.tell_room_all(&senders, key);

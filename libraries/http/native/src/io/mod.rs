@@ -90,9 +90,24 @@ pub fn run(server: Arc<Server>, index: usize, listener: TcpListener, begun: Send
 /// Nobody obeys it: who waits for what it would have brought hears that nothing comes.
 fn tell_closed(env: &MessageEnv, index: usize, command: Command) {
     let a = atoms();
-    if let Command::Start(key, _, flow) = command {
-        flow.close().iter().for_each(|pid| tell(env, pid, a.room, id(index, key)))
+    match command {
+        Command::Start(key, _, flow) => flow.close().iter().for_each(|pid| tell(env, pid, a.room, id(index, key))),
+        Command::Read(key, _, pid) => tell_body_closed(env, &pid, id(index, key)),
+        Command::Watch(key, pid) => tell(env, &pid, a.gone, id(index, key)),
+        _ => (),
     }
+}
+
+fn tell_body_closed(env: &MessageEnv, pid: &ErlNifPid, id: u64) {
+    let a = atoms();
+    tell_body(env, pid, id, |env| tuple(env, &[a.error, a.closed]))
+}
+
+fn tell_body(env: &MessageEnv, pid: &ErlNifPid, id: u64, build: impl FnOnce(Env) -> Term) {
+    env.send(pid, |env| {
+        let result = build(env);
+        tuple(env, &[atoms().tame_http, atoms().body, integer(env, id), result])
+    });
 }
 
 fn tell(env: &MessageEnv, pid: &ErlNifPid, what: Term, id: u64) {
@@ -191,11 +206,11 @@ impl Local {
     }
 
     pub fn tell_body(&self, pid: &ErlNifPid, key: Key, build: impl FnOnce(Env) -> Term) {
-        let id = id(self.index, key);
-        self.env.send(pid, |env| {
-            let result = build(env);
-            tuple(env, &[atoms().tame_http, atoms().body, integer(env, id), result])
-        });
+        tell_body(&self.env, pid, id(self.index, key), build)
+    }
+
+    pub fn tell_body_closed(&self, pid: &ErlNifPid, key: Key) {
+        tell_body_closed(&self.env, pid, id(self.index, key))
     }
 
     /// The owner logs it; one in each tick of the sweep, however many there are.
