@@ -99,6 +99,9 @@
     static => #{binary() => {200..599, headers(), iodata()}}
 }.
 
+%% How long an I/O thread may take to say that it knows: an isolated one may have ended.
+-define(UNREAD_MS, 5000).
+
 %% In the function that is called: its name is what the shell shows.
 -define(BADARG(Arguments), erlang:error(badarg, Arguments, [{error_info, #{}}])).
 
@@ -220,7 +223,7 @@ header(Name, #{headers := Headers}, Default) ->
 read_body(Req) -> read_body(Req, #{}).
 
 %% bytes: how many at least, if the body has as many. timeout: in ms; what comes then is the next
-%% call's, of whatever process.
+%% call's, of whatever process. One process at a time.
 -spec read_body(request(), #{bytes => pos_integer(), timeout => timeout()}) -> piece().
 read_body(#{body := Body, trailers := Trailers}, _) when is_binary(Body) ->
     {done, Body, Trailers};
@@ -232,8 +235,25 @@ read_body(#{ref := Ref}, Options) ->
             receive
                 {tame_http, body, Id, Result} -> Result
             after maps:get(timeout, Options, 30000) ->
-                {error, timeout}
+                unread(Ref, Id)
             end
+    end.
+
+%% What comes from now on is kept for the next one that reads. What was on its way is here.
+unread(Ref, Id) ->
+    case tame_http_nif:unread(Ref) of
+        Id ->
+            receive
+                {tame_http, unread, Id} -> ok
+            after ?UNREAD_MS -> ok
+            end;
+        {error, closed} ->
+            ok
+    end,
+    receive
+        {tame_http, body, Id, Result} -> Result
+    after 0 ->
+        {error, timeout}
     end.
 
 %% Answers a request whose handler returned later. The first answer counts.

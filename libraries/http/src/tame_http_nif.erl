@@ -5,12 +5,12 @@
 -export([join/1, take/1, credit/2]).
 -export([set_static/2, info/1]).
 -export([reply/4, start/3, chunk/2, finish/2]).
--export([read/2, watch/1, id/1, is_alive/1]).
+-export([read/2, unread/1, watch/1, id/1, is_alive/1]).
 
 -export_type([server/0, acceptor/0, request/0, ref/0, id/0, headers/0]).
 
 -nifs([open/1, accept/1, close/2, join/1, take/1, credit/2, set_static/2, info/1]).
--nifs([reply/4, start/3, chunk/2, finish/2, read/2, watch/1, id/1, is_alive/1]).
+-nifs([reply/4, start/3, chunk/2, finish/2, read/2, unread/1, watch/1, id/1, is_alive/1]).
 -on_load(load/0).
 
 -opaque server() :: reference().
@@ -80,6 +80,10 @@ finish(_, _) -> erlang:nif_error(not_loaded).
 %% The caller gets {tame_http, body, Id, {more, Data} | {done, Data, Trailers} | {error, Reason}}.
 -spec read(ref(), pos_integer()) -> id() | late().
 read(_, _) -> erlang:nif_error(not_loaded).
+
+%% The caller gets {tame_http, unread, Id}, and nothing of the body behind it.
+-spec unread(ref()) -> id() | late().
+unread(_) -> erlang:nif_error(not_loaded).
 
 %% The caller gets {tame_http, gone, Id} if the client leaves.
 -spec watch(ref()) -> id() | late().

@@ -85,6 +85,39 @@ defmodule Tame.HTTP.MessagesTest do
     balanced(server)
   end
 
+  test "what comes when a process has stopped to read is the next one's, all of it" do
+    test = self()
+    handler = fn request -> send(test, {:request, request}) && :later end
+    {server, port} = start(body: :stream, handler: handler)
+    head = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n"
+
+    for {its, bytes} <- [{1, 9}, {9, 1}] do
+      socket = send_raw(port, head)
+      assert_receive {:request, request}, 10_000
+      read = &:tame_http.read_body(request, &1)
+
+      first =
+        Task.async(fn ->
+          send(test, {:read, read.(%{bytes: its, timeout: 50})})
+          receive do: (message -> message)
+        end)
+
+      assert_receive {:read, {:error, :timeout}}, 10_000
+      for part <- ["one", "two"], do: :ok = :gen_tcp.send(socket, part)
+      # Time for them to go to the first.
+      Process.sleep(50)
+      second = Task.async(fn -> read.(%{bytes: bytes}) end)
+      :ok = :gen_tcp.send(socket, "end")
+      assert {:more, "one" <> rest} = Task.await(second)
+      assert bytes == 1 or rest == "twoend"
+      send(first.pid, :nothing)
+      assert :nothing = Task.await(first)
+      assert :ok = :tame_http.reply(request, {200, [], ""})
+    end
+
+    balanced(server)
+  end
+
   test "IPv6" do
     {:ok, server} = :tame_http.start(%{ip: {0, 0, 0, 0, 0, 0, 0, 1}, handler: told()})
     {"hello", 0} = curl(["http://[::1]:#{:tame_http.port(server)}/"])

@@ -106,6 +106,7 @@ pub extern "C" fn nif_init() -> *const ErlNifEntry {
         c"chunk"/2 = chunk, 0;
         c"finish"/2 = finish, 0;
         c"read"/2 = read, 0;
+        c"unread"/1 = unread, 0;
         c"watch"/1 = watch, 0;
         c"id"/1 = request_id, 0;
         c"is_alive"/1 = is_alive, 0;

@@ -25,7 +25,7 @@ macro_rules! atoms {
 atoms! {
     ok = "ok", error = "error", closed = "closed", wait = "wait", true_ = "true", false_ = "false",
     undefined = "undefined", none = "none", tame_http = "tame_http", requests = "requests", body = "body",
-    room = "room", gone = "gone", stopped = "stopped", panicked = "panicked", contained = "contained", more = "more", done = "done",
+    room = "room", gone = "gone", stopped = "stopped", panicked = "panicked", contained = "contained", more = "more", done = "done", unread = "unread",
     stream = "stream", http = "http", https = "https", body_limit = "body_limit",
     nif_panicked = "nif_panicked", tls = "tls",
     h10 = "HTTP/1.0", h11 = "HTTP/1.1", h2 = "HTTP/2",
@@ -242,6 +242,10 @@ pub unsafe fn self_pid(env: Env) -> ErlNifPid {
     let mut pid = std::mem::zeroed();
     enif_self(env, &mut pid);
     pid
+}
+
+pub fn is_same(one: &ErlNifPid, other: &ErlNifPid) -> bool {
+    unsafe { enif_compare_pids(one, other) == 0 }
 }
 
 /// An environment for messages, of one thread.

@@ -79,9 +79,11 @@ pub struct Place {
     pub read: u64,
 }
 
-/// A process that reads a body, and the task that does it, once that waits.
+/// A process that reads a body, how much of it, and the task that does it, once that waits. Where the process has given up,
+/// the task keeps what it has for the next one.
 pub struct Reader {
-    pub pid: ErlNifPid,
+    pub pid: Option<ErlNifPid>,
+    pub most: usize,
     pub task: Option<Waker>,
 }
 

@@ -132,7 +132,7 @@ pub unsafe fn chunk(env: Env, args: &[Term]) -> Return {
 /// Whether there is a message for who waited for room. If not, it waits no more.
 fn was_told(flow: &Flow, pid: ErlNifPid) -> bool {
     let mut waiting = flow.waiting.lock().unwrap();
-    let at = waiting.iter().position(|other| unsafe { enif_compare_pids(other, &pid) } == 0);
+    let at = waiting.iter().position(|other| is_same(other, &pid));
     at.map(|at| waiting.swap_remove(at)).is_none()
 }
 
@@ -155,6 +155,12 @@ pub unsafe fn read(env: Env, args: &[Term]) -> Return {
     let reference = reference(env, args[0])?;
     let most = get_u64(env, args[1])?.clamp(1, 1 << 30) as usize;
     asked(env, reference, Command::Read(reference.key, most, self_pid(env)))
+}
+
+/// unread(Ref) -> Id | {error, closed}. The caller gets {tame_http, unread, Id}, and nothing of the body behind it.
+pub unsafe fn unread(env: Env, args: &[Term]) -> Return {
+    let reference = reference(env, args[0])?;
+    asked(env, reference, Command::Unread(reference.key, self_pid(env)))
 }
 
 /// Where the thread has ended, nothing comes.

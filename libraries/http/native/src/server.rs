@@ -49,6 +49,8 @@ pub enum Command {
     /// The reference is gone and the answer is not complete.
     Dropped(Key),
     Read(Key, usize, ErlNifPid),
+    /// It waits no more.
+    Unread(Key, ErlNifPid),
     Watch(Key, ErlNifPid),
     /// There may be credit again.
     Credit,

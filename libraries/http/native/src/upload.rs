@@ -186,18 +186,20 @@ fn poll_h2(incoming: &mut h2::RecvStream, cx: &mut Context) -> Poll<Option<Resul
 }
 
 /// Reads until there are `most` bytes or more, by one frame at most, or the body ends, and tells `pid`.
-/// The client sends on only as far as it is read: this is the credit. A process that has given up waiting and reads again
-/// gets what the first read finds.
+/// The client sends on only as far as it is read: this is the credit. Of two that read at once, the later one is told.
 pub fn read(local: &Rc<Local>, key: Key, most: usize, pid: ErlNifPid) -> bool {
     let mut places = local.places.borrow_mut();
     let place = places.get(key);
     if let Some(reader) = place.and_then(|place| place.reader.as_mut()) {
-        reader.pid = pid;
+        (reader.pid, reader.most) = (Some(pid), most);
+        if let Some(task) = reader.task.take() {
+            task.wake()
+        }
         return true;
     }
     let body = places.get(key).and_then(|place| {
         let body = place.body.take()?;
-        place.reader = Some(Reader { pid, task: None });
+        place.reader = Some(Reader { pid: Some(pid), most, task: None });
         Some(body)
     });
     drop(places);
@@ -212,11 +214,12 @@ pub fn read(local: &Rc<Local>, key: Key, most: usize, pid: ErlNifPid) -> bool {
         let mut got = Vec::new();
         let mut trailers = None;
         let ended = loop {
-            match next_for(&local, key, &mut upload).await {
-                None => break Ok(true),
-                Some(Err(Lost)) => break Err(atoms().closed),
-                Some(Ok(Piece::Trailers(map))) => trailers = Some(map),
-                Some(Ok(Piece::Data(data))) => {
+            match next_for(&local, key, &mut upload, got.len()).await {
+                Next::Enough => break Ok(false),
+                Next::Piece(None) => break Ok(true),
+                Next::Piece(Some(Err(Lost))) => break Err(atoms().closed),
+                Next::Piece(Some(Ok(Piece::Trailers(map)))) => trailers = Some(map),
+                Next::Piece(Some(Ok(Piece::Data(data)))) => {
                     got.extend_from_slice(&data);
                     let mut places = local.places.borrow_mut();
                     let Some(place) = places.get(key) else { break Err(atoms().closed) };
@@ -224,15 +227,12 @@ pub fn read(local: &Rc<Local>, key: Key, most: usize, pid: ErlNifPid) -> bool {
                     if place.read > limit {
                         break Err(atoms().body_limit);
                     }
-                    if got.len() >= most {
-                        break Ok(false);
-                    }
                 }
             }
         };
         let reader = local.places.borrow_mut().get(key).and_then(|place| place.reader.take());
         // It was answered meanwhile, or its client left: who gave the place back has told the reader.
-        let Some(Reader { pid, .. }) = reader else { return upload.linger() };
+        let Some(Reader { pid: Some(pid), .. }) = reader else { return upload.linger() };
         let a = atoms();
         match ended {
             Ok(true) => (),
@@ -256,16 +256,37 @@ pub fn read(local: &Rc<Local>, key: Key, most: usize, pid: ErlNifPid) -> bool {
     true
 }
 
-/// The next piece, as long as the request has its place: an answer ends the reading.
-async fn next_for(local: &Local, key: Key, upload: &mut Upload) -> Option<Result<Piece, Lost>> {
+/// Whoever reads, if anybody, waits no more, and is told behind what it was told of the body.
+pub fn unread(local: &Local, key: Key, pid: ErlNifPid) -> bool {
+    if let Some(reader) = local.places.borrow_mut().get(key).and_then(|place| place.reader.as_mut()) {
+        reader.pid = reader.pid.filter(|other| !is_same(other, &pid));
+    }
+    local.tell_unread(&pid, key);
+    true
+}
+
+enum Next {
+    /// There is what the reader wants.
+    Enough,
+    Piece(Option<Result<Piece, Lost>>),
+}
+
+/// What comes behind the `got` bytes, while somebody reads, and as long as the request has its place: an answer ends the reading.
+async fn next_for(local: &Local, key: Key, upload: &mut Upload, got: usize) -> Next {
     poll_fn(|cx| {
-        let polled = upload.poll_next(cx);
         let mut places = local.places.borrow_mut();
-        match places.get(key).and_then(|place| place.reader.as_mut()) {
-            Some(reader) => reader.task = Some(cx.waker().clone()),
-            None => return Poll::Ready(Some(Err(Lost))),
+        let Some(reader) = places.get(key).and_then(|place| place.reader.as_mut()) else {
+            return Poll::Ready(Next::Piece(Some(Err(Lost))));
+        };
+        reader.task = Some(cx.waker().clone());
+        match reader {
+            Reader { pid: None, .. } => Poll::Pending,
+            Reader { most, .. } if got >= *most => Poll::Ready(Next::Enough),
+            _ => {
+                drop(places);
+                upload.poll_next(cx).map(Next::Piece)
+            }
         }
-        polled
     })
     .await
 }

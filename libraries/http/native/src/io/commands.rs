@@ -94,6 +94,7 @@ impl Local {
                 self.stream(key, |s| s.end = Some(End::Cut)) || self.answer(key, Answer::Failed(500))
             }
             Command::Read(key, most, pid) => upload::read(self, key, most, pid),
+            Command::Unread(key, pid) => upload::unread(self, key, pid),
             Command::Watch(key, pid) => self.watch(key, pid),
             Command::Credit => self.ask_flush(),
             Command::Returned(key) => self.wait_again(key),
@@ -150,8 +151,10 @@ impl Local {
         if let (Some(upload), false) = (body, ends) {
             upload.linger()
         }
-        if let Some(Reader { pid, task }) = reader {
-            self.tell_body_closed(&pid, key);
+        if let Some(Reader { pid, task, .. }) = reader {
+            if let Some(pid) = pid {
+                self.tell_body_closed(&pid, key)
+            }
             if let Some(task) = task {
                 task.wake()
             }

@@ -93,6 +93,7 @@ fn tell_closed(env: &MessageEnv, index: usize, command: Command) {
     match command {
         Command::Start(key, _, flow) => flow.close().iter().for_each(|pid| tell(env, pid, a.room, id(index, key))),
         Command::Read(key, _, pid) => tell_body_closed(env, &pid, id(index, key)),
+        Command::Unread(key, pid) => tell(env, &pid, a.unread, id(index, key)),
         Command::Watch(key, pid) => tell(env, &pid, a.gone, id(index, key)),
         _ => (),
     }
@@ -195,6 +196,10 @@ impl Local {
 
     fn tell_gone(&self, pid: &ErlNifPid, key: Key) {
         self.tell(pid, atoms().gone, key)
+    }
+
+    pub fn tell_unread(&self, pid: &ErlNifPid, key: Key) {
+        self.tell(pid, atoms().unread, key)
     }
 
     pub fn tell_room(&self, pid: &ErlNifPid, key: Key) {
