@@ -141,9 +141,14 @@ handle_info(_, State) ->
 
 -spec terminate(term(), #state{}) -> ok.
 terminate(native_half_gone, _State) ->
-    %% It starts anew, and its place in the table says so.
     ok;
-terminate(_Reason, #state{sup = Sup, handle = Handle}) ->
-    ok = tame_http_servers:delete(Sup),
+terminate(Reason, #state{sup = Sup, handle = Handle}) ->
     ok = close_native(Handle, 0),
-    tame_http_requests:end_all(Sup).
+    case Reason =/= shutdown andalso is_process_alive(Sup) of
+        true ->
+            %% It starts anew, and its place in the table says so. Its acceptors end first.
+            ok;
+        false ->
+            ok = tame_http_servers:delete(Sup),
+            tame_http_requests:end_all(Sup)
+    end.

@@ -75,9 +75,15 @@ defmodule Tame.HTTP.FailTest do
     assert %{failed: 1} = balanced(server)
   end
 
+  defp child(server, id) do
+    {_, pid, _, _} = List.keyfind(Supervisor.which_children(server), id, 0)
+    pid
+  end
+
+  defp owner(server), do: child(server, :server)
+
   defp acceptor(server) do
-    {_, acceptors, _, _} = List.keyfind(Supervisor.which_children(server), :acceptors, 0)
-    [{_, acceptor, _, _}] = Supervisor.which_children(acceptors)
+    [{_, acceptor, _, _}] = Supervisor.which_children(child(server, :acceptors))
     acceptor
   end
 
@@ -132,12 +138,13 @@ defmodule Tame.HTTP.FailTest do
 
   for {how, ends} <- [
         {"it is stopped", quote(do: fn server -> :tame_http.drain(server, 0) end)},
+        {"its owner ends by itself",
+         quote do
+           fn server -> send(owner(server), {:tame_http, :panicked, "on purpose"}) end
+         end},
         {"its owner is killed",
          quote do
-           fn server ->
-             {_, owner, _, _} = List.keyfind(Supervisor.which_children(server), :server, 0)
-             Process.exit(owner, :kill)
-           end
+           fn server -> Process.exit(owner(server), :kill) end
          end},
         {"its supervisor is killed", quote(do: fn server -> Process.exit(server, :kill) end)}
       ] do
@@ -174,7 +181,7 @@ defmodule Tame.HTTP.FailTest do
     ask(port)
     assert_receive {:request, pid}, 5000
     monitor = Process.monitor(pid)
-    {_, owner, _, _} = List.keyfind(Supervisor.which_children(server), :server, 0)
+    owner = owner(server)
     for each <- [server, owner], do: :erlang.suspend_process(each)
     for each <- [owner, server], do: Process.exit(each, :kill)
     start(handler: handler)
