@@ -100,11 +100,9 @@ impl Drop for Ticket {
         if let Some(key) = self.key {
             self.local.give_back(key, gone)
         }
-        let cancelled = &self.connection.cancelled;
-        cancelled.set(match self.outcome {
-            Outcome::Gone => cancelled.get() + 1,
-            _ => cancelled.get().saturating_sub(1),
-        });
+        if matches!(self.outcome, Outcome::Gone) {
+            self.connection.cancelled.set(self.connection.cancelled.get() + 1)
+        }
         let counters = self.local.counters();
         count(match self.outcome {
             Outcome::Answered => &counters.answered,
@@ -215,6 +213,10 @@ fn poll_asked(ticket: &mut Ticket, cx: &mut Context) -> Poll<Response<Answer>> {
 
 pub fn answered(ticket: &mut Ticket, answer: places::Answer) -> Response<Answer> {
     let key = ticket.key();
+    if !matches!(answer, places::Answer::Failed(_)) {
+        let cancelled = &ticket.connection.cancelled;
+        cancelled.set(cancelled.get().saturating_sub(1))
+    }
     match answer {
         places::Answer::Whole(response) => {
             ticket.outcome = Outcome::Answered;

@@ -23,7 +23,7 @@ pub struct Connection {
     pub(super) since_ms: u64,
     /// Requests that are not answered.
     pub active: Cell<u32>,
-    /// Requests that the client gave up, less those that it had answered since: what they take of Erlang costs it nothing.
+    /// Requests that the client gave up, less those that Erlang has answered since: what they take of Erlang costs it nothing.
     pub cancelled: Cell<u32>,
     /// Goes up with each request and each piece of a body; what the sweep saw of it, and when it changed.
     pub(super) progress: Cell<u64>,
