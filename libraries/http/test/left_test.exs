@@ -119,6 +119,26 @@ defmodule Tame.HTTP.LeftTest do
     all_have_ended(server)
   end
 
+  test "an answer in one long piece, of which its client takes the first bytes, is given up too" do
+    {server, port} = senders(idle_timeout_ms: 400, static: %{"/s" => {200, [], ""}})
+    socket = Frames.connect(port, [{4, 1000}])
+    :ok = :gen_tcp.send(socket, Frames.get(1))
+
+    asks =
+      Task.async(fn ->
+        for n <- 1..30 do
+          :ok = :gen_tcp.send(socket, Frames.get_path(2 * n + 1, "/s"))
+          Process.sleep(50)
+        end
+      end)
+
+    {_, frames} = Frames.all(socket, 1000)
+    Task.await(asks)
+    assert Keyword.has_key?(Frames.of(frames, 1), :rst_stream)
+    assert {61, 200} in Frames.statuses(frames)
+    all_have_ended(server)
+  end
+
   test "one connection has no more of Erlang than max_streams, though it gives up all that it asks for" do
     # The other has static answers besides, which take nothing of Erlang.
     for statics <- [0, 12] do

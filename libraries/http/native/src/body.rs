@@ -92,7 +92,7 @@ impl Stream {
         let mut places = self.local.places.borrow_mut();
         let Some(place) = places.get(self.key) else { return Poll::Ready(Some(Err(Aborted))) };
         let State::Streaming(streaming) = &mut place.state else { return Poll::Ready(Some(Err(Aborted))) };
-        if let Some(chunk) = streaming.chunks.pop_front() {
+        if let Some(chunk) = streaming.next(if self.connection.is_cut.get() { SHORT } else { usize::MAX }) {
             self.connection.progress();
             let left = streaming.flow.bytes.fetch_sub(chunk.len(), AcqRel) - chunk.len();
             if left <= WINDOW / 2 {

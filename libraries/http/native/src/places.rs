@@ -37,6 +37,16 @@ pub struct Streaming {
     pub end: Option<End>,
 }
 
+impl Streaming {
+    /// Of the first chunk, at most so much: what HTTP/2 has taken is held however long the client takes nothing of it.
+    pub fn next(&mut self, most: usize) -> Option<Bytes> {
+        match self.chunks.front_mut() {
+            Some(chunk) if chunk.len() > most => Some(chunk.split_to(most)),
+            _ => self.chunks.pop_front(),
+        }
+    }
+}
+
 pub enum End {
     Complete(Option<HeaderMap>),
     /// To be aborted, behind what was sent before.
