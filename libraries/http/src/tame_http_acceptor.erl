@@ -57,7 +57,7 @@ join(Handle, Owner) ->
     end.
 
 -spec loop(#state{}) -> no_return().
-loop(#state{parent = Parent} = State) ->
+loop(#state{parent = Parent, acceptor = Acceptor} = State) ->
     receive
         {tame_http, requests, N} ->
             batch(N, State),
@@ -75,7 +75,11 @@ loop(#state{parent = Parent} = State) ->
             loop(State)
     after ?IDLE_MS ->
         batch(0, State),
-        proc_lib:hibernate(?MODULE, loop, [State])
+        case tame_http_nif:credit(Acceptor, 0) of
+            0 -> proc_lib:hibernate(?MODULE, loop, [State]);
+            %% The VM may have no process for it yet.
+            _ -> loop(State)
+        end
     end.
 
 batch(N, #state{acceptor = Acceptor} = State) ->

@@ -4,20 +4,32 @@ defmodule Tame.HTTP.FailTest do
   import Tame.HTTP.Test.Client
   alias Tame.HTTP.Test.{Frames, Peer}
 
-  # In place of the library's own: the first process that is to take a request dies before it does.
-  @one_dies """
+  # In place of the library's own: the first processes that are to take a request die before they do, or are none.
+  @none_at_first """
   defmodule :tame_http_requests do
     def spawn(fun) do
-      unless :persistent_term.get(:one_has_died, false),
-        do: :persistent_term.put(:one_has_died, true),
-        else: :erlang.spawn(fun)
+      case :persistent_term.get(:to_fail) do
+        0 ->
+          :erlang.spawn(fun)
+          :ok
 
-      :ok
+        n ->
+          :persistent_term.put(:to_fail, n - 1)
+          :full
+      end
     end
 
     def end_all(_), do: :ok
   end
   """
+
+  defp none_at_first(count) do
+    peer = Peer.start_link()
+    Peer.call(peer, :persistent_term, :put, [:to_fail, count])
+    Peer.call(peer, Code, :put_compiler_option, [:ignore_module_conflict, true])
+    [{:tame_http_requests, _}] = Peer.call(peer, Code, :compile_string, [@none_at_first])
+    peer
+  end
 
   # Tells the test of each request, and does what it is told. Who has its reference keeps it from being garbage.
   defp told(without \\ [:ref]) do
@@ -119,9 +131,7 @@ defmodule Tame.HTTP.FailTest do
   end
 
   test "a process is killed before it takes its request: another one takes it" do
-    peer = Peer.start_link()
-    Peer.call(peer, Code, :put_compiler_option, [:ignore_module_conflict, true])
-    [{:tame_http_requests, _}] = Peer.call(peer, Code, :compile_string, [@one_dies])
+    peer = none_at_first(1)
     {server, port} = Peer.server(peer)
     left = ask(port)
 
@@ -134,6 +144,11 @@ defmodule Tame.HTTP.FailTest do
 
     assert %{requests: 3, answered: 3, in_flight: 0} =
              Peer.call(peer, :tame_http, :info, [server])
+  end
+
+  test "the VM has no process for a request, and none again when that is seen: it has one later" do
+    {_, port} = Peer.server(none_at_first(2))
+    assert {200, _, "hello"} = answer(ask(port))
   end
 
   for {how, ends} <- [
