@@ -46,7 +46,15 @@ defmodule Tame.HTTP.TLSTest do
     File.write!(empty, "nothing")
     assert {:error, {:tls, text}} = try_start(%{tls | certfile: empty})
     assert text == "the certificate file has no certificate in PEM"
-    assert {:error, {:tls, "the key is no PEM" <> _}} = try_start(%{tls | keyfile: tls.certfile})
+    encrypted = Path.join(folder, "encrypted.pem")
+    to = ["-out", encrypted, "-passout", "pass:secret"]
+    {_, 0} = System.cmd("openssl", ["pkcs8", "-topk8", "-in", tls.keyfile | to])
+
+    for no_key <- [tls.certfile, encrypted] do
+      assert {:error, {:tls, text}} = try_start(%{tls | keyfile: no_key})
+      assert text == "the key file has no private key in PEM that is not encrypted"
+    end
+
     assert {:error, {:bad_option, :tls, _}} = try_start(%{certfile: empty})
   end
 
