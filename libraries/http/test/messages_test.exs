@@ -61,6 +61,17 @@ defmodule Tame.HTTP.MessagesTest do
     balanced(server)
   end
 
+  test "HTTP/2: a client whose body is too long is not told to go on" do
+    {server, port} = start(handler: &echo/1, body_limit: 5)
+    socket = Frames.connect(port)
+    expects = [{"expect", "100-continue"}, {"content-length", "6"}]
+    fields = for {name, value} <- expects, do: Frames.literal(name, value)
+    :ok = :gen_tcp.send(socket, Frames.post(1, "/", fields))
+    {_, frames} = Frames.all(socket, 500)
+    assert [_refused] = for {:headers, fields} <- Frames.of(frames, 1), do: fields
+    assert %{refused: 1} = balanced(server)
+  end
+
   test "a body that is read again after a time-out has lost nothing" do
     test = self()
 

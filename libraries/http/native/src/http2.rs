@@ -94,15 +94,16 @@ fn begin(
         Stage::Answered(response) => send(local, respond, is_head, response),
         Stage::Asked(ticket) => asked.wait(Stream { ticket, respond, is_head }),
         stage => {
-            if expects {
-                let mut go_on = Response::new(());
-                *go_on.status_mut() = StatusCode::CONTINUE;
-                let _ = respond.send_informational(go_on); // its errors are the connection's
-            }
             spawn_local(async move {
                 let mut answering = Answering { local: its.clone(), stage };
+                let mut expects = expects;
                 let answered = poll_fn(|cx| match Pin::new(&mut answering).poll(cx) {
-                    Poll::Pending => respond.poll_reset(cx).map(|_| None),
+                    Poll::Pending => {
+                        if std::mem::take(&mut expects) {
+                            go_on(&mut respond)
+                        }
+                        respond.poll_reset(cx).map(|_| None)
+                    }
                     answered => answered.map(Some),
                 });
                 if let Some(response) = answered.await {
@@ -111,6 +112,13 @@ fn begin(
             });
         }
     }
+}
+
+/// It is not refused: its client may send its body.
+fn go_on(respond: &mut SendResponse<Bytes>) {
+    let mut response = Response::new(());
+    *response.status_mut() = StatusCode::CONTINUE;
+    let _ = respond.send_informational(response); // its errors are the connection's
 }
 
 /// A request that Erlang has, without a body: who answers it finds it in its place.
