@@ -2,7 +2,7 @@ defmodule Tame.HTTP.LimitsTest do
   # Each bound, reached: what is beyond it is refused, what is below is served, and nothing is left.
   use ExUnit.Case, async: true
   import Tame.HTTP.Test.Client
-  alias Tame.HTTP.Test.{Frames, Peer}
+  alias Tame.HTTP.Test.{Frames, Load, Peer}
 
   defp held do
     test = self()
@@ -14,6 +14,24 @@ defmodule Tame.HTTP.LimitsTest do
   end
 
   defp handlers(n), do: for(_ <- 1..n, do: receive(do: ({:held, pid} -> pid)))
+
+  test "what is refused costs the same, however many wait" do
+    peer = Peer.start_link()
+
+    [few, many] =
+      for max_waiting <- [100, 10_000] do
+        busy = %{handler: &Peer.never/1, run: :acceptor, credit: 1, wait_timeout_ms: 60_000}
+        bounds = %{io_threads: 1, max_streams: 65_536, max_waiting: max_waiting}
+        {server, port} = Peer.server(peer, Map.merge(busy, bounds))
+        load = Load.start(port, ["-c", "1", "-m", "12000"])
+        ns = Peer.call(peer, Peer, :refusal_ns, [server])
+        Load.stop(load)
+        :ok = Peer.call(peer, :tame_http, :drain, [server, 0])
+        ns
+      end
+
+    assert many < 3 * few
+  end
 
   test "max_in_flight and max_waiting: some run, some wait, others are refused with Retry-After" do
     {server, port} =

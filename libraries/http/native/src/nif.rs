@@ -25,7 +25,8 @@ macro_rules! atoms {
 atoms! {
     ok = "ok", error = "error", closed = "closed", wait = "wait", true_ = "true", false_ = "false",
     undefined = "undefined", none = "none", tame_http = "tame_http", requests = "requests", body = "body",
-    room = "room", gone = "gone", stopped = "stopped", panicked = "panicked", contained = "contained", more = "more", done = "done", unread = "unread",
+    room = "room", gone = "gone", stopped = "stopped", panicked = "panicked", contained = "contained", more = "more", done = "done",
+    unread = "unread",
     stream = "stream", http = "http", https = "https", body_limit = "body_limit",
     nif_panicked = "nif_panicked", tls = "tls",
     h10 = "HTTP/1.0", h11 = "HTTP/1.1", h2 = "HTTP/2",

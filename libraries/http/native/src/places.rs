@@ -77,6 +77,8 @@ pub struct Place {
     pub generation: u32,
     /// When the request came, in the thread's ms.
     pub since_ms: u64,
+    /// Whether it is in the queue for Erlang.
+    pub queued: bool,
     pub state: State,
     /// Shared with the process that takes it, and dropped here: allocated memory goes back to where it came from.
     pub request: Option<Arc<Request>>,
@@ -105,6 +107,8 @@ pub struct Left {
     pub reader: Option<Reader>,
     /// Who wait for room in the answer.
     pub senders: Vec<ErlNifPid>,
+    /// Its key is in the queue for Erlang.
+    pub queued: bool,
 }
 
 pub struct Places {
@@ -133,6 +137,7 @@ impl Places {
         self.places.push(Place {
             generation: 0,
             since_ms,
+            queued: false,
             state,
             request: None,
             client,
@@ -150,7 +155,8 @@ impl Places {
         place.generation = place.generation.wrapping_add(1);
         shared.generations[key.place as usize].store(place.generation, Release);
         let (watcher, body, reader) = (place.watcher.take(), place.body.take(), place.reader.take());
-        let mut left = Left { watcher, body, reader, senders: Vec::new() };
+        let queued = std::mem::take(&mut place.queued);
+        let mut left = Left { watcher, body, reader, senders: Vec::new(), queued };
         (place.request, place.client) = (None, Client::Nobody);
         place.read = 0;
         if let State::Streaming(s) | State::Answered(Answer::Stream(_, s)) =

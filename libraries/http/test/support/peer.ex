@@ -56,11 +56,23 @@ defmodule Tame.HTTP.Test.Peer do
     _, _ -> nil
   end
 
+  def never(_request), do: Process.sleep(:infinity)
+
+  # What a request that was refused took of the I/O thread, in ns, when there are many; of one server in this VM.
+  def refusal_ns(server) do
+    Tame.HTTP.Test.Client.eventually(fn -> :tame_http.info(server).refused > 30_000 end, 6000)
+    [thread] = io_threads()
+    [ns | _] = String.split(File.read!(Path.join(thread, "schedstat")))
+    div(String.to_integer(ns), :tame_http.info(server).refused)
+  end
+
   # I/O threads in this VM.
-  def threads do
-    Enum.count(Path.wildcard("/proc/#{:os.getpid()}/task/*/comm"), fn comm ->
-      match?({:ok, "tame_http_" <> _}, File.read(comm))
-    end)
+  def threads, do: length(io_threads())
+
+  defp io_threads do
+    for comm <- Path.wildcard("/proc/#{:os.getpid()}/task/*/comm"),
+        match?({:ok, "tame_http_" <> _}, File.read(comm)),
+        do: Path.dirname(comm)
   end
 
   # How often each has slept.

@@ -32,12 +32,16 @@ impl Local {
             return false;
         }
         queue.push_back(key);
+        self.places.borrow_mut().get(key).expect("the caller's").queued = true;
         self.ask_flush();
         true
     }
 
     /// Those whose clients have left do not wait any more.
     pub(super) fn forget_gone(&self) {
+        if self.left_in_queue.take() == 0 {
+            return;
+        }
         let (mut queue, mut places) = (self.queue.borrow_mut(), self.places.borrow_mut());
         queue.retain(|key| places.get(*key).is_some());
         self.counters().waiting.store(queue.len() as u64, Relaxed)
@@ -108,7 +112,11 @@ impl Local {
         let (before, since) = (handed.len(), Instant::now());
         while handed.len() - before < most {
             let Some(key) = queue.pop_front() else { break };
-            let Some(place) = places.get(key) else { continue };
+            let Some(place) = places.get(key) else {
+                self.left_in_queue.set(self.left_in_queue.get() - 1);
+                continue;
+            };
+            place.queued = false;
             if let (State::Waiting, Some(request)) = (&place.state, &place.request) {
                 handed.push_back(Handed { thread: self.index, key, request: request.clone(), since });
                 place.state = State::Held
@@ -135,7 +143,7 @@ impl Local {
     /// An acceptor ended before it took it: the next one gets it.
     pub(super) fn wait_again(&self, key: Key) -> bool {
         match self.places.borrow_mut().get(key) {
-            Some(place) if matches!(place.state, State::Held) => place.state = State::Waiting,
+            Some(place) if matches!(place.state, State::Held) => (place.state, place.queued) = (State::Waiting, true),
             _ => return false,
         }
         self.queue.borrow_mut().push_front(key);

@@ -145,7 +145,8 @@ impl Local {
 
     /// Ends a request's place. What its handler asked to be told, it is told if the client left.
     pub fn give_back(&self, key: Key, gone: bool) {
-        let Left { watcher, body, reader, senders } = self.places.borrow_mut().give_back(key, self.shared());
+        let Left { watcher, body, reader, senders, queued } = self.places.borrow_mut().give_back(key, self.shared());
+        self.left_in_queue.set(self.left_in_queue.get() + usize::from(queued));
         // Not when the thread ends: its tasks are dropped then, in which this runs.
         let ends = self.closing.get() == Some(0) || std::thread::panicking();
         if let (Some(upload), false) = (body, ends) {

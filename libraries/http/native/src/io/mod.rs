@@ -32,8 +32,9 @@ pub struct Local {
     pub server: Arc<Server>,
     pub index: usize,
     pub places: RefCell<Places>,
-    /// Requests for Erlang, in their order; those that left meanwhile are still in it.
+    /// Requests for Erlang, in their order; those that left meanwhile are still in it, and how many there are of them.
     queue: RefCell<VecDeque<Key>>,
+    left_in_queue: Cell<usize>,
     flusher: RefCell<Option<Waker>>,
     flush_asked: Cell<bool>,
     acceptors: RefCell<(u64, Arc<Vec<Arc<Acceptor>>>)>,
@@ -133,6 +134,7 @@ impl Local {
             server,
             index,
             queue: RefCell::default(),
+            left_in_queue: Cell::new(0),
             flusher: RefCell::default(),
             flush_asked: Cell::new(false),
             acceptors: RefCell::new((u64::MAX, Arc::default())),
