@@ -62,7 +62,9 @@ is_tls(#{certfile := Cert, keyfile := Key} = Tls) ->
     map_size(Tls) =:= 2 andalso is_path(Cert) andalso is_path(Key);
 is_tls(_) -> false.
 
-is_path(Path) -> is_list(Path) orelse is_binary(Path).
+%% A binary may be of any bytes, as names of files are.
+is_path(Path) when is_binary(Path) -> true;
+is_path(Path) -> is_list(unicode:characters_to_list(Path)).
 
 -spec is_static(term()) -> boolean().
 is_static(Static) ->

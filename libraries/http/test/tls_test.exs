@@ -55,7 +55,9 @@ defmodule Tame.HTTP.TLSTest do
       assert text == "the key file has no private key in PEM that is not encrypted"
     end
 
-    assert {:error, {:bad_option, :tls, _}} = try_start(%{certfile: empty})
+    for bad <- [%{certfile: empty}, %{tls | certfile: [:a]}, %{tls | keyfile: [0x110000]}] do
+      assert {:error, {:bad_option, :tls, _}} = try_start(bad)
+    end
   end
 
   defp try_start(tls), do: :tame_http.start(%{tls: tls, handler: &hello/1})
