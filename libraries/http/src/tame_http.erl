@@ -23,7 +23,8 @@
 %% Internal.
 -export([format_error/2]).
 
--export_type([server/0, options/0, handler/0, request/0, answer/0, headers/0, piece/0, send/0]).
+-export_type([server/0, options/0, handler/0, request/0, answer/0, response/0]).
+-export_type([headers/0, piece/0, send/0]).
 
 %% The pid of a server's supervisor, or the name that it was given.
 -type server() :: pid() | atom().
@@ -58,7 +59,7 @@
 %% Sends a piece of an answer. Waits while the client takes too little; closed when it has left.
 -type send() :: fun((iodata()) -> ok | {error, closed}).
 
--type answer() ::
+-type response() ::
     {
         Status :: 200..599,
         headers(),
@@ -67,9 +68,10 @@
             %% Trailers, if it returns {trailers, Headers}.
             | {stream, fun((send()) -> term() | {trailers, headers()})}
             | {file, file:name_all()}
-    }
-    %% Somebody calls reply/2.
-    | later.
+    }.
+
+%% later: somebody calls reply/2.
+-type answer() :: response() | later.
 
 -type handler() :: fun((request()) -> answer()).
 
@@ -257,8 +259,14 @@ unread(Ref, Id) ->
     end.
 
 %% Answers a request whose handler returned later. The first answer counts.
--spec reply(request(), answer()) -> ok | {error, closed}.
-reply(Req, Answer) -> tame_http_answer:send(Req, Answer).
+-spec reply(request(), response()) -> ok | {error, closed}.
+reply(#{ref := _} = Req, Response) ->
+    case tame_http_answer:is_response(Response) of
+        true -> tame_http_answer:send(Req, Response);
+        false -> ?BADARG([Req, Response])
+    end;
+reply(Req, Response) ->
+    ?BADARG([Req, Response]).
 
 %% Whether somebody waits for the answer.
 -spec is_alive(request()) -> boolean().
@@ -282,6 +290,11 @@ format_error(badarg, [{?MODULE, Start, [_], _} | _]) when
     Start =:= start; Start =:= start_link; Start =:= child_spec
 ->
     #{1 => <<"must be a map of options">>};
+format_error(badarg, [{?MODULE, reply, [#{ref := _}, _], _} | _]) ->
+    #{2 => <<"must be {Status, Headers, Body}: from 200 to 599, a map or a list, and iodata, "
+             "{stream, Fun} or {file, Path}">>};
+format_error(badarg, [{?MODULE, reply, _, _} | _]) ->
+    #{1 => <<"must be a request">>};
 format_error(badarg, [{?MODULE, Function, [Server | _], _} | _]) ->
     case tame_http_servers:find(Server) of
         error -> #{1 => <<"must be a server that runs">>};

@@ -7,6 +7,8 @@
 -export([handle/3]).
 -export([handle_here/3]).
 -export([send/2]).
+-export([is_response/1]).
+-export([is_status/1]).
 -export([headers/1]).
 
 -define(FILE_BYTES, 65536).
@@ -87,8 +89,22 @@ event(#{method := Method, path := Path, version := Version}, Began, Status, Resu
         _:_ -> ok
     end.
 
+%% As far as a look shows it.
+-spec is_response(term()) -> boolean().
+is_response({Status, Headers, Body}) ->
+    is_status(Status) andalso (is_map(Headers) orelse is_list(Headers)) andalso is_body(Body);
+is_response(_) ->
+    false.
+
+-spec is_status(term()) -> boolean().
+is_status(Status) -> is_integer(Status) andalso Status >= 200 andalso Status =< 599.
+
+is_body({stream, Fun}) -> is_function(Fun, 1);
+is_body({file, _}) -> true;
+is_body(Body) -> is_binary(Body) orelse is_list(Body).
+
 %% Answers, once. Returns when all of it is on its way.
--spec send(tame_http:request(), tame_http:answer()) -> ok | {error, closed | term()}.
+-spec send(tame_http:request(), tame_http:response()) -> ok | {error, closed | term()}.
 send(#{ref := Ref, method := Method}, {Status, Headers, {Kind, _} = Body}) when
     Kind =:= stream; Kind =:= file
 ->

@@ -72,7 +72,7 @@ is_static(Static) ->
         lists:all(fun(Route) -> holds(fun is_route/1, Route) end, maps:to_list(Static)).
 
 is_route({<<"/", _/binary>>, {Status, Headers, Body}}) ->
-    is_integer(Status) andalso Status >= 200 andalso Status =< 599 andalso
+    tame_http_answer:is_status(Status) andalso
         lists:all(fun is_header/1, tame_http_answer:headers(Headers)) andalso
         iolist_size(Body) >= 0;
 is_route(_) ->

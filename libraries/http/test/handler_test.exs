@@ -115,6 +115,32 @@ defmodule Tame.HTTP.HandlerTest do
     assert {200, _, "hello"} = get(port)
   end
 
+  test "replies that are none are told in a line" do
+    test = self()
+    {_, port} = start(handler: fn request -> send(test, {:request, request}) && :later end)
+    socket = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    assert_receive {:request, request}, 5000
+
+    for bad <- [
+          :later,
+          {99, [], ""},
+          {0x1000000000000000000, [], ""},
+          {200, :a, ""},
+          {200, [], {:stream, 1}}
+        ] do
+      assert_raise ArgumentError, ~r/2nd argument: must be {Status, Headers, Body}/, fn ->
+        :tame_http.reply(request, bad)
+      end
+    end
+
+    assert_raise ArgumentError, ~r/1st argument: must be a request/, fn ->
+      :tame_http.reply(:request, {200, [], ""})
+    end
+
+    assert :ok = :tame_http.reply(request, {200, [], "after all"})
+    assert {200, _, "after all"} = answer(socket)
+  end
+
   test "two may stop a server at once" do
     {server, port} = start(handler: fn _ -> Process.sleep(300) && {200, [], "hello"} end)
     socket = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
