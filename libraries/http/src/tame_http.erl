@@ -151,12 +151,12 @@ stop(Server) ->
         error -> ?BADARG([Server])
     end.
 
-%% Somebody else may be at it, here and there.
+%% Somebody else may be at it, here and there, or kill it.
 closed(Owner, Ms) ->
     try
         tame_http_server:close(Owner, Ms)
     catch
-        exit:{Reason, _} when Reason =:= noproc; Reason =:= normal; Reason =:= shutdown -> ok
+        exit:{Reason, _} when Reason =/= timeout -> ok
     end.
 
 ended(Sup) ->

@@ -141,6 +141,19 @@ defmodule Tame.HTTP.HandlerTest do
     assert {200, _, "after all"} = answer(socket)
   end
 
+  test "the owner of a server is killed while it drains: it ends all the same" do
+    test = self()
+    {server, port} = start(handler: fn _ -> send(test, :held) && Process.sleep(:infinity) end)
+    send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    assert_receive :held, 5000
+    drain = Task.async(fn -> :tame_http.drain(server, 60_000) end)
+    eventually(fn -> match?({:error, _}, :gen_tcp.connect({127, 0, 0, 1}, port, [])) end)
+    {_, owner, _, _} = List.keyfind(Supervisor.which_children(server), :server, 0)
+    Process.exit(owner, :kill)
+    assert :ok = Task.await(drain, 20_000)
+    refute Process.alive?(server)
+  end
+
   test "two may stop a server at once" do
     {server, port} = start(handler: fn _ -> Process.sleep(300) && {200, [], "hello"} end)
     socket = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
