@@ -65,7 +65,8 @@
         headers(),
         Body ::
             iodata()
-            %% Trailers, if it returns {trailers, Headers}.
+            %% Trailers, if it returns {trailers, Headers}. Over HTTP/1.1 only those that the header
+            %% trailer of the answer names.
             | {stream, fun((send()) -> term() | {trailers, headers()})}
             | {file, file:name_all()}
     }.

@@ -68,7 +68,7 @@ defmodule Tame.HTTP.MessagesTest do
     fields = for {name, value} <- expects, do: Frames.literal(name, value)
     :ok = :gen_tcp.send(socket, Frames.post(1, "/", fields))
     {_, frames} = Frames.all(socket, 500)
-    assert [_refused] = for {:headers, fields} <- Frames.of(frames, 1), do: fields
+    assert [_refused] = for({:headers, fields} <- Frames.of(frames, 1), do: fields)
     assert %{refused: 1} = balanced(server)
   end
 
@@ -308,6 +308,22 @@ defmodule Tame.HTTP.MessagesTest do
       end
 
       for f <- [file, file <> ".out"], do: File.rm!(f)
+    end
+  end
+
+  test "trailers of an answer over HTTP/1.1: those that it names, to clients that say that they take them" do
+    stream = {:stream, fn send -> send.("abc") && {:trailers, %{"x-a" => "1", "x-b" => "2"}} end}
+    names = %{"/named" => %{"trailer" => "x-a"}, "/" => %{}}
+    {_, port} = start(handler: fn request -> {200, names[request.path], stream} end)
+
+    for {path, te, expected} <- [
+          {"/named", "te: trailers\r\n", ["x-a: 1"]},
+          {"/named", "", []},
+          {"/", "te: trailers\r\n", []}
+        ] do
+      head = "GET #{path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n#{te}\r\n"
+      [_, trailers] = String.split(all(send_raw(port, head)), "3\r\nabc\r\n0\r\n")
+      assert String.split(trailers, "\r\n", trim: true) == expected
     end
   end
 
