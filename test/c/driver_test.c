@@ -14,7 +14,7 @@
 
 /* ---- the driver ----------------------------------------------------------------------------------- */
 
-enum { WORK, HOLD, JOB, CHAIN, AGAIN, POST, FAIL_HERE, FAIL_OUTSIDE, KINDS };
+enum { WORK, HOLD, JOB, CHAIN, AGAIN, POST, FAIL_HERE, FAIL_OUTSIDE, GATE, LAST, KINDS };
 
 static int pieces, done_count, dropped, refused; /* atomic */
 static int broken;                               /* atomic: what must not be */
@@ -137,10 +137,34 @@ static void fail(ErlDrvData data, void *arg)
     piece_free(arg, &done_count);
 }
 
+/* ---- work that never comes back ---- */
+
+static int gate_open, at_gate;    /* atomic */
+static struct probe *alone_probe; /* of the test that has one port */
+
+static void gated(ErlDrvData data, void *arg)
+{
+    (void)data;
+    __atomic_store_n(&at_gate, 1, __ATOMIC_SEQ_CST);
+    for (int ms = 0; ms < PATIENCE_MS && !__atomic_load_n(&gate_open, __ATOMIC_SEQ_CST); ms++)
+        (void)usleep(1000);
+    piece_free(arg, &done_count);
+}
+
+static void none_waits(void)
+{
+    fake_unlocked = NULL;
+    __atomic_store_n(&gate_open, 1, __ATOMIC_SEQ_CST);
+    for (int ms = 0; ms < PATIENCE_MS && tame_drv_waiting(alone_probe->port) > 0; ms++)
+        (void)usleep(1000);
+    expect(tame_drv_waiting(alone_probe->port) == 0);
+}
+
 static void drop(ErlDrvData data, tame_drv_callback callback, void *arg)
 {
     (void)data;
-    expect(callback == work || callback == hold || callback == chain || callback == fail);
+    expect(callback == work || callback == hold || callback == chain || callback == fail ||
+           callback == gated);
     piece_free(arg, &dropped);
 }
 
@@ -271,6 +295,14 @@ static ErlDrvSSizeT control(ErlDrvData data, unsigned int command, char *bytes, 
         return 0;
     case FAIL_OUTSIDE:
         schedule(probe, where, fail, piece_new(probe, n));
+        return 0;
+    case LAST: /* its thread loses its core as soon as this is scheduled, until all is done */
+        alone_probe = probe;
+        fake_unlocked = none_waits;
+        schedule(probe, where, gated, piece_new(probe, n));
+        return 0;
+    case GATE:
+        schedule(probe, where, gated, piece_new(probe, n));
         return 0;
     default:
         schedule(probe, where, work, piece_new(probe, n));
@@ -405,11 +437,59 @@ static void a_port_refuses_where_the_system_makes_no_thread(void)
     CHECK_EQ(refused > 0, 1);
 }
 
+/* ---- one port ------------------------------------------------------------------------------------- */
+
+static ErlDrvPort alone(void)
+{
+    pieces = done_count = dropped = refused = broken = 0;
+    gate_open = at_gate = 0;
+    fake_entry = driver_init();
+    return fake_open(0);
+}
+
+static void command(ErlDrvPort port, unsigned kind, enum tame_drv_where where)
+{
+    char byte = where == TAME_DRV_CPU ? 0 : 1;
+
+    (void)fake_control(port, kind, &byte, 1);
+}
+
+static void ends(ErlDrvPort port)
+{
+    fake_close(port);
+    for (int ms = 0; ms < PATIENCE_MS && !fake_has_stopped(port); ms++)
+        fake_poll(port);
+    CHECK_EQ(fake_has_stopped(port), 1);
+    fake_free(port);
+    fake_entry->finish();
+    CHECK_EQ(broken, 0);
+    CHECK_EQ(pieces, 0);
+}
+
+static void a_port_whose_work_is_done_while_it_becomes_busy_is_busy_no_more(void)
+{
+    const ErlDrvPort port = alone();
+
+    command(port, GATE, TAME_DRV_CPU);
+    for (int ms = 0; ms < PATIENCE_MS && !__atomic_load_n(&at_gate, __ATOMIC_SEQ_CST); ms++)
+        (void)usleep(1000);
+    for (int i = 1; i < TAME_DRV_BUSY_AT; i++)
+        command(port, GATE, TAME_DRV_CPU);
+    CHECK_EQ(port->busy, 0);
+    command(port, LAST, TAME_DRV_CPU);
+    CHECK_EQ(done_count, TAME_DRV_BUSY_AT + 1);
+    for (int ms = 0; ms < PATIENCE_MS && port->busy; ms++)
+        fake_poll(port);
+    CHECK_EQ(port->busy, 0);
+    ends(port);
+}
+
 int main(void)
 {
     RUN(all_is_done_or_dropped_once_however_a_port_ends);
     RUN(ports_that_fail_end_as_well);
     RUN(a_port_works_where_the_system_makes_every_second_thread);
     RUN(a_port_refuses_where_the_system_makes_no_thread);
+    RUN(a_port_whose_work_is_done_while_it_becomes_busy_is_busy_no_more);
     return check_report();
 }

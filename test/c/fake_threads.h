@@ -17,6 +17,9 @@ static void *fake_memory(size_t size)
     return memory;
 }
 
+/* What this thread does each time that it has let a lock go; NULL: nothing. */
+static __thread void (*fake_unlocked)(void);
+
 /* The functions PREFIX_mutex_create and so on: those of a NIF, or those of a driver. */
 #define FAKE_LOCKS(PREFIX, MUTEX, COND)                                      \
     MUTEX *PREFIX##_mutex_create(char *name)                                 \
@@ -39,6 +42,8 @@ static void *fake_memory(size_t size)
     void PREFIX##_mutex_unlock(MUTEX *mutex)                                 \
     {                                                                        \
         pthread_mutex_unlock((pthread_mutex_t *)mutex);                      \
+        if (fake_unlocked != NULL)                                           \
+            fake_unlocked();                                                 \
     }                                                                        \
     COND *PREFIX##_cond_create(char *name)                                   \
     {                                                                        \

@@ -110,21 +110,20 @@ static inline int tame_impl_drv_back_one(struct tame_impl_drv_port *port)
 static inline void tame_impl_drv_settle(struct tame_impl_drv_port *port)
 {
     struct tame_impl_drv_library *library = &tame_impl_drv_library;
-    int quiet, fails;
-    uint32_t waiting;
+    int quiet, fails, ends_busy;
 
     erl_drv_mutex_lock(library->lock);
     quiet = tame_impl_drv_is_quiet(port);
     fails = port->fails;
-    waiting = port->work.len;
+    ends_busy = port->busy && port->work.len <= TAME_DRV_BUSY_AT / 2;
+    if (ends_busy)
+        port->busy = 0;
     if (port->back.len > 0)
         tame_impl_drv_ring(port);
     erl_drv_mutex_unlock(library->lock);
 
-    if (port->busy && waiting <= TAME_DRV_BUSY_AT / 2) {
-        port->busy = 0;
+    if (ends_busy)
         set_busy_port(port->port, 0);
-    }
     if (!quiet || !port->closing)
         return;
     if (port->flushed && port->guarded) {

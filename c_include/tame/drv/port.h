@@ -80,9 +80,10 @@ struct tame_impl_drv_port {
     int closing;                 /* atomic: a step reads it without the lock */
     int stopped;                 /* `stop` is at work, or is done */
     int fails;                   /* `failure` is why it closes */
+    int busy;                    /* what the VM is told, by who has the port's lock too */
     char failure[256];
     /* Under the port's lock. */
-    int busy, guarded, flushed;
+    int guarded, flushed;
     const ErlDrvMonitor *fired; /* what process_exit is told of; the VM takes it out after that */
     uint64_t owed_ns;           /* used, and not yet charged: less than a per cent of a timeslice */
     double units_per_ns;        /* of the last job, */

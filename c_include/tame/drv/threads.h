@@ -103,20 +103,19 @@ static inline int tame_impl_drv_push(struct tame_impl_drv_port *port,
     struct tame_impl_drv_library *library = &tame_impl_drv_library;
     const struct tame_impl_drv_now *now = &tame_impl_drv_now;
     const int locked = !now->outside; /* the port */
-    uint32_t waiting;
-    int taken;
+    int taken, becomes_busy;
 
     if (locked && !tame_impl_drv_bell_open(port))
         return 0;
     item->caller = !locked || now->item ? now->caller : driver_caller(port->port);
     erl_drv_mutex_lock(library->lock);
     taken = tame_impl_drv_take(port, item);
-    waiting = port->work.len;
+    becomes_busy = taken && locked && port->work.len >= TAME_DRV_BUSY_AT && !port->busy;
+    if (becomes_busy)
+        port->busy = 1; /* before the lock goes: from now on who does the work rings */
     erl_drv_mutex_unlock(library->lock);
-    if (taken && locked && waiting >= TAME_DRV_BUSY_AT && !port->busy) {
-        port->busy = 1;
-        set_busy_port(port->port, 1);
-    }
+    if (becomes_busy)
+        set_busy_port(port->port, 1); /* the bell is heard after this callback */
     return taken;
 }
 
