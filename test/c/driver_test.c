@@ -484,6 +484,23 @@ static void a_port_whose_work_is_done_while_it_becomes_busy_is_busy_no_more(void
     ends(port);
 }
 
+static void what_a_port_has_taken_is_done_where_no_thread_of_its_kind_is_made(void)
+{
+    const ErlDrvPort port = alone();
+
+    command(port, GATE, TAME_DRV_CPU);
+    fake_refuse_threads = 1;
+    command(port, GATE, TAME_DRV_IO);
+    CHECK_EQ(refused, 0);
+    __atomic_store_n(&gate_open, 1, __ATOMIC_SEQ_CST);
+    for (int ms = 0; ms < PATIENCE_MS && __atomic_load_n(&done_count, __ATOMIC_SEQ_CST) < 2; ms++)
+        (void)usleep(1000);
+    fake_refuse_threads = 0;
+    ends(port);
+    CHECK_EQ(done_count, 2);
+    CHECK_EQ(dropped, 0);
+}
+
 int main(void)
 {
     RUN(all_is_done_or_dropped_once_however_a_port_ends);
@@ -491,5 +508,6 @@ int main(void)
     RUN(a_port_works_where_the_system_makes_every_second_thread);
     RUN(a_port_refuses_where_the_system_makes_no_thread);
     RUN(a_port_whose_work_is_done_while_it_becomes_busy_is_busy_no_more);
+    RUN(what_a_port_has_taken_is_done_where_no_thread_of_its_kind_is_made);
     return check_report();
 }

@@ -17,9 +17,10 @@ static inline uint32_t tame_impl_drv_cpus(void)
     return tame_impl_place_workers((uint32_t)info.scheduler_threads, 0, tame_impl_os_cpus(""));
 }
 
-/* Runs the first item of a port that has one and nothing outside. Called with the lock, which it
- * lets go meanwhile. */
-static inline void tame_impl_drv_outside(struct tame_impl_drv_port *port);
+/* Runs the first item of a port that has one and nothing outside, on a thread of the group. Called
+ * with the lock, which it lets go meanwhile. */
+static inline void tame_impl_drv_outside(struct tame_impl_drv_group *group,
+                                         struct tame_impl_drv_port *port);
 
 static inline void *tame_impl_drv_thread(void *arg)
 {
@@ -34,7 +35,7 @@ static inline void *tame_impl_drv_thread(void *arg)
         struct tame_impl_link *port = tame_impl_queue_pop(&group->ports);
 
         if (port != NULL) {
-            tame_impl_drv_outside((struct tame_impl_drv_port *)port);
+            tame_impl_drv_outside(group, (struct tame_impl_drv_port *)port);
             continue;
         }
         group->idle++;
@@ -119,7 +120,8 @@ static inline int tame_impl_drv_push(struct tame_impl_drv_port *port,
     return taken;
 }
 
-static inline void tame_impl_drv_outside(struct tame_impl_drv_port *port)
+static inline void tame_impl_drv_outside(struct tame_impl_drv_group *group,
+                                         struct tame_impl_drv_port *port)
 {
     struct tame_impl_drv_library *library = &tame_impl_drv_library;
     struct tame_impl_drv_now *now = &tame_impl_drv_now;
@@ -149,7 +151,9 @@ static inline void tame_impl_drv_outside(struct tame_impl_drv_port *port)
         erl_drv_mutex_lock(library->lock);
     }
     port->running = 0;
-    (void)tame_impl_drv_wants_thread(port); /* this one, if no other */
+    /* What the port has taken is done: on a thread of another kind where the system makes none. */
+    if (!tame_impl_drv_wants_thread(port))
+        tame_impl_queue_push(&group->ports, &port->link); /* this thread looks there next */
     if (port->closing || (port->busy && port->work.len <= TAME_DRV_BUSY_AT / 2))
         tame_impl_drv_ring(port);
     erl_drv_cond_broadcast(library->quiet);
