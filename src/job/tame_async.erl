@@ -66,17 +66,22 @@ start_watcher(Fun, Args, Options) ->
     end.
 
 -spec cancel(ref()) -> ok | refusal().
-cancel({?MODULE, Watcher, Alias} = Ref) when is_pid(Watcher), is_reference(Alias) ->
-    _ = unalias(Alias),
+cancel({?MODULE, Watcher, Alias} = Ref) when
+    is_pid(Watcher), is_reference(Alias), Watcher =/= self()
+->
+    %% One that is still active has taken no answer, and takes none.
+    NoAnswer = unalias(Alias),
     %% It does nothing but receive, and sends nothing once it has ended.
     Monitor = monitor(process, Watcher),
     Watcher ! {?MODULE, cancel},
     receive
+        {'DOWN', Monitor, process, Watcher, normal} when NoAnswer -> ok;
         {'DOWN', Monitor, process, Watcher, _} -> flush(Ref)
     end;
 cancel(_) ->
     badarg(1, "must be what tame:async returned").
 
+%% Looks at each message that the caller has.
 flush(Ref) ->
     receive
         {Ref, _} -> flush(Ref)
@@ -108,14 +113,16 @@ expected(_) -> "no such option; there are deadline_ms and progress".
 
 %% ---- the watcher ----------------------------------------------------------------------------
 
-%% Ends with the worker at the latest. A caller that is dead already is a 'DOWN' at once.
+%% Ends with the worker at the latest. A caller that is dead already is a 'DOWN' at once. Its exit
+%% reason says whether it may have sent progress: normal, or progress.
 -spec watcher(call(), {function(), [term()]}) -> term().
 watcher(#{caller := Caller, progress := Progress} = Call, Work) ->
     _ = monitor(process, Caller),
     %% Not linked: the fun may trap exits, and finds no process there that is not its own.
     {Worker, _} = spawn_monitor(?MODULE, work, [self(), Call, Work]),
     _ = Progress andalso tame_job_rates:subscribe(Worker),
-    watch(Call, Worker).
+    _ = watch(Call, Worker),
+    Progress andalso exit(progress).
 
 watch(#{caller := Caller, deadline := Deadline} = Call, Worker) ->
     receive

@@ -143,6 +143,23 @@ defmodule Tame.AsyncTest do
       assert {:messages, [:mine, {^other, {:ok, 2}}]} = Process.info(self(), :messages)
     end
 
+    test "looks through the mailbox only where something may have come" do
+      {:ok, ref} = :tame.async(&:tame_spin.spin_pool/1, [@long_us])
+      send(self(), {ref, :not_of_the_call})
+      assert :tame.cancel(ref) == :ok
+      assert Process.info(self(), :messages) == {:messages, [{ref, :not_of_the_call}]}
+
+      {:ok, told} = :tame.async(&:tame_spin.spin_pool/1, [@long_us], %{progress: true})
+      assert_receive {^told, {:progress, _, _}}, 5000
+      await_messages(2)
+      assert :tame.cancel(told) == :ok
+      assert Process.info(self(), :messages) == {:messages, [{ref, :not_of_the_call}]}
+    end
+
+    test "of what async did not return is refused" do
+      assert_raise ArgumentError, fn -> :tame.cancel({:tame_async, self(), make_ref()}) end
+    end
+
     test "of what is done or cancelled is nothing" do
       {:ok, ref} = :tame.async(fn -> 1 end, [])
       assert_receive {^ref, {:ok, 1}}
