@@ -41,12 +41,17 @@
     stream => boolean()
 }.
 
+%% TAME_MAX_ARGS of tame/job.h.
+-define(MAX_ARGS, 8).
+
 -spec parse_transform([erl_parse:abstract_form() | erl_parse:form_info()], [term()]) ->
     [erl_parse:abstract_form() | erl_parse:form_info()] | {error, term(), term()}.
 parse_transform(Forms, _CompilerOptions) ->
     Listed = [{Line, Entry} || {attribute, Line, tame, Value} <- Forms, Entry <- list(Value)],
-    try [{Line, entry(Entry)} || {Line, Entry} <- Listed] of
-        Entries -> transform(Forms, Entries)
+    try
+        Entries = [{Line, entry(Entry)} || {Line, Entry} <- Listed],
+        ok = apart([Entry || {_, Entry} <- Listed], [Entry || {_, Entry} <- Entries]),
+        transform(Forms, Entries)
     catch
         throw:{Entry, Sentence} ->
             File = hd([File || {attribute, _, file, {File, _}} <- Forms]),
@@ -59,8 +64,25 @@ parse_transform(Forms, _CompilerOptions) ->
 format_error({Entry, Sentence}) ->
     io_lib:format("-tame(~0tp): ~ts", [Entry, Sentence]).
 
-list(Value) when is_list(Value) -> Value;
+%% A list without an end is no list of entries.
+list(Value) when length(Value) >= 0 -> Value;
 list(Value) -> [Value].
+
+%% Each function and NIF that is written has one entry; throws {Entry, Sentence}.
+apart(Listed, Entries) ->
+    Functions = [{Name, Arity} || {Name, Arity, _} <- Entries],
+    lists:foldl(
+        fun({Entry, {Name, Arity, #{nif := Nif}}}, Before) ->
+            lists:member({Name, Arity}, Before) andalso
+                throw({Entry, "must be there once"}),
+            lists:member({Nif, Arity}, Functions) andalso
+                throw({Entry, "nif: must be another name than that of a function in -tame"}),
+            [{Name, Arity} | Before]
+        end,
+        [],
+        lists:zip(Listed, Entries)
+    ),
+    ok.
 
 %% An entry with all its options; throws {Entry, Sentence}.
 -spec entry(term()) -> entry().
@@ -70,7 +92,7 @@ entry(Entry) ->
     entry(Entry, Entry).
 
 entry(Entry, {Name, Arity, Options}) when
-    is_atom(Name), is_integer(Arity), Arity >= 0, is_map(Options)
+    is_atom(Name), is_integer(Arity), Arity >= 0, Arity =< ?MAX_ARGS, is_map(Options)
 ->
     maps:foreach(
         fun(Key, Value) ->
@@ -79,9 +101,20 @@ entry(Entry, {Name, Arity, Options}) when
         end,
         Options
     ),
-    {Name, Arity, maps:merge(#{nif => list_to_atom(atom_to_list(Name) ++ "_nif")}, Options)};
+    {Name, Arity, Options#{nif => nif(Entry, Name, Options)}};
+entry(Entry, {Name, Arity, Options}) when is_atom(Name), is_integer(Arity), is_map(Options) ->
+    throw({Entry, lists:flatten(io_lib:format("Arity must be from 0 to ~b", [?MAX_ARGS]))});
 entry(Entry, _) ->
     throw({Entry, "must be Name/Arity or {Name, Arity, Options}"}).
+
+nif(_, _, #{nif := Nif}) ->
+    Nif;
+nif(Entry, Name, _) ->
+    try
+        list_to_atom(atom_to_list(Name) ++ "_nif")
+    catch
+        error:system_limit -> throw({Entry, "nif: must be there, for a name so long"})
+    end.
 
 %% Whether the function names its NIF, and calls it by way of tame alone.
 names_only(Options) ->
@@ -90,9 +123,8 @@ names_only(Options) ->
 valid(nif, Name, _) -> is_atom(Name);
 valid(deadline_ms, Ms, _) -> is_integer(Ms) andalso Ms >= 0 andalso Ms =< 16#FFFFFFFF;
 valid(stream, Value, _) -> is_boolean(Value);
-valid(iodata, Numbers, Arity) ->
-    is_list(Numbers) andalso
-        lists:all(fun(N) -> is_integer(N) andalso N >= 1 andalso N =< Arity end, Numbers);
+valid(iodata, Numbers, Arity) when length(Numbers) >= 0 ->
+    lists:all(fun(N) -> is_integer(N) andalso N >= 1 andalso N =< Arity end, Numbers);
 valid(_, _, _) -> false.
 
 expected(nif) -> "must be an atom";

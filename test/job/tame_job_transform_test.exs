@@ -108,6 +108,13 @@ defmodule Tame.JobTransformTest do
           {"{f, 2, \#{dead_line => 1}}", "dead_line: no such option"},
           {"{f, 2, \#{deadline_ms => -1}}", "deadline_ms: must be milliseconds"},
           {"{f, 2, \#{iodata => [3]}}", "iodata: must be a list of numbers of arguments"},
+          {"{f, 2, \#{iodata => [1 | 2]}}", "iodata: must be a list of numbers of arguments"},
+          {"f/2 | b", "must be Name/Arity or {Name, Arity, Options}"},
+          {"f/2, f/2", "-tame({f,2}): must be there once"},
+          {"{f, 2, \#{nif => f}}", "nif: must be another name than that of a function in -tame"},
+          {"f/2, {g, 2, \#{nif => f}}", "nif: must be another name"},
+          {"f/9", "-tame({f,9}): Arity must be from 0 to 8"},
+          {"#{String.duplicate("f", 253)}/2", "nif: must be there, for a name so long"},
           {"{f, 2, \#{stream => yes}}", "stream: must be true or false"}
         ] do
       {_, {out, status}} = compiled(@head <> "-tame([#{entry}]).\n")
@@ -115,6 +122,14 @@ defmodule Tame.JobTransformTest do
       assert out =~ "made.erl:4"
       assert out =~ sentence
     end
+  end
+
+  test "takes as many arguments as the C side" do
+    core = File.read!(Path.join(:tame.include_dir(), "tame/job.h"))
+    assert [_, max] = Regex.run(~r/^#define TAME_MAX_ARGS (\d+)/m, core)
+    assert {_, _, _} = :tame_job.entry({:f, String.to_integer(max)})
+    assert {_, sentence} = catch_throw(:tame_job.entry({:f, String.to_integer(max) + 1}))
+    assert to_string(sentence) =~ "from 0 to #{max}"
   end
 
   test "defjob refuses the same" do
