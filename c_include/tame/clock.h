@@ -4,6 +4,10 @@
 #ifndef TAME_CLOCK_H
 #define TAME_CLOCK_H
 
+#if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 201112L)
+#error "tame.h is for C11 and newer, and for C++"
+#endif
+
 #include <stdint.h>
 #include <time.h>
 

@@ -177,7 +177,7 @@ static inline void tame_impl_instance_release(struct tame_impl_instance *instanc
     enif_free(instance);
 }
 
-static inline struct tame_impl_gate *tame_impl_gate(const struct tame_impl_run *run)
+static inline struct tame_impl_gate *tame_impl_gate_of(const struct tame_impl_run *run)
 {
     return &run->instance->gates[run->row->index];
 }

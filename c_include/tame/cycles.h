@@ -85,7 +85,7 @@ static struct tame_impl_cycles tame_impl_cycles = {
 #define TAME_IMPL_CYCLES_NS UINT64_C(1000000)
 #define TAME_IMPL_CYCLES_LEARN_NS UINT64_C(10000000)
 
-static inline struct tame_impl_moment tame_impl_moment(const struct tame_impl_cycles *cycles)
+static inline struct tame_impl_moment tame_impl_moment_now(const struct tame_impl_cycles *cycles)
 {
     const uint64_t before = cycles->ticks();
     struct tame_impl_moment moment;
@@ -102,7 +102,7 @@ static inline void tame_impl_cycles_start(struct tame_impl_cycles *cycles)
 {
     if (__atomic_load_n(&cycles->state, __ATOMIC_RELAXED) != TAME_IMPL_CYCLES_NONE)
         return; /* the library is loaded anew */
-    cycles->first = tame_impl_moment(cycles);
+    cycles->first = tame_impl_moment_now(cycles);
     __atomic_store_n(&cycles->state, TAME_IMPL_CYCLES_LEARNS, __ATOMIC_RELEASE);
 }
 
@@ -188,7 +188,7 @@ tame_impl_thread_clock_read(struct tame_impl_thread_clock *thread, struct tame_i
 
     if (state != TAME_IMPL_CYCLES_LEARNS && state != TAME_IMPL_CYCLES_USED)
         return tame_impl_thread_clock_say(thread, cycles->clock());
-    now = tame_impl_moment(cycles);
+    now = tame_impl_moment_now(cycles);
     if (state == TAME_IMPL_CYCLES_LEARNS)
         tame_impl_cycles_learn(cycles, &now);
     else if (thread->at.ns > 0)

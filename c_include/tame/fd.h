@@ -201,7 +201,7 @@ static inline enum tame_fd_answer tame_impl_fd_first(ErlNifEnv *env, struct tame
         answer = TAME_FD_CLOSED;
     else
         waiter = tame_impl_fd_waiter_take(env, fd, line, pid, ref);
-    if (waiter != NULL && by_vm && !tame_impl_fd_arm(env, fd, direction, waiter, ref)) {
+    if (waiter != NULL && by_vm && !tame_impl_fd_arm(env, fd, (int)direction, waiter, ref)) {
         tame_impl_fd_spare(line, waiter);
         waiter = NULL;
     }
@@ -253,7 +253,7 @@ static inline enum tame_fd_answer tame_fd_cancel(ErlNifEnv *env, struct tame_fd 
     waiter = tame_impl_fd_find(line, pid);
     if (waiter != NULL) {
         if (waiter != line->first ||
-            (!line->told && (!line->armed || tame_impl_fd_disarm(env, fd, direction))))
+            (!line->told && (!line->armed || tame_impl_fd_disarm(env, fd, (int)direction))))
             answer = TAME_FD_DONE;
         tame_impl_fd_unlink(line, waiter);
         tame_impl_fd_spare(line, waiter);
@@ -272,7 +272,7 @@ static inline void tame_fd_wake(ErlNifEnv *env, struct tame_fd *fd,
 
     enif_mutex_lock(fd->impl_lock);
     /* Where it cannot be disarmed the VM has told it. */
-    if (tame_impl_fd_is_open(fd) && line->armed && tame_impl_fd_disarm(env, fd, direction)) {
+    if (tame_impl_fd_is_open(fd) && line->armed && tame_impl_fd_disarm(env, fd, (int)direction)) {
         line->armed = 0;
         tame_impl_fd_next(env, fd, line);
     }

@@ -31,7 +31,7 @@ static inline int tame_impl_needs_context(const struct tame_impl_run *run)
 /* A place, if there is one. Called with the instance's lock. */
 static inline int tame_impl_gate_try_locked(struct tame_impl_run *run)
 {
-    struct tame_impl_gate *gate = tame_impl_gate(run);
+    struct tame_impl_gate *gate = tame_impl_gate_of(run);
 
     /* Those who wait come first: a place that becomes free is theirs at once. */
     run->holds.place = gate->running < run->row->job->max_running;
@@ -54,7 +54,7 @@ enum tame_impl_entry { TAME_IMPL_ENTERED, TAME_IMPL_WAITS, TAME_IMPL_BUSY };
 /* A place at the gate now, or in the queue. The run is a resource that expects its turn. */
 static inline enum tame_impl_entry tame_impl_gate_enter(struct tame_impl_run *run)
 {
-    struct tame_impl_gate *gate = tame_impl_gate(run);
+    struct tame_impl_gate *gate = tame_impl_gate_of(run);
     enum tame_impl_entry entry = TAME_IMPL_ENTERED;
 
     enif_mutex_lock(run->instance->lock);
@@ -92,7 +92,7 @@ static inline enum tame_impl_entry tame_impl_context_enter(struct tame_impl_run 
  * called from; NULL on a thread of ours. */
 static inline void tame_impl_gate_leave(ErlNifEnv *env, struct tame_impl_run *run)
 {
-    struct tame_impl_gate *gate = tame_impl_gate(run);
+    struct tame_impl_gate *gate = tame_impl_gate_of(run);
     struct tame_impl_message message;
     struct tame_impl_run *next;
 

@@ -160,7 +160,7 @@ static inline enum tame_status tame_impl_regular_slice(ErlNifEnv *env, struct ta
         whole ? UINT64_MAX / 2
               : tame_impl_place_slice_ns(tame_impl_slice_ns(run), crowd, schedulers);
     const struct tame_impl_slice slice =
-        tame_impl_slice(env, run, start_ns, slice_ns, &instance->halting, 0);
+        tame_impl_run_slice(env, run, start_ns, slice_ns, &instance->halting, 0);
     uint64_t used_ns;
 
     /* One in which the VM ends is the last: the VM takes the process with it. */

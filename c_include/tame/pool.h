@@ -58,7 +58,7 @@ static inline void tame_impl_hand_back(ErlNifEnv *env, struct tame_impl_run *run
         if (tame_impl_move(&run->state, TAME_IMPL_WORKING, TAME_IMPL_DONE))
             return;
     } else {
-        message = tame_impl_message(run);
+        message = tame_impl_go_message(run);
         if (tame_impl_move(&run->state, TAME_IMPL_WORKING, TAME_IMPL_DONE)) {
             tame_impl_send(env, &message);
             return;
@@ -163,7 +163,7 @@ static inline struct tame_impl_run *tame_impl_pool_next(struct tame_impl_pool *p
     pool->young_in_a_row = old ? 0 : pool->young_in_a_row + 1;
     run = tame_impl_queue_pop_run(old ? &pool->old : &pool->young);
     if (!run->old)
-        tame_impl_gate(run)->pooled--;
+        tame_impl_gate_of(run)->pooled--;
     (void)tame_impl_move(&run->state, TAME_IMPL_POOLED, TAME_IMPL_WORKING);
     return run;
 }
@@ -306,7 +306,7 @@ static inline int tame_impl_pool_forget(struct tame_impl_run *run)
     ended = tame_impl_move(&run->state, TAME_IMPL_POOLED, TAME_IMPL_ENDED);
     if (ended && run->link.queue != NULL) { /* else its own thread is being made, and finds it so */
         if (!run->old)
-            tame_impl_gate(run)->pooled--;
+            tame_impl_gate_of(run)->pooled--;
         waited = tame_impl_queue_remove(run->link.queue, &run->link);
     }
     enif_mutex_unlock(pool->lock);

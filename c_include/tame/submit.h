@@ -81,7 +81,7 @@ static inline void tame_impl_pool_refuse(ErlNifEnv *env, struct tame_impl_pool *
         run = pool->workers_len == 0 && !pool->starting ? tame_impl_queue_pop_run(&pool->young)
                                                         : NULL;
         if (run != NULL) {
-            tame_impl_gate(run)->pooled--;
+            tame_impl_gate_of(run)->pooled--;
             (void)tame_impl_move(&run->state, TAME_IMPL_POOLED, TAME_IMPL_WORKING);
         }
         enif_mutex_unlock(pool->lock);
@@ -102,13 +102,13 @@ static inline const char *tame_impl_pool_enter(ErlNifEnv *env, struct tame_impl_
     int start = 0;
 
     enif_mutex_lock(pool->lock);
-    if (tame_impl_gate(run)->pooled >= tame_impl_max_waiting(run)) {
+    if (tame_impl_gate_of(run)->pooled >= tame_impl_max_waiting(run)) {
         refused = "busy";
     } else {
         *spins = pool->spinning > 0 && pool->young.len == 0 && tame_impl_worth_spinning(run);
         run->quiet = *spins;
         run->old = 0;
-        tame_impl_gate(run)->pooled++;
+        tame_impl_gate_of(run)->pooled++;
         (void)tame_impl_move(&run->state, TAME_IMPL_CALLER, TAME_IMPL_POOLED);
         tame_impl_queue_push(&pool->young, &run->link);
         start = tame_impl_pool_wake(pool);
@@ -120,7 +120,7 @@ static inline const char *tame_impl_pool_enter(ErlNifEnv *env, struct tame_impl_
     enif_mutex_lock(pool->lock);
     if (pool->workers_len == 0 && tame_impl_move(&run->state, TAME_IMPL_POOLED, TAME_IMPL_CALLER)) {
         (void)tame_impl_queue_remove(&pool->young, &run->link);
-        tame_impl_gate(run)->pooled--;
+        tame_impl_gate_of(run)->pooled--;
         refused = "system_limit";
     }
     enif_mutex_unlock(pool->lock);

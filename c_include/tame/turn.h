@@ -15,7 +15,7 @@ struct tame_impl_message {
     ERL_NIF_TERM term;
 };
 
-static inline struct tame_impl_message tame_impl_message(const struct tame_impl_run *run)
+static inline struct tame_impl_message tame_impl_go_message(const struct tame_impl_run *run)
 {
     struct tame_impl_message message;
 
@@ -49,8 +49,8 @@ static inline int tame_impl_expect(ErlNifEnv *env, struct tame_impl_run *run,
         enif_clear_env(run->own_env);
     run->reference = enif_make_copy(run->own_env, reference);
     enif_keep_resource(run); /* the watch's hold */
-    if (tame_impl_watch(env, run->instance->watches, run->instance->watch_type, &run->caller,
-                        &run->watched, run))
+    if (tame_impl_watch_enter(env, run->instance->watches, run->instance->watch_type, &run->caller,
+                              &run->watched, run))
         return 1;
     enif_release_resource(run);
     return 0;
@@ -85,7 +85,7 @@ static inline struct tame_impl_run *tame_impl_turn_give(struct tame_impl_queue *
 
     if (next == NULL)
         return NULL;
-    *message = tame_impl_message(next);
+    *message = tame_impl_go_message(next);
     if (is_context)
         next->call.impl_holds = 1;
     else

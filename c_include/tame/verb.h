@@ -290,8 +290,8 @@ static inline int tame_impl_deadline(ErlNifEnv *env, ERL_NIF_TERM term, uint64_t
     return enif_is_identical(term, enif_make_atom(env, "infinity"));
 }
 
-static inline const struct tame_impl_row *tame_impl_row(const struct tame_impl_instance *instance,
-                                                        ERL_NIF_TERM name, int arity)
+static inline const struct tame_impl_row *
+tame_impl_find_row(const struct tame_impl_instance *instance, ERL_NIF_TERM name, int arity)
 {
     for (int i = 0; i < instance->rows_len; i++)
         if (enif_is_identical(instance->names[i], name) && instance->rows[i].arity == arity)
@@ -337,7 +337,7 @@ static inline ERL_NIF_TERM tame_impl_verb(ErlNifEnv *env, int argc, const ERL_NI
         return enif_make_atom(env, "ok");
     }
     if (enif_is_atom(env, argv[0])) {
-        row = tame_impl_row(instance, argv[0], len);
+        row = tame_impl_find_row(instance, argv[0], len);
         if (row == NULL || !tame_impl_deadline(env, argv[1], &deadline_ns))
             return enif_make_badarg(env);
         return tame_impl_start_anywhere(env, len, args, row, deadline_ns);
@@ -363,7 +363,7 @@ static inline ERL_NIF_TERM tame_impl_verb(ErlNifEnv *env, int argc, const ERL_NI
         return enif_make_badarg(env);
     if (!ask.begins)
         return ask.term;
-    row = tame_impl_row(instance, run[0], (int)ask.argc);
+    row = tame_impl_find_row(instance, run[0], (int)ask.argc);
     if (row == NULL)
         return tame_impl_error(env, "upgraded");
     return tame_impl_start_anywhere(env, (int)ask.argc, args, row, ask.deadline_ns);

@@ -127,9 +127,9 @@ static inline uint64_t tame_impl_watch_hash(ErlNifEnv *env, const ErlNifPid *pid
 
 /* Enters: it is told when the process ends. 0 when that has ended already, or without memory. On any
  * thread; env as for enif_monitor_process. The type is one of this header's two functions below. */
-static inline int tame_impl_watch(ErlNifEnv *env, struct tame_impl_watches *watches,
-                                  ErlNifResourceType *type, const ErlNifPid *pid,
-                                  struct tame_impl_watched *watched, void *object)
+static inline int tame_impl_watch_enter(ErlNifEnv *env, struct tame_impl_watches *watches,
+                                        ErlNifResourceType *type, const ErlNifPid *pid,
+                                        struct tame_impl_watched *watched, void *object)
 {
     const uint64_t hash = tame_impl_watch_hash(env, pid);
     struct tame_impl_watch_part *part = &watches->parts[(hash >> 32) % TAME_IMPL_WATCH_PARTS];
@@ -276,14 +276,14 @@ static inline void tame_impl_leash_off(struct tame_impl_leash *leash)
     tame_impl_leash_release(leash);
 }
 
-/* As tame_impl_watch. */
+/* As tame_impl_watch_enter. */
 static inline int tame_impl_leash_watch(ErlNifEnv *env, struct tame_impl_watches *watches,
                                         ErlNifResourceType *type, const ErlNifPid *pid,
                                         struct tame_impl_watched *watched,
                                         struct tame_impl_leash *leash)
 {
     __atomic_fetch_add(&leash->references, 1, __ATOMIC_RELAXED);
-    if (tame_impl_watch(env, watches, type, pid, watched, leash))
+    if (tame_impl_watch_enter(env, watches, type, pid, watched, leash))
         return 1;
     tame_impl_leash_release(leash);
     return 0;

@@ -67,9 +67,9 @@ static inline tame_step tame_impl_step(const struct tame_impl_run *run)
 
 /* One slice of the phase that the run is in, from start_ns on, a reading of tame_impl_meter_begin;
  * `env` as above. The run ends at its deadline, and when it does not get on: then it has failed. */
-static inline struct tame_impl_slice tame_impl_slice(ErlNifEnv *env, struct tame_impl_run *run,
-                                                     uint64_t start_ns, uint64_t slice_ns,
-                                                     const int *watched, int is)
+static inline struct tame_impl_slice tame_impl_run_slice(ErlNifEnv *env, struct tame_impl_run *run,
+                                                         uint64_t start_ns, uint64_t slice_ns,
+                                                         const int *watched, int is)
 {
     const int steps = run->phase == TAME_IMPL_STEPS;
     const double rate = run->pace.units_per_ns;
@@ -175,7 +175,8 @@ static inline enum tame_status tame_impl_long_slice(ErlNifEnv *env, struct tame_
     enum tame_status status;
 
     do {
-        status = tame_impl_slice(env, run, tame_impl_meter_begin(), piece_ns, watched, is).status;
+        status =
+            tame_impl_run_slice(env, run, tame_impl_meter_begin(), piece_ns, watched, is).status;
         if (status != TAME_MORE)
             return status;
         now_ns = tame_impl_yield_core(run);

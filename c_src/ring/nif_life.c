@@ -93,8 +93,8 @@ static void watch_owner(ErlNifEnv *env, struct ring *ring)
 
     ring_keep(ring);
     if (enif_self(env, &ring->owner) == NULL ||
-        !tame_impl_watch(env, library->watches, library->watch_type, &ring->owner,
-                         &ring->owner_watched, ring)) {
+        !tame_impl_watch_enter(env, library->watches, library->watch_type, &ring->owner,
+                               &ring->owner_watched, ring)) {
         ring_shut(ring, library->am_owner_down); /* killed while it was opening */
         ring_drop(ring);
     }

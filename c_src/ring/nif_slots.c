@@ -15,8 +15,8 @@ void waiter_watch(ErlNifEnv *env, struct ring *ring, struct waiter *waiter)
     if (waiter->watched.part != NULL)
         return;
     ring_keep(ring);
-    if (!tame_impl_watch(env, ring->library->watches, ring->library->watch_type, &waiter->pid,
-                         &waiter->watched, ring))
+    if (!tame_impl_watch_enter(env, ring->library->watches, ring->library->watch_type, &waiter->pid,
+                               &waiter->watched, ring))
         ring_drop(ring);
 }
 

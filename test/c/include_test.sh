@@ -9,6 +9,8 @@ folder=$2
 here=$(cd "$(dirname "$0")" && pwd)
 c_include=$here/../../c_include
 flags="-Wall -Wextra -Werror -isystem $erts_include -I$c_include"
+# Of the headers in C, which a stranger may compile with these too.
+strict="-Wshadow -Wsign-conversion"
 checks=0
 
 compiles() { # LANGUAGE HEADER COMPILER...
@@ -23,14 +25,14 @@ compiles() { # LANGUAGE HEADER COMPILER...
 for c in "${CC:-cc}" "${CLANG:-clang}"; do
     command -v "$c" >/dev/null || { echo "  skip  no $c on PATH"; continue; }
     for header in $(cd "$c_include" && ls tame.h tame/*.h); do
-        compiles c "$header" "$c" -std=c11
+        compiles c "$header" "$c" -std=c11 $strict
         compiles c "$header" "$c" -std=gnu17
     done
 done
 for cxx in "${CXX:-c++}" "${CLANGXX:-clang++}"; do
     command -v "$cxx" >/dev/null || { echo "  skip  no $cxx on PATH"; continue; }
     for header in $(cd "$c_include" && ls tame.h tame/*.h); do
-        compiles c++ "$header" "$cxx" -std=c++17
+        compiles c++ "$header" "$cxx" -std=c++17 $strict
     done
     for standard in 17 20; do
         for more in "" "-fno-exceptions -fno-rtti"; do
@@ -43,6 +45,12 @@ for header in $(cd "$c_include" && ls tame/cpp/*.hpp); do
     compiles c++ "$header" "${CXX:-c++}" -std=c++17 -Wpedantic
 done
 echo "  ok    each header alone, twice, in C11 and C++17, tame.hpp in C++20 too ($checks checks)"
+
+said=$(echo '#include <tame.h>' | ${CC:-cc} -std=c99 $flags -x c -fsyntax-only - 2>&1 | grep -m 1 error || :)
+case $said in
+*"tame.h is for C11"*) echo "  ok    an older C is told by an #error" ;;
+*) echo "  FAIL  C99 is told: $said" && exit 1 ;;
+esac
 
 mkdir -p "$folder"
 for file in include_one include_two; do

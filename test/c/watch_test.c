@@ -78,7 +78,7 @@ static void a_process_that_ends_when_it_is_monitored_is_told(void)
     const ErlNifPid pid = {17};
 
     ends_at_once = 1;
-    CHECK_EQ(tame_impl_watch(NULL, watches, NULL, &pid, &watched, &told), 1);
+    CHECK_EQ(tame_impl_watch_enter(NULL, watches, NULL, &pid, &watched, &told), 1);
     pthread_join(end, NULL);
     CHECK_EQ(told, 1);
     CHECK_EQ(tame_impl_unwatch(&watched), 0);

@@ -138,6 +138,9 @@ static inline unsigned tame_drv_waiting(ErlDrvPort port)
 /* What a thread of another library knows of a port. */
 struct tame_drv_hold;
 
+/* A function and its struct may have one name, as stat(2) and its struct have. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 /* From a callback under the port's lock. NULL without memory or a descriptor. */
 static inline struct tame_drv_hold *tame_drv_hold(ErlDrvPort port)
 {
@@ -148,6 +151,7 @@ static inline struct tame_drv_hold *tame_drv_hold(ErlDrvPort port)
     tame_impl_drv_keep(here);
     return (struct tame_drv_hold *)here;
 }
+#pragma GCC diagnostic pop
 
 /* Has the callback called under the port's lock; from any thread. Returns 0 when the port has closed
  * or there is no memory: then `arg` is still the caller's. */
