@@ -44,20 +44,29 @@ void *env_found_new(size_t size)
     return found->bytes;
 }
 
-void env_found(ErlNifEnv *env, void *bytes)
+struct env_findings *env_findings(ErlNifEnv *env)
+{
+    if (env->findings == NULL) {
+        env->findings = env_alloc(env, sizeof *env->findings);
+        *env->findings = (struct env_findings){NULL};
+    }
+    return env->findings;
+}
+
+void env_found(struct env_findings *findings, void *bytes)
 {
     struct env_found *found = (void *)((unsigned char *)bytes - offsetof(struct env_found, bytes));
 
-    found->next = env->found;
-    while (!atomic_compare_exchange_weak(&env->found, &found->next, found)) {
+    found->next = findings->first;
+    while (!atomic_compare_exchange_weak(&findings->first, &found->next, found)) {
     }
 }
 
-static void free_found(ErlNifEnv *env)
+static void free_findings(ErlNifEnv *env)
 {
-    struct env_found *found = env->found;
+    struct env_found *found = env->findings->first;
 
-    env->found = NULL;
+    env->findings = NULL;
     while (found != NULL) {
         struct env_found *next = found->next;
         free(found);
@@ -85,8 +94,8 @@ void env_reset(ErlNifEnv *env)
     struct env_keep *keep = env->keeps;
     struct env_chunk *spare = NULL; /* the largest that may be kept */
 
-    if (env->found != NULL)
-        free_found(env);
+    if (env->findings != NULL)
+        free_findings(env);
     env->keeps = NULL;
     while (keep != NULL) {
         struct shared *shared = keep->shared;

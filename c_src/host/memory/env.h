@@ -52,12 +52,17 @@ struct env_found {
     _Alignas(16) unsigned char bytes[];
 };
 
+/* All of it. It lies in a chunk: the environment itself may move. */
+struct env_findings {
+    _Atomic(struct env_found *) first;
+};
+
 struct enif_environment_t {
     enum env_kind kind;
     unsigned char *at, *end;
     struct env_chunk *chunks; /* newest first */
     struct env_keep *keeps;
-    _Atomic(struct env_found *) found;
+    struct env_findings *findings; /* NULL until it is asked for */
     size_t used_bytes;
     uint64_t id;    /* 0 until a map is made in it; never used twice, and not after a reset */
     term exception; /* its reason; TERM_NONE: none */
@@ -78,10 +83,13 @@ void env_destroy(ErlNifEnv *env);
 /* Never NULL: there is no way on without memory (alloc.h). Aligned to 16 bytes. */
 void *env_alloc(ErlNifEnv *env, size_t size);
 
-/* Memory for what a reader finds out; it is the caller's until env_found gives it to env, until
- * whose reset or end it stays. */
+/* Where readers may leave what they find out about terms that env makes from now on. */
+struct env_findings *env_findings(ErlNifEnv *env);
+
+/* Memory for what a reader finds out; it is the caller's until env_found puts it there, until the
+ * environment's reset or end. */
 void *env_found_new(size_t size);
-void env_found(ErlNifEnv *env, void *found);
+void env_found(struct env_findings *findings, void *found);
 
 /* Keeps shared, which may be NULL, until the environment is reset: the count is raised here, at most once for each
  * call. */

@@ -35,8 +35,11 @@ static term new_map(ErlNifEnv *env, size_t len, size_t max, int sorted)
     struct box_map *map = env_alloc(env, sizeof *map);
     struct map_store *store = env_alloc(env, sizeof *store);
 
-    *store = (struct map_store){
-        .env = env, .env_id = id_of(env), .len = len, .max = max, .sorted = sorted};
+    *store = (struct map_store){.findings = env_findings(env),
+                                .env_id = id_of(env),
+                                .len = len,
+                                .max = max,
+                                .sorted = sorted};
     if (max > 0)
         set_pairs(store, env_alloc(env, 2 * max * sizeof(term)));
     *map = (struct box_map){box_header(BOX_MAP, 0), len, store, NULL};
@@ -128,7 +131,7 @@ static const struct map_index *readers_index(struct map_store *store, size_t len
     size_t slots = index_slots(len);
     struct map_index *index = index_init(env_found_new(index_bytes(slots)), slots);
     index_up_to(index, store->pairs, len);
-    env_found(store->env, index);
+    env_found(store->findings, index);
     store->readers = index; /* one that another reader wrote meanwhile is as good, and stays */
     return index;
 }
@@ -216,7 +219,7 @@ static map_tree tree_of(ErlNifEnv *env, struct box_map *box)
     map_tree tree = map_tree_new(env, map_pairs(make_boxed(box)), box->len);
     if (owns(env, store)) {
         struct map_store *own = env_alloc(env, sizeof *own);
-        *own = (struct map_store){.env = env,
+        *own = (struct map_store){.findings = store->findings,
                                   .env_id = store->env_id,
                                   .pairs = store->pairs,
                                   .tree = tree,
@@ -243,7 +246,7 @@ const term *map_write_out(struct map_store *store)
     term *none = NULL, *pairs = env_found_new(2 * store->len * sizeof *pairs);
 
     map_tree_pairs(store->tree, pairs);
-    env_found(store->env, pairs);
+    env_found(store->findings, pairs);
     /* What another reader wrote meanwhile is the same, and may have been handed out. */
     return atomic_compare_exchange_strong(&store->pairs, &none, pairs) ? pairs : none;
 }
@@ -293,8 +296,8 @@ static struct map_store *sorted_store(ErlNifEnv *env, const struct box_map *box)
     if (box->store->sorted && box->store->len == len)
         return box->store;
     struct map_store *store = env_alloc(env, sizeof *store);
-    *store =
-        (struct map_store){.env = env, .env_id = id_of(env), .len = len, .max = len, .sorted = 1};
+    *store = (struct map_store){
+        .findings = env_findings(env), .env_id = id_of(env), .len = len, .max = len, .sorted = 1};
     set_pairs(store, env_alloc(env, 2 * len * sizeof(term)));
     if (len > 0)
         memcpy(store->pairs, box->store->pairs, 2 * len * sizeof(term));

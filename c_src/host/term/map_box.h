@@ -22,7 +22,7 @@ struct map_index {
 struct map_store {
     /* Whose memory this is: only a function called with that environment may write to it, but for
      * what readers find out, which are other threads: pairs of a tree, and their own index. */
-    ErlNifEnv *env;
+    struct env_findings *findings;
     uint64_t env_id;
     _Atomic(term *) pairs;               /* key, value, key, value ... NULL: not written out yet */
     map_tree tree;                       /* 0: none; else the store has one version */
