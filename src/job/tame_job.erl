@@ -71,18 +71,15 @@ list(Value) -> [Value].
 %% Each function and NIF that is written has one entry; throws {Entry, Sentence}.
 apart(Listed, Entries) ->
     Functions = [{Name, Arity} || {Name, Arity, _} <- Entries],
-    lists:foldl(
-        fun({Entry, {Name, Arity, #{nif := Nif}}}, Before) ->
-            lists:member({Name, Arity}, Before) andalso
+    lists:foreach(
+        fun({Entry, {Name, Arity, #{nif := Nif}}}) ->
+            _ = length([1 || Other <- Functions, Other =:= {Name, Arity}]) =:= 1 orelse
                 throw({Entry, "must be there once"}),
-            lists:member({Nif, Arity}, Functions) andalso
-                throw({Entry, "nif: must be another name than that of a function in -tame"}),
-            [{Name, Arity} | Before]
+            _ = lists:member({Nif, Arity}, Functions) andalso
+                throw({Entry, "nif: must be another name than that of a function in -tame"})
         end,
-        [],
         lists:zip(Listed, Entries)
-    ),
-    ok.
+    ).
 
 %% An entry with all its options; throws {Entry, Sentence}.
 -spec entry(term()) -> entry().

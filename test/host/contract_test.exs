@@ -431,9 +431,10 @@ defmodule Tame.Host.ContractTest do
     for hops <- [0, 1, 10, 1000], do: Contract.same(host, :schedule, hops)
     Contract.same(host, :schedule_garbage, 50)
 
-    for len <- [1, 9, 33, 1000],
-        key <- [1, len, :new],
-        do: Contract.same(host, :schedule_map, {Map.new(1..len, &{&1, -&1}), key})
+    for len <- [1, 9, 33, 1000], key <- [1, len, :new] do
+      map = Map.new(1..len, &{&1, -&1})
+      Contract.same(host, :schedule_map, {map, key, map})
+    end
   end
 
   test "clocks run as the VM's", %{host: host} do

@@ -67,38 +67,37 @@ CASE(schedule_garbage)
     return enif_schedule_nif(env, "garbage", 0, garbage, 2, next);
 }
 
-/* A map that outlives the garbage of hops, changed and looked at, there and in another environment.
- * argv: {Map, Key}, hops left */
+/* A map that outlives the garbage of hops, and one that changes in each: looked at there, and in
+ * another environment. argv: {Map, Key, Changing}, hops left */
 static term map_garbage(ErlNifEnv *env, int argc, const term argv[])
 {
     const term *in;
-    term next[2], changed, found[2] = {argv[0], argv[0]};
+    term next[2], changed, found[2] = {enif_make_int(env, 0), enif_make_int(env, 0)};
     int arity, left;
 
     (void)argc;
-    if (!enif_get_tuple(env, argv[0], &arity, &in) || !enif_get_int(env, argv[1], &left))
+    if (!enif_get_tuple(env, argv[0], &arity, &in) || arity != 3 ||
+        !enif_get_int(env, argv[1], &left))
         return enif_make_badarg(env);
-    enif_make_map_put(env, in[0], in[1], enif_make_int(env, left), &changed);
+    enif_make_map_put(env, in[2], in[1], argv[1], &changed);
     if (left == 0) {
         ErlNifEnv *other = enif_alloc_env();
         enif_get_map_value(other, in[0], in[1], &found[0]);
-        enif_get_map_value(other, changed, in[1], &found[1]);
+        enif_get_map_value(other, in[2], in[1], &found[1]);
         enif_free_env(other);
-        return enif_make_tuple3(env, changed, found[0], found[1]);
+        return enif_make_tuple4(env, in[0], changed, found[0], found[1]);
     }
-    for (int i = 0; i < 100; i++)
-        enif_make_new_binary(env, 100 * 1000, &next[0]);
     for (int i = 0; i < 100 * 1000; i++)
         next[0] = enif_make_tuple2(env, argv[1], argv[1]);
-    next[0] = enif_make_tuple2(env, changed, in[1]);
+    next[0] = enif_make_tuple3(env, in[0], in[1], changed);
     next[1] = enif_make_int(env, left - 1);
     return enif_schedule_nif(env, "map_garbage", 0, map_garbage, 2, next);
 }
 
-/* IN: {Map, Key} */
+/* IN: {Map, Key, Map} */
 CASE(schedule_map)
 {
-    term next[] = {IN, enif_make_int(env, 5)};
+    term next[] = {IN, enif_make_int(env, 7)};
 
     return enif_schedule_nif(env, "map_garbage", 0, map_garbage, 2, next);
 }
