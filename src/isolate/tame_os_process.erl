@@ -67,7 +67,7 @@ ended(Port) ->
         {Port, {exit_status, _}} -> ok;
         {Port, {data, _}} -> ended(Port)
     after ?SIGNAL_MS ->
-        _ = catch port_close(Port),
+        true = exit(Port, kill),
         ok
     end.
 
