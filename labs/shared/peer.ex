@@ -123,7 +123,7 @@ defmodule Tame.Peer do
     end
   end
 
-  @doc "Ends the VM at once, whatever it is doing, and waits until it and all that it started are gone."
+  @doc "Kills the VM, and waits until it has ended, with all processes that it started."
   @spec stop(t()) :: :ok
   def stop(%__MODULE__{pid: pid, guard: guard}) do
     monitor = Process.monitor(pid)

@@ -48,7 +48,7 @@ defmodule Tame.ProcessesTest do
   end
 
   describe "a library that exits is told by its status," do
-    test "whatever it is", %{peer: peer} do
+    test "from 0 to 255", %{peer: peer} do
       statuses = [0, 1, 127, 128, 129, 134, 137, 139, 143, 255]
       told = for {info, _ms, well} <- scenario(peer, :exits, [statuses, 0]), do: {info, well}
       assert told == for(status <- statuses, do: {%{exit_status: status}, @well})

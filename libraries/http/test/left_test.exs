@@ -100,13 +100,7 @@ defmodule Tame.HTTP.LeftTest do
     for n <- 0..9, do: :ok = :gen_tcp.send(socket, Frames.get(2 * n + 1))
     eventually(fn -> :tame_http.info(server).requests == 10 end)
 
-    asks =
-      Task.async(fn ->
-        for n <- 10..30 do
-          :ok = :gen_tcp.send(socket, Frames.get_path(2 * n + 1, "/s"))
-          Process.sleep(50)
-        end
-      end)
+    asks = Task.async(fn -> ask_now_and_then(socket, 10..30) end)
 
     eventually(fn ->
       match?({200, _, _}, get(port, "/s")) and :tame_http.info(server).open_requests == 0
@@ -119,18 +113,20 @@ defmodule Tame.HTTP.LeftTest do
     all_have_ended(server)
   end
 
+  # As long as a connection asks it is not idle: time itself is what is tested.
+  defp ask_now_and_then(socket, numbers) do
+    for n <- numbers do
+      :ok = :gen_tcp.send(socket, Frames.get_path(2 * n + 1, "/s"))
+      Process.sleep(50)
+    end
+  end
+
   test "an answer in one long piece, of which its client takes the first bytes, is given up too" do
     {server, port} = senders(idle_timeout_ms: 400, static: %{"/s" => {200, [], ""}})
     socket = Frames.connect(port, [{4, 1000}])
     :ok = :gen_tcp.send(socket, Frames.get(1))
 
-    asks =
-      Task.async(fn ->
-        for n <- 1..30 do
-          :ok = :gen_tcp.send(socket, Frames.get_path(2 * n + 1, "/s"))
-          Process.sleep(50)
-        end
-      end)
+    asks = Task.async(fn -> ask_now_and_then(socket, 1..30) end)
 
     {_, frames} = Frames.all(socket, 1000)
     Task.await(asks)
