@@ -64,15 +64,16 @@
  *   {tame_fd, Ref, closed}; none if tame_fd_cancel took it back (TAME_FD_DONE). When that answers
  *   TAME_FD_SENT the message is there or on its way: receive it, without a time-out. `ready`
  *   means: try. It may come although another try would block. A process that begins ends its own wait
- *   in that direction, so it begins again when the message has come, or after it cancelled.
+ *   in that direction, so it begins again when the message has come, or after it cancelled. One that
+ *   begins while others are first keeps its place, and is told by its newest reference alone.
  *
  *
  * 4  DECISIONS
  *
  *   Several may wait in a direction, first come, first served. enif_select knows one process a
  *   direction and forgets it silently for the next, so it is armed for the first alone; the others
- *   stand in a queue here and are told when their turn comes. Each is watched (tame/watch.h);
- *   the owner's end closes all.
+ *   stand in a queue here and are told when their turn comes. Each is watched (tame/watch.h), and found
+ *   in a time that does not grow with the queue; the owner's end closes all.
  *
  *   Deadlines are the `after` of the receive that waits. The VM has a timer wheel for that: a timerfd
  *   would cost a descriptor, two system calls a wait, and a process to answer it. What is left of the
@@ -148,7 +149,7 @@ static inline enum tame_fd_answer tame_fd_begin(ErlNifEnv *env, struct tame_fd *
     enum tame_fd_answer answer = TAME_FD_GO;
 
     enif_mutex_lock(fd->impl_lock);
-    waiter = line->first;
+    waiter = line->queue.first;
     if (!tame_impl_fd_is_open(fd)) {
         answer = TAME_FD_CLOSED;
     } else if (!line->held && (waiter == NULL || enif_compare_pids(&waiter->pid, pid) == 0)) {
@@ -161,15 +162,7 @@ static inline enum tame_fd_answer tame_fd_begin(ErlNifEnv *env, struct tame_fd *
     } else if (ref == 0) {
         answer = TAME_FD_BUSY;
     } else {
-        waiter = tame_impl_fd_waiter_take(env, fd, line, pid, ref);
-        answer = waiter == NULL ? TAME_FD_FAILED : TAME_FD_WAIT;
-        if (waiter != NULL) {
-            if (line->first == NULL)
-                line->first = waiter;
-            else
-                line->last->next = waiter;
-            line->last = waiter;
-        }
+        answer = tame_impl_fd_stand(env, fd, line, pid, ref) ? TAME_FD_WAIT : TAME_FD_FAILED;
     }
     enif_mutex_unlock(fd->impl_lock);
     return answer;
@@ -206,10 +199,7 @@ static inline enum tame_fd_answer tame_impl_fd_first(ErlNifEnv *env, struct tame
         waiter = NULL;
     }
     if (waiter != NULL) {
-        waiter->next = line->first;
-        line->first = waiter;
-        if (line->last == NULL)
-            line->last = waiter;
+        tame_impl_fd_prepend(&line->queue, waiter);
         line->armed = by_vm;
         line->told = 0;
         answer = TAME_FD_WAIT;
@@ -250,9 +240,9 @@ static inline enum tame_fd_answer tame_fd_cancel(ErlNifEnv *env, struct tame_fd 
     enum tame_fd_answer answer = TAME_FD_SENT;
 
     enif_mutex_lock(fd->impl_lock);
-    waiter = tame_impl_fd_find(line, pid);
+    waiter = tame_impl_fd_find(&line->queue, pid);
     if (waiter != NULL) {
-        if (waiter != line->first ||
+        if (waiter != line->queue.first ||
             (!line->told && (!line->armed || tame_impl_fd_disarm(env, fd, (int)direction))))
             answer = TAME_FD_DONE;
         tame_impl_fd_unlink(line, waiter);
@@ -324,7 +314,7 @@ static inline enum tame_fd_answer tame_fd_give(ErlNifEnv *env, struct tame_fd *f
         /* The old owner's waits were the owner's; now they are watched for themselves. */
         for (int direction = TAME_FD_READ; direction <= TAME_FD_WRITE; direction++) {
             struct tame_impl_fd_waiter *waiter =
-                tame_impl_fd_find(&fd->impl_lines[direction], from);
+                tame_impl_fd_find(&fd->impl_lines[direction].queue, from);
 
             if (waiter != NULL)
                 (void)tame_impl_fd_watch_waiter(env, fd, waiter);

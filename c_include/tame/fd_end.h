@@ -83,8 +83,8 @@ static inline void tame_impl_fd_send_away(ErlNifEnv *env, struct tame_fd *fd, in
     struct tame_impl_fd_line *line = &fd->impl_lines[direction];
     int told = line->told || (line->armed && !tame_impl_fd_disarm(env, fd, direction));
 
-    while (line->first != NULL) {
-        struct tame_impl_fd_waiter *waiter = line->first;
+    while (line->queue.first != NULL) {
+        struct tame_impl_fd_waiter *waiter = line->queue.first;
 
         tame_impl_fd_unlink(line, waiter);
         if (!told)
@@ -127,7 +127,7 @@ static inline void tame_impl_fd_destroy(ErlNifEnv *env, struct tame_fd *fd)
 
         line->armed = 0;
         /* Who waits with the descriptor's own term was told with it, or it would not be dying. */
-        if (line->first != NULL && line->first->ref == 0)
+        if (line->queue.first != NULL && line->queue.first->ref == 0)
             line->told = 1;
         tame_impl_fd_send_away(env, fd, direction);
     }
@@ -143,13 +143,13 @@ static inline int tame_impl_fd_lose(ErlNifEnv *env, struct tame_fd *fd, int dire
                                     const ErlNifPid *pid)
 {
     struct tame_impl_fd_line *line = &fd->impl_lines[direction];
-    struct tame_impl_fd_waiter *waiter = tame_impl_fd_find(line, pid);
+    struct tame_impl_fd_waiter *waiter = tame_impl_fd_find(&line->queue, pid);
 
     if (line->spare != NULL && enif_compare_pids(&line->spare->pid, pid) == 0)
         tame_impl_leash_unwatch(&line->spare->watched);
     if (waiter == NULL)
         return 0;
-    if (waiter == line->first && line->armed)
+    if (waiter == line->queue.first && line->armed)
         (void)tame_impl_fd_disarm(env, fd, direction);
     tame_impl_fd_unlink(line, waiter);
     tame_impl_fd_waiter_free(waiter);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "fd_queue.h"
 #include "watch.h"
 
 enum tame_fd_direction { TAME_FD_READ, TAME_FD_WRITE };
@@ -25,18 +26,9 @@ enum tame_fd_answer {
     TAME_FD_NO_PROCESS /* the new owner is dead */
 };
 
-/* Who waits. In a line, or its spare. */
-struct tame_impl_fd_waiter {
-    struct tame_impl_fd_waiter *next;
-    ErlNifPid pid;
-    ErlNifEnv *env;   /* the waiter's, of a kilobyte; NULL until a reference has to be kept */
-    ERL_NIF_TERM ref; /* in env; 0: the descriptor's own term */
-    struct tame_impl_watched watched; /* not of an owner */
-};
-
 /* A direction. */
 struct tame_impl_fd_line {
-    struct tame_impl_fd_waiter *first, *last;
+    struct tame_impl_fd_queue queue;
     struct tame_impl_fd_waiter *spare; /* the last that was done; it stays watched */
     int held;                          /* by a call between begin and done */
     int armed;                         /* the first, by enif_select */
@@ -81,7 +73,7 @@ struct tame_fd_type {
 };
 
 /* Changes with struct tame_fd: a library that was built with another does not take descriptors over. */
-#define TAME_IMPL_FD_LAYOUT 2
+#define TAME_IMPL_FD_LAYOUT 3
 
 static inline int tame_impl_fd_is_open(const struct tame_fd *fd)
 {
@@ -138,7 +130,6 @@ static inline struct tame_impl_fd_waiter *tame_impl_fd_waiter_new(void)
 static inline int tame_impl_fd_waiter_set(struct tame_impl_fd_waiter *waiter, const ErlNifPid *pid,
                                           ERL_NIF_TERM ref)
 {
-    waiter->next = NULL;
     waiter->pid = *pid;
     waiter->ref = 0;
     if (waiter->env != NULL)
@@ -211,37 +202,40 @@ static inline void tame_impl_fd_spare(struct tame_impl_fd_line *line,
 static inline void tame_impl_fd_unlink(struct tame_impl_fd_line *line,
                                        struct tame_impl_fd_waiter *waiter)
 {
-    struct tame_impl_fd_waiter **at = &line->first, *before = NULL;
-
-    if (waiter == line->first)
+    if (waiter == line->queue.first)
         line->armed = line->told = 0;
-    while (*at != waiter) {
-        before = *at;
-        at = &before->next;
-    }
-    *at = waiter->next;
-    if (line->last == waiter)
-        line->last = before;
+    tame_impl_fd_remove(&line->queue, waiter);
 }
 
-static inline struct tame_impl_fd_waiter *tame_impl_fd_find(const struct tame_impl_fd_line *line,
-                                                            const ErlNifPid *pid)
+/* The process waits for its turn. One that does already keeps its place, with the new reference: nobody
+ * has told it yet, or it would have the direction. 0: no memory, or it is dead, and does not wait. */
+static inline int tame_impl_fd_stand(ErlNifEnv *env, struct tame_fd *fd,
+                                     struct tame_impl_fd_line *line, const ErlNifPid *pid,
+                                     ERL_NIF_TERM ref)
 {
-    struct tame_impl_fd_waiter *waiter = line->first;
+    struct tame_impl_fd_waiter *waiter = tame_impl_fd_find(&line->queue, pid);
 
-    while (waiter != NULL && enif_compare_pids(&waiter->pid, pid) != 0)
-        waiter = waiter->next;
-    return waiter;
+    if (waiter == NULL) {
+        waiter = tame_impl_fd_waiter_take(env, fd, line, pid, ref);
+        if (waiter != NULL)
+            tame_impl_fd_append(&line->queue, waiter);
+        return waiter != NULL;
+    }
+    if (tame_impl_fd_waiter_set(waiter, pid, ref))
+        return 1;
+    tame_impl_fd_unlink(line, waiter);
+    tame_impl_fd_waiter_free(waiter);
+    return 0;
 }
 
 /* The direction is free: whose turn is next tries. */
 static inline void tame_impl_fd_next(ErlNifEnv *env, struct tame_fd *fd,
                                      struct tame_impl_fd_line *line)
 {
-    if (line->held || line->first == NULL || line->armed || line->told)
+    if (line->held || line->queue.first == NULL || line->armed || line->told)
         return;
     line->told = 1;
-    tame_impl_fd_tell(env, fd, line->first, tame_impl_fd_type(fd)->impl_ready);
+    tame_impl_fd_tell(env, fd, line->queue.first, tame_impl_fd_type(fd)->impl_ready);
 }
 
 static inline int tame_impl_fd_select(int direction)

@@ -47,6 +47,16 @@ defmodule Tame.FdTest do
       assert run(peer, :told_and_killed) == {:in_line, 1}
     end
 
+    test "among thousands, and dies or cancels, leaves the others in their order", %{peer: peer} do
+      for count <- [15, 16, 17, 18, 64, 65, 3000] do
+        assert run(peer, :crowd, [count]) == {true, true, :done, :done}
+      end
+    end
+
+    test "and asks again keeps its place", %{peer: peer} do
+      assert run(peer, :asks_again) == {[:wait, :wait], {true, 1}, 1}
+    end
+
     test "again and again, and then another, loses no message", %{peer: peer} do
       assert run(peer, :rearm, [100]) == {:quiet, :quiet, :done}
     end

@@ -235,6 +235,51 @@ defmodule Tame.FdScenarios do
     {served, lost}
   end
 
+  @doc "Of many who wait a third is killed and a third cancels, in any order; the others are served in theirs."
+  def crowd(count) do
+    {near, far} = FdProbe.open(:sockets)
+    readers = for n <- 1..count, do: {reader(near), Enum.at([:stay, :kill, :cancel], rem(n, 3))}
+
+    for {pid, how} <- Enum.shuffle(readers), how != :stay do
+      if how == :kill, do: Process.exit(pid, :kill), else: send(pid, :cancel)
+    end
+
+    for {pid, :kill} <- readers, do: receive(do: ({:DOWN, _, _, ^pid, _} -> :ok))
+    # Its turn may come while it cancels; then it goes on to the next.
+    cancelled = for {pid, :cancel} <- readers, do: came(pid) in [:cancelled, {:late, :ready}]
+    stay = for {pid, :stay} <- readers, do: pid
+
+    served =
+      for _ <- stay do
+        1 = FdProbe.write(far, "x", make_ref())
+        receive(do: ({:read, pid, 1} -> pid), after: (10_000 -> :nothing))
+      end
+
+    {served == stay, Enum.all?(cancelled), FdProbe.close_wait(near), FdProbe.close_wait(far)}
+  end
+
+  @doc "A process that asks again while others are first keeps its place, and is told by its last reference."
+  def asks_again do
+    {near, far} = FdProbe.open(:sockets)
+    :go = FdProbe.begin(near, :read)
+    test = self()
+
+    again =
+      spawn_link(fn ->
+        [first, second] = [make_ref(), make_ref()]
+        answers = [FdProbe.read(near, first), FdProbe.read(near, second)]
+        send(test, {:queued, answers})
+        told = receive(do: ({:tame_fd, ref, :ready} -> ref), after: (10_000 -> :nothing))
+        send(test, {:read, self(), {told == second, FdProbe.read(near, make_ref())}})
+      end)
+
+    answers = receive(do: ({:queued, answers} -> answers))
+    other = reader(near)
+    2 = FdProbe.write(far, "xx", make_ref())
+    :ok = FdProbe.done(near, :read)
+    {answers, came(again), came(other)}
+  end
+
   defp kill(pid) do
     Process.exit(pid, :kill)
     receive(do: ({:DOWN, _, _, ^pid, _} -> :ok))
