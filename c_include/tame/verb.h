@@ -281,8 +281,11 @@ static inline int tame_impl_deadline(ErlNifEnv *env, ERL_NIF_TERM term, uint64_t
 
     if (enif_get_int64(env, term, &at_ns)) {
         const uint64_t now_ns = tame_now_ns();
-        const int64_t left_ns = at_ns - enif_monotonic_time(ERL_NIF_NSEC);
+        int64_t left_ns;
 
+        /* The VM's clock begins far below zero. */
+        if (__builtin_sub_overflow(at_ns, enif_monotonic_time(ERL_NIF_NSEC), &left_ns))
+            left_ns = at_ns > 0 ? INT64_MAX : INT64_MIN;
         *deadline_ns = left_ns > 0 ? now_ns + (uint64_t)left_ns : now_ns;
         return 1;
     }

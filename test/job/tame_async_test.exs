@@ -92,6 +92,10 @@ defmodule Tame.AsyncTest do
       end
     end
 
+    test "a deadline beyond what the VM's clock will ever say is none" do
+      assert :tame_spin."$tame"(:spin_yielding_nif, 9_223_372_036_854_775_807, [10]) == :ok
+    end
+
     test "a deadline of 0 is over at once" do
       {:ok, ref} = :tame.async(&:tame_spin.spin_yielding/1, [@long_us], %{deadline_ms: 0})
       assert_receive {^ref, {:error, {:tame, :deadline}}}, 5000
