@@ -9,6 +9,7 @@
 -behaviour(application).
 
 -export([start/2]).
+-export([prep_stop/1]).
 -export([stop/1]).
 
 -import(tame_text, [text/2]).
@@ -21,8 +22,8 @@ start(_Type, _Args) ->
                 ok ->
                     {ok, Sup};
                 {error, Sentence} ->
+                    ok = tame_isolation_sup:stop_all(),
                     ok = tame_sup:stop(Sup),
-                    ok = tame_library:clear(),
                     logger:critical("tame does not start: ~ts", [Sentence]),
                     {error, {not_isolated, Sentence}}
             end;
@@ -58,6 +59,12 @@ in_vm_wanted(#{otherwise := in_vm}) -> true;
 in_vm_wanted(Options) when is_list(Options) -> lists:member({otherwise, in_vm}, Options);
 in_vm_wanted(_) -> false.
 
+-spec prep_stop(State) -> State when State :: term().
+prep_stop(State) ->
+    ok = tame_isolation_sup:stop_all(),
+    State.
+
+%% Also where the supervisor ended by itself.
 -spec stop(term()) -> ok.
 stop(_State) ->
     tame_library:clear().

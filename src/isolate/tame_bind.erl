@@ -9,7 +9,6 @@
 %%            in a stripped release. Needs no compiler.
 -module(tame_bind).
 
--export([bind/4]).
 -export([bind/5]).
 
 -export_type([how/0]).
@@ -17,11 +16,6 @@
 
 -type how() :: auto | recompile | overlay.
 -type reason() :: no_debug_info | no_compiler | {compile, term()} | tame_beam:reason().
-
-%% The first version of a module's code.
--spec bind(how(), module(), [{atom(), arity()}], binary()) -> {ok, binary()} | {error, reason()}.
-bind(How, Module, Functions, Beam) ->
-    bind(How, Module, Module, Functions, Beam).
 
 %% Key: by which the code asks for its library. Functions are those of the library's table, in its
 %% order. auto: recompile where that can be done.

@@ -13,14 +13,15 @@
 -spec bind(module(), tame_group:group(), tame_isolate_options:options()) ->
     ok | tame_isolation:refusal().
 bind(Module, Group, Options) ->
+    Key = tame_versions:new_key(),
     steps([
         fun(_Known) -> own_code(Module) end,
         fun(Known) -> library(Module, Options, Known) end,
         fun(Known) -> loader(Module, Known) end,
-        fun(Known) -> rebound(Module, Module, map_get(bind, Options), Known) end,
+        fun(Known) -> rebound(Module, Key, map_get(bind, Options), Known) end,
         fun(_Known) -> without_old_code(Module) end,
-        fun(Known) -> started(Module, Group, Options, Known) end,
-        fun(Known) -> preloaded(Module, Known) end,
+        fun(Known) -> started(Key, Module, Group, Options, Known) end,
+        fun(Known) -> preloaded(Key, Module, Known) end,
         fun(Known) -> loaded(Module, Known) end
     ], #{}).
 
@@ -30,7 +31,7 @@ bind(Module, Group, Options) ->
 -spec load_binary(#entry{}, file:filename(), binary()) ->
     {module, module()} | tame_isolation:refusal().
 load_binary(#entry{module = Module, group = Group, options = Options}, File, Beam) ->
-    Key = erlang:unique_integer([positive]),
+    Key = tame_versions:new_key(),
     Loaded = steps([
         fun(_Known) -> {ok, #{own_beam => Beam, beam_file => File}} end,
         fun(Known) -> library(Module, Options, Known) end,
@@ -221,7 +222,7 @@ without_old_code(Module) ->
 %% ---- what is made ---------------------------------------------------------------------------
 
 %% The library's processes, and the entry that the bound code looks for.
-started(Module, Group, Options, Known) ->
+started(Key, Module, Group, Options, Known) ->
     #{own_beam := Beam, beam_file := File} = Known,
     ok = tame_registry:put(#entry{
         module = Module,
@@ -230,9 +231,9 @@ started(Module, Group, Options, Known) ->
         options = Options,
         beam_file = File,
         own_beam = Beam,
-        coming = version(Module, Known)
+        coming = version(Key, Known)
     }),
-    ok = tame_library:add(Module, Module, Group),
+    ok = tame_library:add(Key, Module, Group),
     case tame_isolation_sup:start_library(Group) of
         ok ->
             {ok, #{}};
@@ -242,10 +243,10 @@ started(Module, Group, Options, Known) ->
     end.
 
 %% Before the code is replaced, because there would be no way back.
-preloaded(_Module, #{preload := none}) ->
+preloaded(_Key, _Module, #{preload := none}) ->
     {ok, #{}};
-preloaded(Module, #{preload := {So, LoadInfo}}) ->
-    case tame_call:load_nif(Module, filename:rootname(So, ".so"), LoadInfo) of
+preloaded(Key, Module, #{preload := {So, LoadInfo}}) ->
+    case tame_call:load_nif(Key, filename:rootname(So, ".so"), LoadInfo) of
         ok ->
             {ok, #{}};
         {error, {Why, Text}} ->

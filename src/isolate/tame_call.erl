@@ -28,19 +28,17 @@ library(Key) ->
         #library{} ->
             none;
         not_isolated ->
-            unknown(restored, Key, "its code is of the time when it was isolated");
+            unknown(restored, "its code is of the time when it was isolated");
         not_started ->
-            unknown(not_started, Key, "start the application tame")
+            unknown(not_started, "start the application tame")
     end.
 
--spec unknown(restored | not_started, tame_library:key(), string()) -> no_return().
-unknown(Reason, Key, Advice) ->
-    error({tame, {Reason, #{library => module(Key), advice => Advice}}}).
+-spec unknown(restored | not_started, string()) -> no_return().
+unknown(Reason, Advice) ->
+    error({tame, {Reason, #{library => caller(), advice => Advice}}}).
 
-%% That of a later version is known by the table that has gone, or by the code itself.
-module(Key) when is_atom(Key) ->
-    Key;
-module(_Number) ->
+%% Whose code asks: what knew that is gone.
+caller() ->
     {current_stacktrace, Frames} = process_info(self(), current_stacktrace),
     [{Module, _, _, _} | _] = [Frame || Frame <- Frames, element(1, Frame) =/= ?MODULE],
     Module.
@@ -180,9 +178,10 @@ again(#library{key = Key} = Library, Until, WaitUntil, Index, Name, Args) ->
             receive
             after ?AGAIN_MS -> ok
             end,
-            case tame_library:is_known(Key) of
-                true -> later(Library, Until, WaitUntil, Index, Name, Args);
-                false -> raise(restored, Library, Name, Args)
+            case tame_library:find(Key) of
+                #library{} -> later(Library, Until, WaitUntil, Index, Name, Args);
+                not_isolated -> raise(restored, Library, Name, Args);
+                not_started -> raise(not_started, Library, Name, Args)
             end
     end.
 
@@ -250,6 +249,8 @@ reason(no_host, Module, Function) ->
     advice(no_host, Module, Function, Advice);
 reason(restored, Module, Function) ->
     advice(restored, Module, Function, "the module is not isolated any more");
+reason(not_started, Module, Function) ->
+    advice(not_started, Module, Function, "start the application tame");
 reason(two_hosts, Module, Function) ->
     Advice = "the call names native resources of two hosts; with hosts => 1 all are in one",
     advice(two_hosts, Module, Function, Advice);

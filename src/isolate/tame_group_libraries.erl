@@ -4,7 +4,8 @@
 %%     describe/3 ──▶ begin_first/3   every host that starts is to load it
 %%                    begin_join/4    one host is asked, the others when it has loaded it
 %%                        │
-%%                        ├──▶ accepted/1   it is of the group
+%%                        ├──▶ accepted/1   it is of the group; the other hosts load it
+%%                        │        └──▶ joined/1     its module goes on
 %%                        └──▶ refused/2    the group is as it was
 %%
 %% One joins at a time. Requests that come meanwhile wait here.
@@ -15,6 +16,7 @@
 -export([new/1]).
 -export([taken_over/2]).
 -export([all/1]).
+-export([all_joined/1]).
 -export([find/2]).
 -export([wanted/2]).
 -export([is_first/1]).
@@ -24,6 +26,8 @@
 -export([begin_join/4]).
 -export([joining/2]).
 -export([accepted/1]).
+-export([accepted_one/1]).
+-export([joined/1]).
 -export([refused/2]).
 -export([is_joining/1]).
 -export([put_off/2]).
@@ -36,11 +40,12 @@
 %% What erlang:load_nif/2 came to.
 -type result() :: ok | {error, {atom(), string()}}.
 
-%% Which library joins, for whom, and who is asked for it: one host, or all that are started.
+%% Which library joins, for whom, and who is asked for it: one host, or all that are started; the
+%% others, when one has loaded it.
 -record(joining, {
     library :: tame_host_libraries:library(),
     from :: gen_statem:from(),
-    host :: all | pid()
+    host :: all | pid() | others
 }).
 
 -record(libraries, {
@@ -71,6 +76,13 @@ taken_over(Group, Modules) ->
 
 -spec all(libraries()) -> [tame_host_libraries:library()].
 all(#libraries{all = All}) ->
+    All.
+
+%% Without one that some hosts have still to load: its functions are not called yet.
+-spec all_joined(libraries()) -> [tame_host_libraries:library()].
+all_joined(#libraries{all = All, joining = #joining{host = others, library = Last}}) ->
+    All -- [Last];
+all_joined(#libraries{all = All}) ->
     All.
 
 -spec find(tame_library:key(), libraries()) -> {ok, tame_host_libraries:library()} | error.
@@ -159,16 +171,26 @@ joining(Host, #libraries{joining = #joining{host = Host, library = Library}}) ->
 joining(_, #libraries{joining = #joining{host = all, library = Library}}) -> {all, Library};
 joining(_, #libraries{}) -> none.
 
-%% A host has loaded the library that joins: who is to know.
--spec accepted(libraries()) -> {gen_statem:from(), libraries()}.
-accepted(#libraries{joining = Joining, all = Before, results = Results} = Libraries) ->
-    #joining{library = #{module := Module} = Library, from = From} = Joining,
-    {From, Libraries#libraries{
+%% A host has loaded the library that joins.
+-spec accepted(libraries()) -> libraries().
+accepted(#libraries{joining = Joining, all = Before} = Libraries) ->
+    #joining{library = Library} = Joining,
+    Libraries#libraries{
         all = (Before -- [Library]) ++ [Library],
         first = false,
-        joining = none,
-        results = Results#{Module => ok}
-    }}.
+        joining = Joining#joining{host = others}
+    }.
+
+%% The library that joins, if it is of the group already, and the other hosts are to load it.
+-spec accepted_one(libraries()) -> {ok, tame_host_libraries:library()} | none.
+accepted_one(#libraries{joining = #joining{host = others, library = Library}}) -> {ok, Library};
+accepted_one(#libraries{}) -> none.
+
+%% Each host that is up has it: who is to know.
+-spec joined(libraries()) -> {gen_statem:from(), libraries()}.
+joined(#libraries{joining = Joining, results = Results} = Libraries) ->
+    #joining{library = #{module := Module}, from = From} = Joining,
+    {From, Libraries#libraries{joining = none, results = Results#{Module => ok}}}.
 
 %% The library that joins is not of the group: who is to know, and which host was asked.
 -spec refused({error, {atom(), string()}}, libraries()) ->

@@ -130,47 +130,9 @@ init(Spec) ->
     ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
     {ok, starting, #host{spec = Spec, requests = tame_host_requests:new(Spec)}}.
 
-%% An orderly end lets calls in flight end, as `draining' does. In any case the port closes and
-%% callers are told.
+%% Where it was stopped, calls in flight have ended. In any case the port closes, callers are told.
 -spec terminate(term(), atom(), #host{}) -> ok.
-terminate(Reason, State, Host) when State =:= up; State =:= draining; State =:= leaving ->
-    _ = is_orderly(Reason) andalso tame_host_port:is_open(Host#host.port) andalso
-        drain(Host, now_ms() + ?DRAIN_MS),
-    finish(Host);
-terminate(_Reason, _State, Host) ->
-    finish(Host).
-
-is_orderly(normal) -> true;
-is_orderly(shutdown) -> true;
-is_orderly({shutdown, _}) -> true;
-is_orderly(_) -> false.
-
-%% A call in flight may ask the VM, or send: it is answered here too, as in the state draining.
-drain(#host{ring = Ring, port = Port} = Host, Until) ->
-    case in_flight(Ring) > 0 andalso now_ms() < Until of
-        true ->
-            receive
-                {From, {exit_status, _}} when is_port(From) -> ok;
-                {From, {data, _}} = Message when is_port(From) -> drained(Message, Host, Until);
-                {tame_private, _, _} = Message -> drained(Message, Host, Until);
-                {'DOWN', _, process, _, _} = Message -> drained(Message, Host, Until)
-            after ?DRAIN_LOOK_MS -> drain(Host, Until)
-            end;
-        false ->
-            _ = tame_host_port:await_end(?LEAVE_MS, tame_host_port:send(stop, Port)),
-            ok
-    end.
-
-drained(Message, Host, Until) ->
-    case handle_event(info, Message, draining, Host) of
-        {keep_state, Later} -> drain(Later, Until);
-        {keep_state, Later, _} -> drain(Later, Until);
-        keep_state_and_data -> drain(Host, Until);
-        %% It is to be ended, or has ended.
-        _ -> ok
-    end.
-
-finish(#host{port = Port} = Host) ->
+terminate(_Reason, _State, #host{port = Port} = Host) ->
     _ = ended(#{killed => stopped}, Host#host{port = tame_host_port:close(Port)}),
     ok.
 

@@ -16,7 +16,6 @@
 -export([expect_end/2]).
 -export([send/2]).
 -export([flush/1]).
--export([await_end/2]).
 -export([close/1]).
 -export([is_open/1]).
 -export([guard_pid/1]).
@@ -194,14 +193,6 @@ flush(#port{port = Port, outbox = Outbox} = State) ->
     case tame_outbox:flush(Port, Outbox) of
         {Left, Flushed} -> {Left, State#port{outbox = Flushed}};
         full -> full
-    end.
-
-%% Waits for the end of the OS process.
--spec await_end(non_neg_integer(), state()) -> ended | goes_on.
-await_end(Ms, #port{port = Port}) ->
-    receive
-        {Port, {exit_status, _}} -> ended
-    after Ms -> goes_on
     end.
 
 %% By force, so that a port whose host does not read closes too.

@@ -15,14 +15,17 @@
 %% The first library of a group is loaded by the hosts that are started for it. One that comes later
 %% is loaded by the oldest host that is up; if that refuses it, or ends, the group
 %% stays as it was. If not, the library is of the group, and each other host is told to load it, now
-%% or when it starts next. One that loads late, or wrongly, is replaced. Libraries are loaded one
-%% after the other. A library whose code has been purged (tame_versions), or whose module was
+%% or when it starts next. One that loads late, or wrongly, is replaced. The module goes on when all
+%% hosts that are up have it: the resources that its calls name may be in any. Libraries are loaded
+%% one after the other. A library whose code has been purged (tame_versions), or whose module was
 %% restored, leaves the group, and hosts unload it.
 %%
 %% A process that takes the place of one that died begins in `empty' when a library was loaded
 %% before (tame_registry): it asks the hosts that there are how they are, and until they have
 %% answered calls go on over the rings in the entry. A group that had a library once never becomes
 %% unbound.
+%%
+%% Before the group's processes end it becomes `stopped': its hosts end after their calls in flight.
 %%
 %% Callers wait in `empty', each with a time-out of its own (a generic time-out named by its
 %% monitor), and are taken out when they die; more than max_waiting are refused at once.
@@ -38,6 +41,7 @@
 -export([load/4]).
 -export([ring/3]).
 -export([tell/2]).
+-export([stop/1]).
 -export([bad_reply/3]).
 -export([changed/1]).
 -export([restart/1]).
@@ -90,7 +94,8 @@ load(Key, Module, Path, LoadInfo) ->
         {ok, #entry{group = Group, options = #{start_ms := StartMs}}} ->
             %% What the library is given: who loads it, and its load info.
             Request = {load, Key, Module, Path, {loader(), LoadInfo}},
-            gen_statem:call(name(Group), Request, StartMs + ?ASK_MS);
+            %% By one host, and then by the others.
+            gen_statem:call(name(Group), Request, 2 * StartMs + ?ASK_MS);
         error ->
             exit(noproc)
     end.
@@ -132,6 +137,20 @@ tell(Group, Message) ->
         ok
     catch
         error:badarg -> ok
+    end.
+
+%% Starts no host from now on, and answers nobody: each host ends after its calls in flight. Which
+%% they are.
+-spec stop(tame_group:group()) -> [pid()].
+stop(Group) ->
+    try
+        gen_statem:call(name(Group), stop, ?ASK_MS)
+    catch
+        %% It is being replaced: those that the next one starts have no calls.
+        exit:_ ->
+            Hosts = tame_isolation_sup:hosts(Group),
+            lists:foreach(fun tame_host:stop/1, Hosts),
+            Hosts
     end.
 
 %% The host of this ring wrote what no host may write.
@@ -212,6 +231,12 @@ pids(Data) ->
 
 -spec handle_event(gen_statem:event_type(), term(), atom(), #data{}) ->
     gen_statem:event_handler_result(atom()).
+handle_event(_Type, _Event, stopped, _Data) ->
+    keep_state_and_data;
+handle_event({call, From}, stop, _State, Data) ->
+    Hosts = pids(Data),
+    lists:foreach(fun tame_host:stop/1, Hosts),
+    {next_state, stopped, refuse_all(no_host, Data), {reply, From, Hosts}};
 handle_event(enter, _From, serving, Data) ->
     publish(Data),
     {keep_state, answer_all(Data), look()};
@@ -380,7 +405,7 @@ settled(Data) ->
     settled(Data, []).
 
 settled(Data, Actions) ->
-    Settled = replaced(Data),
+    Settled = replaced(joined(Data)),
     State = state(Settled),
     _ = State =:= serving andalso publish(Settled),
     {next_state, State, Settled, Actions}.
@@ -396,13 +421,28 @@ state(#data{libraries = Libraries} = Data) ->
 %% A host has loaded the library that joins.
 accepted(#{module := Module} = Library, #data{libraries = Before} = Data0) ->
     ok = tame_registry:add_library(Module, Library),
-    {From, Libraries} = tame_group_libraries:accepted(Before),
-    Data = Data0#data{libraries = Libraries},
+    Data = Data0#data{libraries = tame_group_libraries:accepted(Before)},
     told_hosts(Data),
-    %% The entry is there when the module goes on.
-    publish(Data),
-    gen_statem:reply(From, ok),
-    next_load(Data).
+    Data.
+
+%% Have all hosts that are up loaded the library that one has accepted?
+joined(#data{libraries = Before} = Data) ->
+    case tame_group_libraries:accepted_one(Before) of
+        {ok, Library} ->
+            case tame_hosts_rings:everywhere(Library, hosts(Data)) of
+                true ->
+                    {From, Libraries} = tame_group_libraries:joined(Before),
+                    Joined = Data#data{libraries = Libraries},
+                    %% The entry is there when the module goes on.
+                    publish(Joined),
+                    gen_statem:reply(From, ok),
+                    next_load(Joined);
+                false ->
+                    Data
+            end;
+        none ->
+            Data
+    end.
 
 %% The library that joins, if any, is not of the group.
 not_loaded(Error, #data{libraries = Before} = Data) ->
@@ -460,7 +500,7 @@ looked(unbound, Data) ->
     {keep_state, Data, look()};
 looked(State, Data0) ->
     Data = without_gone(State, Data0),
-    Adjusted = replaced(if State =:= serving -> adjust(Data); true -> Data end),
+    Adjusted = replaced(joined(if State =:= serving -> adjust(Data); true -> Data end)),
     {next_state, state(Adjusted), Adjusted, look()}.
 
 pruned(#data{looks = Looks, group = Group} = Data) ->
@@ -484,7 +524,7 @@ set(Host, State, #data{hosts = Hosts} = Data) ->
 publish(#data{libraries = Libraries} = Data) ->
     case tame_group_libraries:is_first(Libraries) of
         true -> ok;
-        false -> tame_hosts_rings:publish(tame_group_libraries:all(Libraries), hosts(Data))
+        false -> tame_hosts_rings:publish(tame_group_libraries:all_joined(Libraries), hosts(Data))
     end.
 
 chosen(Key, #data{libraries = Libraries} = Data) ->

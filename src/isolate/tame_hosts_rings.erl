@@ -5,6 +5,7 @@
 -include("tame_registry.hrl").
 
 -export([has/2]).
+-export([everywhere/2]).
 -export([state/2]).
 -export([choose/2]).
 -export([publish/2]).
@@ -24,6 +25,11 @@ has(#{number := Number, key := Key}, Have) ->
         #{Number := {Key, _}} -> true;
         #{} -> false
     end.
+
+%% Whether each host that is up has it.
+-spec everywhere(tame_host_libraries:library(), hosts()) -> boolean().
+everywhere(Library, Hosts) ->
+    lists:all(fun(Have) -> has(Library, Have) end, [Have || {_, {up, _, Have}} <- Hosts]).
 
 %% A group that serves has each library in a host.
 -spec state([tame_host_libraries:library()], hosts()) -> failed | serving | empty.

@@ -65,7 +65,7 @@ isolate(Module, _Options) ->
 isolate_here(Module, Options, {ok, #{start_ms := StartMs} = All}) ->
     Named = tame_isolate_options:named(Options),
     case tame_native:host_runs_on(os:type()) of
-        ok -> ask({isolate, Module, Named, All}, StartMs + ?SLACK_MS);
+        ok -> ask({isolate, Module, Named, All}, 2 * StartMs + ?SLACK_MS);
         Refused -> Refused
     end;
 isolate_here(_Module, _Options, Wrong) ->
@@ -76,7 +76,7 @@ isolate_here(_Module, _Options, Wrong) ->
 load_binary(Module, File, Beam) when is_atom(Module), is_binary(Beam) ->
     case tame_registry:find(Module) of
         {ok, #entry{options = #{start_ms := StartMs}}} ->
-            ask({load_binary, Module, File, Beam}, StartMs + ?SLACK_MS);
+            ask({load_binary, Module, File, Beam}, 2 * StartMs + ?SLACK_MS);
         error ->
             not_isolated(Module)
     end;

@@ -20,6 +20,7 @@
 -export([start_link/0]).
 -export([start_library/1]).
 -export([stop_library/1]).
+-export([stop_all/0]).
 -export([start_host/2]).
 -export([hosts/1]).
 
@@ -34,6 +35,8 @@
 -define(PERIOD_S, 10).
 %% A supervisor that does not answer within that is about to be replaced.
 -define(ASK_MS, 5000).
+%% How long hosts may take to end their calls and their OS processes: a second more than a host.
+-define(STOP_MS, 8000).
 
 -spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() ->
@@ -56,12 +59,35 @@ start_library(Group) ->
         {error, Reason} -> {error, Reason}
     end.
 
-%% Ends them, the hosts after their calls in flight (tame_host). Takes some seconds at most.
+%% Ends them, the hosts after their calls in flight. Takes some seconds at most.
 -spec stop_library(tame_group:group()) -> ok.
 stop_library(Group) ->
+    ok = drain([Group]),
     _ = gen_server:call(tame_libraries, {terminate_child, Group}, 60000),
     _ = gen_server:call(tame_libraries, {delete_child, Group}, ?ASK_MS),
     ok.
+
+%% Before the application ends: calls that begin raise, and all hosts end after those in flight, at
+%% the same time.
+-spec stop_all() -> ok.
+stop_all() ->
+    ok = tame_library:close(),
+    drain(tame_group:all()).
+
+%% A host that is late is killed, by itself (tame_host) or with its supervisor.
+drain(Groups) ->
+    Hosts = lists:append([tame_hosts:stop(Group) || Group <- Groups]),
+    Until = erlang:monotonic_time(millisecond) + ?STOP_MS,
+    lists:foreach(
+        fun(Monitor) ->
+            receive
+                {'DOWN', Monitor, process, _, _} -> ok
+            after max(0, Until - erlang:monotonic_time(millisecond)) ->
+                true = demonitor(Monitor, [flush])
+            end
+        end,
+        [monitor(process, Host) || Host <- Hosts]
+    ).
 
 -spec start_host(tame_group:group(), tame_host:spec()) -> {ok, pid()} | {error, term()}.
 start_host(Group, Spec) ->
@@ -97,7 +123,7 @@ init({library, Group}) ->
         #{id => hosts, start => {tame_hosts, start_link, [Group]}}
     ]}};
 init({host_sup, _Group}) ->
-    %% tame_hosts starts another. A host takes up to 6 s to end its calls and its OS process.
+    %% tame_hosts starts another.
     {ok, {flags(simple_one_for_one), [
         #{id => host, start => {tame_host, start_link, []}, restart => temporary, shutdown => 10000}
     ]}}.

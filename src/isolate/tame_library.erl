@@ -12,6 +12,7 @@
 
 -export([new/0]).
 -export([clear/0]).
+-export([close/0]).
 -export([add/3]).
 -export([find/1]).
 -export([is_known/1]).
@@ -25,8 +26,8 @@
 
 -type library() :: #library{}.
 
-%% The first version of a module's code has the module itself.
--type key() :: module() | pos_integer().
+%% Of a version of a module's code (tame_versions).
+-type key() :: pos_integer().
 
 -spec new() -> ok.
 new() ->
@@ -38,6 +39,12 @@ new() ->
 clear() ->
     Stale = [Name || {{?MODULE, _} = Name, _} <- persistent_term:get()],
     lists:foreach(fun persistent_term:erase/1, Stale).
+
+%% From now on nothing is known, nor will be until there is a new table: calls raise.
+-spec close() -> ok.
+close() ->
+    _ = is_table() andalso ets:delete(?MODULE),
+    clear().
 
 %% Not loaded yet.
 -spec add(key(), module(), tame_group:group()) -> ok.
@@ -55,10 +62,13 @@ find(Key) ->
     end.
 
 why_not() ->
-    case ets:whereis(?MODULE) of
-        undefined -> not_started;
-        _ -> not_isolated
+    case is_table() of
+        true -> not_isolated;
+        false -> not_started
     end.
+
+is_table() ->
+    ets:whereis(?MODULE) =/= undefined.
 
 -spec is_known(key()) -> boolean().
 is_known(Key) ->
@@ -92,30 +102,34 @@ publish(Key, Rings, Base, Info, Options) ->
 set_rings(Key, Rings) ->
     changed(Key, Rings, fun(Library) -> Library end).
 
-%% No host has it any more, nor is to have it.
+%% No host is to have it any more, and no process can run code that asks for it.
 -spec withdraw(key()) -> ok.
 withdraw(Key) ->
-    changed(Key, {}, fun(Library) -> Library#library{loaded = false} end).
+    try
+        true = ets:delete(?MODULE, Key)
+    catch
+        %% Nothing is known any more.
+        error:badarg -> true
+    end,
+    _ = persistent_term:erase({?MODULE, Key}),
+    ok.
 
-%% A record that stays as it was is not written: persistent_term:put/2 compares.
+%% A record that stays as it was is not written: persistent_term:put/2 compares. The rings come
+%% first: who finds that a library is loaded finds the host of each resource too.
 changed(Key, Rings, Change) ->
     case persistent_term:get({?MODULE, Key}, none) of
-        none ->
-            ok;
-        Library ->
-            Changed = Change(Library),
-            ok = set(Key, Changed),
-            led(Key, Changed, Rings)
+        none -> ok;
+        Library -> set(Key, led(Change(Library), Rings))
     end.
 
-led(Key, #library{route = Route} = Library, Rings) ->
+led(#library{route = Route} = Library, Rings) ->
     case tame_ring:lead(Route, Rings) of
         ok ->
-            ok;
+            Library;
         lost ->
             Another = tame_ring:route(),
             ok = tame_ring:lead(Another, Rings),
-            set(Key, Library#library{route = Another})
+            Library#library{route = Another}
     end.
 
 %% One that was removed meanwhile is not to come back.
@@ -128,10 +142,4 @@ set(Key, Library) ->
 -spec remove(module()) -> ok.
 remove(Module) ->
     Keys = [Key || {Key, Of} <- ets:tab2list(?MODULE), Of =:= Module],
-    lists:foreach(
-        fun(Key) ->
-            true = ets:delete(?MODULE, Key),
-            persistent_term:erase({?MODULE, Key})
-        end,
-        Keys
-    ).
+    lists:foreach(fun withdraw/1, Keys).

@@ -51,7 +51,7 @@ overlaid(Key, Functions, Chunks) ->
     #{erlang := Erlang, load_nif := LoadNif, system_info := SystemInfo} = Atoms,
     Names = #names{
         atoms = Atoms,
-        key = if is_atom(Key) -> {?A, map_get(Key, Atoms)}; true -> {?I, Key} end,
+        key = {?I, Key},
         functions = maps:from_list(Numbered),
         erlang_load_nif = place({Erlang, LoadNif, 2}, Imports),
         erlang_system_info = place({Erlang, SystemInfo, 1}, Imports),

@@ -102,7 +102,7 @@ asking(Key, Anno0, Name, Arity, Index) ->
     Anno = erl_anno:set_generated(true, Anno0),
     Args = [{var, Anno, list_to_atom("A" ++ integer_to_list(N))} || N <- lists:seq(1, Arity)],
     Library = {var, Anno, 'Library'},
-    Find = remote(Anno, tame_call, library, [key(Anno, Key)]),
+    Find = remote(Anno, tame_call, library, [{integer, Anno, Key}]),
     Own = {call, Anno, {atom, Anno, own_name(Name)}, Args},
     List = lists:foldr(fun(Arg, Tail) -> {cons, Anno, Arg, Tail} end, {nil, Anno}, Args),
     Ask = remote(Anno, tame_call, call, [
@@ -117,9 +117,6 @@ asking(Key, Anno0, Name, Arity, Index) ->
 
 remote(Anno, Module, Function, Args) ->
     {call, Anno, {remote, Anno, {atom, Anno, Module}, {atom, Anno, Function}}, Args}.
-
-key(Anno, Key) when is_atom(Key) -> {atom, Anno, Key};
-key(Anno, Key) -> {integer, Anno, Key}.
 
 %% No function that somebody wrote has a space in its name.
 own_name(Name) ->
@@ -139,7 +136,7 @@ redirect(
     Key, {call, Anno, {remote, _, {atom, _, erlang}, {atom, _, load_nif}}, [Path, Info]}
 ) ->
     remote(Anno, tame_call, load_nif, [
-        key(Anno, Key), redirect(Key, Path), redirect(Key, Info)
+        {integer, Anno, Key}, redirect(Key, Path), redirect(Key, Info)
     ]);
 redirect(Key, Tree) when is_tuple(Tree) ->
     list_to_tuple(redirect(Key, tuple_to_list(Tree)));

@@ -2,12 +2,14 @@
 %% code goes on with the library that it has loaded, and that library is unloaded when the code has
 %% been purged.
 %%
-%% A version is known by a key, which its functions give (tame_call): the module for the first, a
-%% number for each that tame:load_binary/3 has loaded since.
+%% A version is known by a key, which its functions give (tame_call). No two have the same, not even
+%% when a module is restored and isolated again, or the application tame stops and starts: code that
+%% was bound before asks for a library that is not known, and raises.
 -module(tame_versions).
 
 -include("tame_registry.hrl").
 
+-export([new_key/0]).
 -export([is_gone/2]).
 -export([before/2]).
 
@@ -20,6 +22,10 @@
     %% of the library's own table, in its order: the code was bound to them by number
     functions := [{atom(), arity()}]
 }.
+
+-spec new_key() -> tame_library:key().
+new_key() ->
+    erlang:unique_integer([positive]).
 
 %% Whether no process can run this version any more. Code that is about to be loaded may run its
 %% -on_load already, and what a module is restored to says itself when it has taken over

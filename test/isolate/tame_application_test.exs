@@ -65,6 +65,19 @@ defmodule Tame.ApplicationTest do
     assert well == @well
   end
 
+  test "stopped and started under callers, no call runs in the VM, and none is cut off", %{
+    peer: peer
+  } do
+    assert scenario(peer, :stopped_under_callers, [5]) == []
+  end
+
+  test "its stop lets the calls of all groups end, at the same time", %{peer: peer} do
+    {answers, seconds} = scenario(peer, :stopped_in_calls, [2000])
+    assert answers == [{:ok, true}]
+    # One after the other they would take 6.
+    assert seconds < 5
+  end
+
   describe "configured isolation that cannot be had" do
     @describetag needs: :jiffy
 

@@ -10,9 +10,10 @@ defmodule Tame.BindTest do
       module = :"tame_bind_#{unquote(how)}"
       beam = compile(module)
       functions = [{:picky, 1} | for(arity <- Enum.reverse(@arities), do: {:nif, arity})]
-      {:ok, bound} = :tame_bind.bind(unquote(how), module, functions, beam)
+      key = :tame_versions.new_key()
+      {:ok, bound} = :tame_bind.bind(unquote(how), module, key, functions, beam)
       {:module, ^module} = :code.load_binary(module, ~c"nowhere", bound)
-      :ok = :tame_library.add(module, module, module)
+      :ok = :tame_library.add(key, module, module)
 
       on_exit(fn ->
         :ok = :tame_library.remove(module)
@@ -45,17 +46,17 @@ defmodule Tame.BindTest do
     functions = [nif: 1]
 
     assert {:error, :no_debug_info} =
-             :tame_bind.bind(:recompile, :tame_bind_auto, functions, stripped)
+             :tame_bind.bind(:recompile, :tame_bind_auto, 1, functions, stripped)
 
-    overlaid = :tame_bind.bind(:overlay, :tame_bind_auto, functions, stripped)
+    overlaid = :tame_bind.bind(:overlay, :tame_bind_auto, 1, functions, stripped)
     assert {:ok, _} = overlaid
-    assert :tame_bind.bind(:auto, :tame_bind_auto, functions, stripped) == overlaid
-    assert {:ok, compiled} = :tame_bind.bind(:auto, :tame_bind_auto, functions, beam)
-    assert compiled != :tame_bind.bind(:overlay, :tame_bind_auto, functions, beam)
+    assert :tame_bind.bind(:auto, :tame_bind_auto, 1, functions, stripped) == overlaid
+    assert {:ok, compiled} = :tame_bind.bind(:auto, :tame_bind_auto, 1, functions, beam)
+    assert compiled != :tame_bind.bind(:overlay, :tame_bind_auto, 1, functions, beam)
   end
 
   test "overlay: what is no beam, and an instruction of a later OTP" do
-    assert {:error, {:not_a_beam, _}} = :tame_bind.bind(:overlay, :lists, [], "no beam")
+    assert {:error, {:not_a_beam, _}} = :tame_bind.bind(:overlay, :lists, 1, [], "no beam")
     {:ok, _, chunks} = :beam_lib.all_chunks(compile(:tame_bind_later))
 
     chunks =
@@ -68,7 +69,7 @@ defmodule Tame.BindTest do
       end)
 
     {:ok, beam} = :beam_lib.build_module(chunks)
-    assert :tame_bind.bind(:overlay, :tame_bind_later, [], beam) == {:error, {:instruction, 255}}
+    assert :tame_bind.bind(:overlay, :tame_bind_later, 1, [], beam) == {:error, {:instruction, 255}}
   end
 
   test "overlay: the instructions of this OTP have the operands that its compiler says" do
@@ -96,7 +97,7 @@ defmodule Tame.BindTest do
       changes? =
         Enum.any?([load_nif: 2, system_info: 1], fn {n, a} -> {:erlang, n, a} in imports end)
 
-      {:ok, bound} = :tame_bind.bind(:overlay, module, [], beam)
+      {:ok, bound} = :tame_bind.bind(:overlay, module, 1, [], beam)
       assert {module, instructions(bound) == instructions(beam)} == {module, not changes?}
     end
   end

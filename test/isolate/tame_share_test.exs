@@ -123,6 +123,11 @@ defmodule Tame.ShareTest do
       end
     end
 
+    test "with several hosts, begins when all have its library: resources are found in each",
+         context do
+      assert scenario(context, :upgraded_beside_readers, [10]) == {[], true}
+    end
+
     test "whose library refuses to upgrade: the old code serves on", context do
       seen = scenario(context, :upgrade_refused)
       assert {:error, {:upgrade, text}} = seen.refused

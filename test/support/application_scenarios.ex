@@ -6,6 +6,7 @@ defmodule Tame.ApplicationScenarios do
 
   import Tame.ProcessScenarios
 
+  alias Tame.Await
   alias Tame.Test.{CLibrary, Places}
 
   @doc "A library that its application loads, before and after isolation; then restored."
@@ -129,6 +130,62 @@ defmodule Tame.ApplicationScenarios do
     started = {outcome(fn -> module.pause_ms(0) end), in_vm?(module)}
     :ok = :tame.isolate(module)
     {stopped, started, well?(module)}
+  end
+
+  @doc """
+  The application tame stopped and started that often under callers of a module that its configuration isolates: what their
+  calls came to that is neither an answer of a host nor says that tame does not run.
+  """
+  def stopped_under_callers(rounds) do
+    modules = for n <- 1..3, do: :"places_#{n}"
+    for module <- modules, do: Places.build!(module)
+    Application.load(:tame)
+    Application.put_env(:tame, :isolate, modules)
+    {:ok, _} = Application.ensure_all_started(:tame)
+    vm = String.to_integer(System.pid())
+
+    callers =
+      for module <- modules, _ <- 1..8, do: Task.async(fn -> odd_until_told(module, vm, []) end)
+
+    for _ <- 1..rounds do
+      for module <- modules, do: true = module.pause_ms(0) != vm
+      :ok = Application.stop(:tame)
+      {:ok, _} = Application.ensure_all_started(:tame)
+    end
+
+    for %{pid: pid} <- callers, do: send(pid, :enough)
+    callers |> Task.await_many(20_000) |> Enum.concat() |> Enum.uniq()
+  end
+
+  defp odd_until_told(module, vm, odd) do
+    receive do
+      :enough -> odd
+    after
+      0 ->
+        case outcome(fn -> module.pause_ms(0) end) do
+          {:ok, os_pid} when os_pid != vm ->
+            odd_until_told(module, vm, odd)
+
+          {:error, {:tame, {reason, _}}} when reason in [:not_started, :restored] ->
+            odd_until_told(module, vm, odd)
+
+          other ->
+            odd_until_told(module, vm, Enum.uniq([other | odd]))
+        end
+    end
+  end
+
+  @doc "The application tame stopped while calls of that many ms are under way in several groups: what they came to, and the s."
+  def stopped_in_calls(ms) do
+    modules = for n <- 1..3, do: :"places_#{n}"
+    for module <- modules, do: Places.build!(module)
+    {:ok, _} = Application.ensure_all_started(:tame)
+    for module <- modules, do: :ok = :tame.isolate(module)
+    calls = for module <- modules, do: Task.async(fn -> outcome(fn -> module.pause_ms(ms) end) end)
+    true = Await.until(fn -> Enum.all?(modules, &(in_use(&1) == 1)) end)
+    {us, :ok} = :timer.tc(fn -> Application.stop(:tame) end)
+    answers = for {kind, answer} <- Task.await_many(calls, 20_000), do: {kind, is_integer(answer)}
+    {Enum.uniq(answers), us / 1.0e6}
   end
 
   @doc "What application:start comes to with this configuration, whether tame runs then, and whether jiffy is in the VM."

@@ -358,7 +358,8 @@ defmodule Tame.ProcessScenarios do
 
   # As calls find them.
   def rings(module) do
-    library = :tame_library.find(module)
+    [{key, ^module}] = :ets.match_object(:tame_library, {:_, module})
+    library = :tame_library.find(key)
     :tame_ring.rings(elem(library, 2)) |> Tuple.to_list()
   end
 

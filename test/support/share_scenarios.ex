@@ -228,6 +228,43 @@ defmodule Tame.ShareScenarios do
     }
   end
 
+  @doc """
+  Several hosts, and boxes in each: new code is loaded that often while others read them. What they read that is neither the
+  box's nor what code without a library says.
+  """
+  def upgraded_beside_readers(folder, rounds) do
+    start(folder, [:share_one], %{hosts: 3})
+    [_, _, _] = reached(:share_one, 3, [], 200)
+    boxes = for n <- 1..60, do: {n, :share_one.new_box(n)}
+    readers = for _ <- 1..8, do: Task.async(fn -> read_until_told(boxes, []) end)
+    beam = File.read!(ShareLibraries.beam(folder, :share_one, 1))
+
+    for _ <- 1..rounds do
+      {:module, :share_one} = :tame.load_binary(:share_one, ~c"share_one.erl", beam)
+      :ok = bind(folder, :share_one, 1)
+      true = Await.until(fn -> :code.soft_purge(:share_one) end)
+    end
+
+    for %{pid: pid} <- readers, do: send(pid, :enough)
+    read = readers |> Task.await_many(20_000) |> Enum.concat()
+    {Enum.uniq(read), length(pids(:share_one) |> Enum.uniq()) > 1}
+  end
+
+  defp read_until_told(boxes, odd) do
+    receive do
+      :enough -> odd
+    after
+      0 ->
+        read =
+          for {n, box} <- boxes,
+              seen = outcome(fn -> :share_one.read_box(box) end),
+              seen not in [{:value, n}, {:value, :own}],
+              do: seen
+
+        read_until_told(boxes, read ++ odd)
+    end
+  end
+
   # A call goes to the host that has the fewest: which ones a hundred short calls come to is theirs.
   defp reached(module, count, hosts, tries) do
     hosts = Enum.uniq(Enum.sort(hosts ++ pids(module)))
