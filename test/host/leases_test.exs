@@ -59,6 +59,59 @@ defmodule Tame.Host.LeasesTest do
     assert {:value, [0, 0]} = Host.call(host, :resource_get, [old])
   end
 
+  test "so it does when the VM says so while it is asked", %{host: host} do
+    {{:value, old}, [lease]} = Host.call_with_leases(host, :resource_kept, [[]])
+    Process.put({Host, :collected}, [lease])
+    Process.put({Host, :gone_at_hold}, [lease])
+    assert {{:value, new}, [new_lease]} = Host.call_with_leases(host, :resource_kept, [[]])
+    assert new != old and new_lease == id_of(new)
+    Process.put({Host, :gone_at_hold}, [])
+    assert {{:value, ^new}, [^new_lease]} = Host.call_with_leases(host, :resource_kept, [[]])
+  end
+
+  for what <- [compared: 0, printed: 1, a_key: 2, hashed: 3, sent_to_a_port: :port] do
+    test "a resource that is only #{elem(what, 0)} is destroyed, and its lease names another", %{
+      host: host
+    } do
+      arg = unquote(elem(what, 1)) |> then(&if &1 == :port, do: closed_port(), else: &1)
+      for _ <- 1..500, do: assert({_, []} = Host.call_with_leases(host, :resource_named, [arg]))
+      assert Await.until(fn -> Host.call(host, :resource_destructors, [[]]) == {:value, 1000} end)
+      assert Host.asked(:leases) < 10
+    end
+  end
+
+  test "one that the library kept as bytes ends too, and its lease names no other", %{host: host} do
+    named = for _ <- 1..100, do: :erlang.binary_to_term(listed(host, :resource_named, 4))
+    made = for _ <- 1..100, do: listed(host, :resource_make_counted, [])
+    assert Enum.uniq(named ++ made) == named ++ made
+    # The VM may let go of them all, as soon as they have ended.
+    ids = Enum.sort(Enum.map(named ++ made, &id_of/1))
+
+    assert Await.until(fn ->
+             listed(host, :resource_destructors, []) == 200 and
+               Enum.sort(Process.get(:listed)) == ids
+           end)
+  end
+
+  test "what is new in a message that the VM refuses is in a later list of leases", %{host: host} do
+    Process.put({Host, :no_atoms}, true)
+    name = "no_such_atom_#{System.unique_integer([:positive])}"
+    assert {{:value, false}, [_]} = Host.call_with_leases(host, :resource_sent, [{self(), name}])
+    assert {{:value, _}, []} = Host.call_with_leases(host, :resource_destructors, [[]])
+  end
+
+  test "what goes to another process is held, an argument too: its caller may be killed", %{
+    host: host
+  } do
+    {:value, ref} = Host.call(host, :resource_make_counted, [[]])
+    other = spawn_link(fn -> Process.sleep(:infinity) end)
+    Process.put({Host, :holds}, 0)
+    assert {:value, _} = Host.call(host, :send, [{self(), ref}])
+    assert Process.get({Host, :holds}) == 0
+    assert {:value, _} = Host.call(host, :send, [{other, ref}])
+    assert Process.get({Host, :holds}) > 0
+  end
+
   test "identifiers stay what they are when the node gets a name", %{host: host} do
     {:value, ref} = Host.call(host, :resource_kept, [[]])
     Host.tell(host, {:node, :renamed@host, 77})
@@ -68,5 +121,23 @@ defmodule Tame.Host.LeasesTest do
     assert {:value, [1, _, 64, 1, 0]} = Host.call(host, :resource_get, [ref])
     Host.tell(host, {:node, node(), :erlang.system_info(:creation)})
     assert {:value, ^ref} = Host.call(host, :echo, [ref])
+  end
+
+  # The value; which leases the reply lists is noted.
+  defp listed(host, name, arg) do
+    {{:value, value}, leases} = Host.call_with_leases(host, name, [arg])
+    Process.put(:listed, leases ++ Process.get(:listed, []))
+    value
+  end
+
+  defp closed_port do
+    port = Port.open({:spawn, ~c"cat"}, [])
+    Port.close(port)
+    port
+  end
+
+  defp id_of(ref) do
+    {id, ^ref} = Process.get(:leases) |> List.flatten() |> List.keyfind(ref, 1)
+    id
   end
 end

@@ -40,6 +40,10 @@ defmodule Tame.RepliesTest do
     assert scenario(:resources, [20_000]) == {[40_000, 40_000, 40_000], 20_000, true}
   end
 
+  test "a resource that several callers take and let go of at once leaves no lease" do
+    assert scenario(:one_for_all, [4, 3000])
+  end
+
   for how <- [:restart, :restore, :stop] do
     test "a call in flight that asks the VM is answered: #{how}" do
       assert scenario(:asks_while, [unquote(how)]) == {:ok, true}

@@ -159,6 +159,13 @@ defmodule Tame.Test.Host do
         Process.put({Host, :asked, what}, Process.get({Host, :asked, what}, 0) + 1)
         frames = [{:answer, id, answer(host, what)}]
 
+        # A test may want the VM to say just then what it has collected.
+        frames =
+          case {what, Process.get({Host, :gone_at_hold})} do
+            {{:hold, _, _}, [_ | _] = ids} -> [{:gone, ids} | frames]
+            _ -> frames
+          end
+
         # A test may want a monitored process to end at a certain moment.
         frames =
           case {what, Process.get({Host, :down})} do
@@ -203,7 +210,11 @@ defmodule Tame.Test.Host do
 
   # What a VM answers. Leases are references with something behind them, as the runtime's are.
   defp answer(_host, {:existing_atom, name}), do: atom_exists?(name)
-  defp answer(_host, {:new_atoms, names}), do: Enum.each(names, &String.to_atom/1) && :ok
+
+  defp answer(_host, {:new_atoms, names}) do
+    if Process.get({Host, :no_atoms}), do: false, else: Enum.each(names, &String.to_atom/1)
+  end
+
   defp answer(_host, {:phash2, term}), do: :erlang.phash2(term)
   defp answer(_host, {:flat_size, term}), do: :erts_debug.flat_size(term)
   defp answer(_host, {:alive, pid}) when is_pid(pid), do: Process.alive?(pid)

@@ -59,6 +59,33 @@ defmodule Tame.ReplyScenarios do
     {Enum.map([first | again], &length/1), length(Enum.uniq(first)), same}
   end
 
+  @doc """
+  A resource that the library keeps is taken and let go of by several callers at once, each this often: whether at the
+  end the VM has no more leases than at first and those that are lent ahead, and no resource.
+  """
+  def one_for_all(callers, times) do
+    module = isolated(:replies_of_one_resource)
+    _ = module.resources(1)
+
+    1..callers
+    |> Enum.map(fn _ -> Task.async(fn -> take(module, times) end) end)
+    |> Task.await_many(100_000)
+
+    Tame.Await.until(fn ->
+      Enum.each(Process.list(), &:erlang.garbage_collect/1)
+      %{hosts: [%{ring: ring}]} = :tame.info()[module]
+      ring.resources == 0 and ring.leases_unused <= (callers + 1) * 256
+    end)
+  end
+
+  defp take(_module, 0), do: :ok
+
+  defp take(module, times) do
+    _ = for _ <- 1..3, do: module.again()
+    :erlang.garbage_collect()
+    take(module, times - 1)
+  end
+
   @doc "A call that asks the VM while this is done: what came of both."
   def asks_while(how) do
     module = isolated(:replies_in_flight)

@@ -136,7 +136,7 @@ int enif_term_to_binary(ErlNifEnv *env, ERL_NIF_TERM t, ErlNifBinary *bin)
 
     (void)env;
     etf_out_init(&out);
-    etf_size(t, ETF_COMPARABLE, &out);
+    etf_size(t, ETF_COMPARABLE | ETF_SHOWN, &out);
     ok = enif_alloc_binary(out.size + 1, bin);
     if (ok) {
         bin->data[0] = ETF_VERSION;

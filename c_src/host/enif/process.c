@@ -1,4 +1,5 @@
 /* The functions of the API on processes, ports and messages. */
+#include "life/call.h"
 #include "memory/otp.h"
 #include "term/atom.h"
 #include "term/hash.h"
@@ -113,7 +114,9 @@ int enif_whereis_port(ErlNifEnv *env, ERL_NIF_TERM name, ErlNifPort *port)
  * known here. */
 int enif_send(ErlNifEnv *env, const ErlNifPid *to, ErlNifEnv *msg_env, ERL_NIF_TERM message)
 {
-    int ok = is_local_pid(to->pid) && tell_message(env, to->pid, message);
+    /* Its arguments are kept by the caller, so for nobody else: it may be killed. */
+    const int is_to_caller = env != NULL && env->call != NULL && env->call->caller == to->pid;
+    int ok = is_local_pid(to->pid) && tell_message(is_to_caller ? env : NULL, to->pid, message);
 
     if (ok && msg_env != NULL)
         env_reset(msg_env);
@@ -124,14 +127,13 @@ int enif_port_command(ErlNifEnv *env, const ErlNifPort *to, ErlNifEnv *msg_env,
                       ERL_NIF_TERM message)
 {
     ErlNifEnv scratch;
-    struct etf_out out;
     int ok;
 
+    (void)env;
     env_init(&scratch, ENV_INDEPENDENT);
-    ok = prepare(message, env, &out) &&
+    ok = prepare_question(message) &&
          query_ask(&scratch, query_term(&scratch, "port_command", 2, to->port_id, message)) ==
              ATOM(true);
-    etf_out_free(&out);
     env_destroy(&scratch);
     if (ok && msg_env != NULL)
         env_reset(msg_env);
@@ -162,17 +164,15 @@ ERL_NIF_TERM enif_make_unique_integer(ErlNifEnv *env, ErlNifUniqueInteger proper
 ErlNifUInt64 enif_hash(ErlNifHash type, ERL_NIF_TERM t, ErlNifUInt64 salt)
 {
     ErlNifEnv scratch;
-    struct etf_out out;
     ErlNifUInt64 hash = 0;
 
     if (type == ERL_NIF_INTERNAL_HASH)
         return term_hash(t, salt) & (otp_hashes_wide() ? UINT64_MAX : UINT32_MAX);
     env_init(&scratch, ENV_INDEPENDENT);
-    if (prepare(t, NULL, &out)) {
+    if (prepare_question(t)) {
         term answer = query_ask(&scratch, query_term(&scratch, "phash2", 1, t));
         hash = is_small(answer) ? (ErlNifUInt64)small_value(answer) : 0;
     }
-    etf_out_free(&out);
     env_destroy(&scratch);
     return hash;
 }
@@ -182,15 +182,13 @@ ErlNifUInt64 enif_hash(ErlNifHash type, ERL_NIF_TERM t, ErlNifUInt64 salt)
 size_t enif_term_size(ERL_NIF_TERM t)
 {
     ErlNifEnv scratch;
-    struct etf_out out;
     size_t words = 0;
 
     env_init(&scratch, ENV_INDEPENDENT);
-    if (prepare(t, NULL, &out)) {
+    if (prepare_question(t)) {
         term answer = query_ask(&scratch, query_term(&scratch, "flat_size", 1, t));
         words = is_small(answer) ? (size_t)small_value(answer) : 0;
     }
-    etf_out_free(&out);
     env_destroy(&scratch);
     return words;
 }

@@ -7,6 +7,7 @@
 #include "memory/alloc.h"
 #include "memory/otp.h"
 #include "memory/vm.h"
+#include "term/lease.h"
 
 struct release_task {
     struct task task;
@@ -40,6 +41,7 @@ static void release(struct shared *shared)
     struct resource *resource = (struct resource *)shared;
     struct resource_callbacks callbacks = resource_callbacks(resource->type);
 
+    lease_resource_ends(resource);
     resource_callbacks_done(&callbacks);
     if (callbacks.init.dtor == NULL && !callbacks.is_watching) {
         shared_drop(&resource->type->shared);

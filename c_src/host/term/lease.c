@@ -8,13 +8,17 @@
 #include "port/ask.h"
 #include "term/lease.h"
 
+/* Ids that are owed to the VM, in one list of leases. */
+#define OWED_TOGETHER 1000
+
 struct lease {
     struct lease *next, *id_next;
     uint64_t id;
     uint32_t words[REF_WORDS_MAX];
     uint32_t words_len;
-    int announced;             /* has been in the list of leases of something that went out */
-    struct resource *resource; /* counted; NULL: free */
+    int is_given; /* has been in the list of leases of something that went out, or is owed */
+    int is_shown; /* the library may have kept it as bytes, so it never names another resource */
+    struct resource *resource; /* counted when it is given; NULL: free */
 };
 
 static struct {
@@ -22,6 +26,9 @@ static struct {
     struct lease *free;               /* not in use yet */
     struct lease **by_words, **by_id; /* those in use */
     size_t used_len, used_max;
+    _Atomic size_t owed_len;
+    uint64_t *owed; /* ids that should have been in a list of leases, and were in none */
+    size_t owed_max;
 } leases = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static size_t slot_of(const uint32_t *words, size_t len)
@@ -118,10 +125,9 @@ static void assign(struct resource *resource)
     insert(lease);
     leases.used_len++;
     resource->lease = lease;
-    shared_keep(&resource->shared);
 }
 
-struct lease_use lease_use(struct resource *resource, int announce)
+struct lease_use lease_use(struct resource *resource, enum lease_for purpose)
 {
     struct lease_use use = {0};
 
@@ -132,9 +138,12 @@ struct lease_use lease_use(struct resource *resource, int announce)
     use.id = lease->id;
     use.words_len = lease->words_len;
     memcpy(use.words, lease->words, sizeof use.words);
-    use.first = announce && !lease->announced;
-    if (announce)
-        lease->announced = 1;
+    use.first = purpose == LEASE_GIVEN && !lease->is_given;
+    if (use.first) {
+        lease->is_given = 1;
+        shared_keep(&resource->shared);
+    }
+    lease->is_shown |= purpose == LEASE_SHOWN;
     pthread_mutex_unlock(&leases.lock);
     return use;
 }
@@ -150,10 +159,9 @@ static struct resource *find(const uint32_t *words, size_t len)
         while (lease != NULL &&
                (lease->words_len != len || memcmp(lease->words, words, len * sizeof *words) != 0))
             lease = lease->next;
-        if (lease != NULL) {
+        /* One that is not given does not keep it: it may be on its way out. */
+        if (lease != NULL && shared_keep_live(&lease->resource->shared))
             resource = lease->resource;
-            shared_keep(&resource->shared);
-        }
     }
     pthread_mutex_unlock(&leases.lock);
     return resource;
@@ -195,24 +203,60 @@ void lease_gone(uint64_t id)
         shared_drop(&resource->shared);
 }
 
-uint64_t lease_to_hold(struct resource *resource, uint64_t call_number)
-{
-    uint64_t id = 0;
-
-    if (call_number != 0 && resource->seen_in == call_number)
-        return 0; /* an argument: its caller keeps it until it has the reply */
-    pthread_mutex_lock(&leases.lock);
-    if (resource->lease != NULL)
-        id = resource->lease->id;
-    pthread_mutex_unlock(&leases.lock);
-    return id;
-}
-
 void lease_forget(struct resource *resource, uint64_t id)
 {
     pthread_mutex_lock(&leases.lock);
     if (resource->lease != NULL && resource->lease->id == id)
         resource->lease = NULL;
+    pthread_mutex_unlock(&leases.lock);
+}
+
+/* With the table locked. */
+static void owe(uint64_t id)
+{
+    if (leases.owed_len == leases.owed_max) {
+        leases.owed_max = leases.owed_max == 0 ? 64 : 2 * leases.owed_max;
+        leases.owed = host_realloc(leases.owed, leases.owed_max * sizeof *leases.owed);
+    }
+    leases.owed[leases.owed_len++] = id;
+}
+
+void lease_resource_ends(struct resource *resource)
+{
+    struct lease *lease = resource->lease;
+
+    if (lease == NULL)
+        return;
+    pthread_mutex_lock(&leases.lock);
+    (void)remove_used(lease->id);
+    if (lease->is_shown) {
+        owe(lease->id);
+        free(lease);
+    } else {
+        lease->resource = NULL;
+        lease->next = leases.free;
+        leases.free = lease;
+    }
+    pthread_mutex_unlock(&leases.lock);
+}
+
+void lease_owe(const struct work *ids)
+{
+    const uint64_t *items = ids->items;
+
+    pthread_mutex_lock(&leases.lock);
+    for (size_t i = 0; i < ids->len; i++)
+        owe(items[i]);
+    pthread_mutex_unlock(&leases.lock);
+}
+
+void lease_take_owed(struct work *ids)
+{
+    if (leases.owed_len == 0)
+        return;
+    pthread_mutex_lock(&leases.lock);
+    while (leases.owed_len > 0 && ids->len < OWED_TOGETHER)
+        *(uint64_t *)work_push(ids) = leases.owed[--leases.owed_len];
     pthread_mutex_unlock(&leases.lock);
 }
 
@@ -236,7 +280,7 @@ void lease_ref_words(term t, struct box_ref *ref)
     if (is_kind(t, BOX_REF)) {
         *ref = *(struct box_ref *)box_of(t);
     } else {
-        struct lease_use use = lease_use(((struct box_resource *)box_of(t))->resource, 0);
+        struct lease_use use = lease_use(((struct box_resource *)box_of(t))->resource, LEASE_NAMED);
         ref->len = use.words_len;
         memcpy(ref->words, use.words, sizeof ref->words);
     }

@@ -11,7 +11,9 @@ enum etf_flags {
     ETF_TRUSTED = 2,    /* reading: from the VM; its atoms exist there, its maps are in order */
     ETF_SAFE = 4,       /* reading: no new atoms */
     ETF_COMPARABLE = 8, /* writing: for the library, byte for byte as the VM writes it */
-    ETF_ASK = 16        /* reading: the VM may be asked; not by who reads its answers */
+    ETF_ASK = 16,       /* reading: the VM may be asked; not by who reads its answers */
+    ETF_SHOWN = 32,     /* sizing: the library may keep the bytes */
+    ETF_QUESTION = 64   /* sizing: the VM reads it, answers and forgets it */
 };
 
 /* Reads one term, with or without the version byte before it unless flags say otherwise. Returns

@@ -98,11 +98,14 @@ void etf_out_free(struct etf_out *out)
 
 static size_t size_resource(struct resource *resource, int flags, struct etf_out *out)
 {
-    struct lease_use use = lease_use(resource, !(flags & ETF_COMPARABLE));
+    const enum lease_for purpose = flags & ETF_SHOWN                         ? LEASE_SHOWN
+                                   : flags & (ETF_COMPARABLE | ETF_QUESTION) ? LEASE_NAMED
+                                                                             : LEASE_GIVEN;
+    struct lease_use use = lease_use(resource, purpose);
 
     if (use.first)
         *(uint64_t *)work_push(&out->leases) = use.id;
-    else if (!(flags & ETF_COMPARABLE))
+    else if (purpose == LEASE_GIVEN)
         *(struct resource **)work_push(&out->resent) = resource;
     return 3 + atom_bytes(node_atom()) + 4 + 4 * use.words_len;
 }
@@ -300,7 +303,7 @@ static unsigned char *write_box(unsigned char *to, term t, struct work *work)
         return write_ref(to, ref->words, ref->len);
     }
     case BOX_RESOURCE: {
-        struct lease_use use = lease_use(((struct box_resource *)box_of(t))->resource, 0);
+        struct lease_use use = lease_use(((struct box_resource *)box_of(t))->resource, LEASE_NAMED);
         return write_ref(to, use.words, use.words_len);
     }
     case BOX_FOREIGN:

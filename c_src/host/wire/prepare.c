@@ -67,6 +67,8 @@ static int declare_atoms(struct etf_out *out)
     const term *atoms;
     int ok = 1;
 
+    if (out->atoms.len == 0)
+        return 1;
     make_set(&out->atoms);
     atoms = out->atoms.items;
     for (size_t i = 0; ok && i < out->atoms.len; i += ATOMS_TOGETHER) {
@@ -95,54 +97,104 @@ static int is_member(uint64_t id, const struct work *ids)
     return bsearch(&id, ids->items, ids->len, sizeof id, compare) != NULL;
 }
 
-/* Asks the VM to hold what out sends again, until it has read the reply of call_id (0: no call);
- * call_number is our number of that call. Returns 1 when all are held; 0: some need a new lease, so
- * that out must be sized anew. */
-static int hold_leases(struct etf_out *out, uint64_t call_id, uint64_t call_number)
+/* What is an argument of our call of this number (env.h) its caller keeps until it has the reply. */
+static void drop_arguments(struct work *resources, uint64_t call_number)
 {
-    struct resource **resources;
-    ErlNifEnv env;
-    struct work held;
+    struct resource **items = resources->items;
+    size_t len = 0;
+
+    if (call_number == 0)
+        return;
+    for (size_t i = 0; i < resources->len; i++) {
+        if (items[i]->seen_in != call_number)
+            items[len++] = items[i];
+    }
+    resources->len = len;
+}
+
+/* A resource that is to be held by the lease of this id. */
+struct holding {
+    uint64_t id;
+    struct resource *resource;
+};
+
+/* The references of what has to be asked for, which is put into holdings. What has got a new lease is
+ * in the list of leases. */
+static term refs_to_hold(ErlNifEnv *env, struct etf_out *out, struct work *holdings)
+{
+    struct resource **resources = out->resent.items;
     term refs = TERM_NIL;
-    int all = 1;
+
+    for (size_t i = 0; i < out->resent.len; i++) {
+        /* "gone" may have come since it was looked at: then this is a new lease. */
+        struct lease_use use = lease_use(resources[i], LEASE_GIVEN);
+        if (use.first) {
+            *(uint64_t *)work_push(&out->leases) = use.id;
+        } else {
+            *(struct holding *)work_push(holdings) = (struct holding){use.id, resources[i]};
+            refs = term_cons(env, term_ref(env, use.words, use.words_len), refs);
+        }
+    }
+    return refs;
+}
+
+/* Asks the VM to hold what out sends again, until it has read what has the list of leases. What it
+ * has collected meanwhile gets a new lease, which has as many words: unless another thread has given
+ * it one, then that is asked for. A lease that is in our list, or held, stays the resource's. */
+static void hold_leases(struct etf_out *out, uint64_t call_id, uint64_t call_number)
+{
+    struct work holdings, held;
 
     make_set(&out->resent);
-    resources = out->resent.items;
+    drop_arguments(&out->resent, call_number);
+    work_init(&holdings, sizeof(struct holding));
+    while (out->resent.len > 0) {
+        ErlNifEnv env;
+        struct holding *holding = NULL;
 
-    env_init(&env, ENV_INDEPENDENT);
-    for (size_t i = 0; i < out->resent.len; i++) {
-        uint64_t id = lease_to_hold(resources[i], call_number);
-        if (id != 0)
-            refs = term_cons(&env, resource_term(&env, resources[i]), refs);
-    }
-    if (refs != TERM_NIL) {
-        read_ids(query_ask(&env, query_term(&env, "hold", 2, term_unsigned(&env, call_id), refs)),
-                 &held);
-        for (size_t i = 0; i < out->resent.len; i++) {
-            uint64_t id = lease_to_hold(resources[i], call_number);
-            if (id == 0)
-                continue;
-            if (is_member(id, &held)) {
-                *(uint64_t *)work_push(&out->leases) = id;
-            } else {
-                lease_forget(resources[i], id);
-                all = 0;
+        env_init(&env, ENV_INDEPENDENT);
+        term refs = refs_to_hold(&env, out, &holdings);
+        out->resent.len = 0;
+        if (refs != TERM_NIL) {
+            read_ids(
+                query_ask(&env, query_term(&env, "hold", 2, term_unsigned(&env, call_id), refs)),
+                &held);
+            while ((holding = work_top(&holdings)) != NULL) {
+                if (is_member(holding->id, &held)) {
+                    *(uint64_t *)work_push(&out->leases) = holding->id;
+                } else {
+                    lease_forget(holding->resource, holding->id);
+                    *(struct resource **)work_push(&out->resent) = holding->resource;
+                }
+                work_pop(&holdings);
             }
+            work_free(&held);
         }
-        work_free(&held);
+        env_destroy(&env);
     }
-    env_destroy(&env);
-    return all;
+    work_free(&holdings);
 }
 
 int prepare(term t, const ErlNifEnv *env, struct etf_out *out)
 {
+    int ok;
+
     etf_out_init(out);
     etf_size(t, 0, out);
-    while (out->resent.len > 0 &&
-           !hold_leases(out, env == NULL ? 0 : env->call_id, env == NULL ? 0 : env->call_number)) {
-        out->size = out->atoms.len = out->resent.len = 0;
-        etf_size(t, 0, out);
-    }
-    return out->atoms.len == 0 || declare_atoms(out);
+    if (out->resent.len > 0)
+        hold_leases(out, env == NULL ? 0 : env->call_id, env == NULL ? 0 : env->call_number);
+    ok = declare_atoms(out);
+    lease_take_owed(&out->leases);
+    return ok;
+}
+
+int prepare_question(term t)
+{
+    struct etf_out out;
+
+    etf_out_init(&out);
+    etf_size(t, ETF_QUESTION, &out);
+    const int ok = declare_atoms(&out);
+    etf_out_free(&out);
+    return ok;
 }

@@ -9,6 +9,9 @@
  * refuses the atoms. The caller frees out in either case. */
 int prepare(term t, const ErlNifEnv *env, struct etf_out *out);
 
+/* The same for a term in a question, which the VM forgets: it gives it no leases. */
+int prepare_question(term t);
+
 /* Ids of leases as the list that a frame has of them. */
 term prepare_lease_list(ErlNifEnv *env, const uint64_t *leases, size_t len);
 

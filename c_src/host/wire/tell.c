@@ -5,6 +5,7 @@
 #include "memory/alloc.h"
 #include "port/ask.h"
 #include "port/port.h"
+#include "term/lease.h"
 #include "wire/prepare.h"
 #include "wire/query.h"
 #include "wire/tell.h"
@@ -68,6 +69,8 @@ int tell_message(const ErlNifEnv *env, term pid, term message)
                         prepare_lease_list(&scratch, out.leases.items, out.leases.len)));
         env_destroy(&scratch);
         sent += 1 + out.size / UNIT_BYTES; /* when it is written: a sync comes behind it */
+    } else {
+        lease_owe(&out.leases);
     }
     etf_out_free(&out);
     if (sent - delivered > UNITS_AHEAD)

@@ -33,11 +33,11 @@
 #define CASES_SCHEDULE(F) \
     F(schedule), F(schedule_dirty), F(schedule_garbage), F(schedule_map), F(consume_timeslice)
 
-#define CASES_RESOURCES(F)                                                    \
-    F(resource_make), F(resource_get), F(resource_terms_are_references),      \
-        F(resource_destructor_is_not_called_inside), F(resource_destructors), \
-        F(resource_make_counted), F(resource_kept), F(resource_binary),       \
-        F(resource_binary_is_resource), F(resource_dynamic_call)
+#define CASES_RESOURCES(F)                                                               \
+    F(resource_make), F(resource_get), F(resource_terms_are_references),                 \
+        F(resource_destructor_is_not_called_inside), F(resource_destructors),            \
+        F(resource_make_counted), F(resource_kept), F(resource_named), F(resource_sent), \
+        F(resource_binary), F(resource_binary_is_resource), F(resource_dynamic_call)
 
 #define CASES_SELECT(F)                                                                          \
     F(select_open), F(select), F(select_number), F(select_again), F(select_put), F(select_take), \

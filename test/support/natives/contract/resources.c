@@ -114,6 +114,56 @@ CASE(resource_kept)
     return enif_make_resource(env, kept_object);
 }
 
+/* Resources that do not leave the NIF, and are only named. IN: what for, or a port. */
+CASE(resource_named)
+{
+    term one = case_resource_make_counted(env, 0, NULL);
+    term other = case_resource_make_counted(env, 0, NULL), map = enif_make_new_map(env);
+    ErlNifBinary bin;
+    ErlNifPort port;
+    char printed[100];
+    int what;
+
+    if (enif_get_local_port(env, IN, &port)) {
+        int taken = enif_port_command(env, &port, NULL, one);
+        return boolean(env, taken);
+    }
+    if (!enif_get_int(env, IN, &what))
+        return enif_make_badarg(env);
+    switch (what) {
+    case 0:
+        return boolean(env, enif_compare(one, other) != 0);
+    case 1:
+        return boolean(env, enif_snprintf(printed, sizeof printed, "%T", one) > 0);
+    case 2:
+        return boolean(env, enif_make_map_put(env, map, one, IN, &map) &&
+                                enif_make_map_put(env, map, other, IN, &map));
+    case 3:
+        return boolean(env, enif_hash(ERL_NIF_PHASH2, one, 0) != 0);
+    default:
+        if (!enif_term_to_binary(env, one, &bin))
+            return enif_make_badarg(env);
+        return enif_make_binary(env, &bin);
+    }
+}
+
+/* A message with a new resource and an atom. IN: {Pid, Name} */
+CASE(resource_sent)
+{
+    const term *in;
+    int arity;
+    ErlNifPid pid;
+    ErlNifBinary name;
+
+    if (!enif_get_tuple(env, IN, &arity, &in) || arity != 2 ||
+        !enif_get_local_pid(env, in[0], &pid) || !enif_inspect_binary(env, in[1], &name))
+        return enif_make_badarg(env);
+    return boolean(
+        env, enif_send(env, &pid, NULL,
+                       enif_make_tuple2(env, case_resource_make_counted(env, 0, NULL),
+                                        enif_make_atom_len(env, (char *)name.data, name.size))));
+}
+
 /* "Creates a binary term that is memory-managed by a resource object." */
 CASE(resource_binary)
 {
