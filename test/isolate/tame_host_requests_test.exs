@@ -47,6 +47,18 @@ defmodule Tame.HostRequestsTest do
     end
   end
 
+  test "with 500,000 monitors a process is taken for one that has ended, and the host goes on" do
+    full = with_monitors(Map.new(1..1_000_000, &{&1, &1}))
+    assert {[{:answer, 1, false}], ^full} = answer(1, {:monitor, 2_000_000, self()}, full)
+    assert {:bad, _} = answer(1, {:monitor, 5, self()}, full)
+    almost = with_monitors(Map.new(1..999_998, &{&1, &1}))
+    assert {[{:answer, 1, ref}], _} = answer(1, {:monitor, 2_000_000, self()}, almost)
+    assert Process.demonitor(ref)
+  end
+
+  # The state of one that has them already.
+  defp with_monitors(monitors), do: put_elem(requests(), 3, monitors)
+
   defp requests, do: :tame_host_requests.new(%{group: :requests_test, options: %{max_atoms: 1}})
   defp answer(id, query, requests), do: :tame_host_requests.answer(id, query, :none, requests)
 
