@@ -133,4 +133,15 @@ defmodule Tame.Host.ContractProcessesTest do
       0 -> false
     end
   end
+
+  test "a message that the VM would not read is not sent, however near to the longest", %{
+    host: host
+  } do
+    frame_bytes_max = 67_108_864
+
+    for {bytes, sent?} <- [{frame_bytes_max, false}, {frame_bytes_max - 4096, true}] do
+      assert {:value, ^sent?} = Host.call(host, :send, [{self(), :binary.copy("x", bytes)}])
+      assert sent? == (Process.info(self(), :message_queue_len) != {:message_queue_len, 0})
+    end
+  end
 end

@@ -16,6 +16,12 @@ static _Atomic uint64_t delivered; /* of that, how much the VM is known to have 
 /* A message counts as one unit, plus one for each UNIT_BYTES of it. */
 #define UNIT_BYTES 4096
 
+/* The VM reads no frame above FRAME_BYTES_MAX (tame_control.erl), and ends a host that writes one. */
+#define FRAME_BYTES_MAX (1u << 26)
+/* Of a frame with a message, without the message and its leases, of which each takes up to 11. */
+#define SEND_BYTES_MAX 2048
+#define LEASE_BYTES_MAX 11
+
 /* Units that may be on their way. A thread that sends in a loop is faster than the VM, and the VM ends a
  * host when five times as many messages wait (FLOOD_LEN, tame_host_port.erl). */
 #define UNITS_AHEAD 4096
@@ -62,7 +68,8 @@ int tell_message(const ErlNifEnv *env, term pid, term message)
 
     if (port.out < 0)
         return 1;
-    ok = prepare(message, env, &out);
+    ok = prepare(message, env, &out) &&
+         out.size + LEASE_BYTES_MAX * out.leases.len <= FRAME_BYTES_MAX - SEND_BYTES_MAX;
     if (ok) {
         env_init(&scratch, ENV_INDEPENDENT);
         tell(query_term(&scratch, "send", 3, pid, message,
