@@ -239,10 +239,12 @@ template <> struct codec<atom> {
     static bool get(ErlNifEnv *env, ERL_NIF_TERM term, atom &value)
     {
         char name[256]; /* 255 characters at most */
+        const int size = enif_get_atom(env, term, name, sizeof name, ERL_NIF_LATIN1);
 
-        if (!enif_get_atom(env, term, name, sizeof name, ERL_NIF_LATIN1))
+        if (size == 0)
             return false;
-        value = atom(name);
+        /* With the 0 at its end; there may be others. */
+        value = atom(std::string(name, static_cast<std::size_t>(size) - 1));
         return true;
     }
     static ERL_NIF_TERM make(ErlNifEnv *env, const atom &value)

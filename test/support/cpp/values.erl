@@ -90,7 +90,7 @@ types() ->
         {real, [0.0, 1.5, -1.0e300], [a, 1 bsl 64, -(1 bsl 64), <<>>],
             "a float, or an integer of at most 64 bits"},
         {boolean, [true, false], [1, undefined, "true"], "true or false"},
-        {atom, ['', a, long_atom(255), 'ü'], [<<"a">>, 1], "an atom in Latin-1"},
+        {atom, ['', a, long_atom(255), 'ü', 'a\0b', '\0'], [<<"a">>, 1], "an atom in Latin-1"},
         {string, binaries(), not_binaries(), "a binary"},
         {view, binaries(), not_binaries(), "a binary"},
         {bytes, binaries(), not_binaries(), "a binary"},
