@@ -8,6 +8,7 @@
  *     any other std::exception          {tame, {exception, What}}
  *     anything else                     {tame, {exception, <<"no std::exception">>}}
  *
+ * The same holds for what a tame::codec throws while the reason of a tame::error is made.
  * std::invalid_argument is any other: it comes from wherever a number was parsed, and nobody knows of
  * which argument. With -fno-exceptions nothing is thrown and nothing caught. */
 #ifndef TAME_CPP_ERROR_HPP
@@ -99,15 +100,18 @@ inline ERL_NIF_TERM exception_reason(ErlNifEnv *env, std::string_view what)
 }
 
 #ifdef __cpp_exceptions
-/* Tells `failure` what is being handled; it has env, badarg(number, sentence) and fail(term). */
+/* Tells `failure` what is being handled; it has env, badarg(number, sentence) and fail(term). What is
+ * thrown while the reason is made is the failure then. */
 template <class Failure> void caught(const Failure &failure) noexcept
 {
     try {
-        throw;
-    } catch (const badarg &e) {
-        failure.badarg(e.number(), e.what());
-    } catch (const error &e) {
-        failure.fail(e.reason(failure.env));
+        try {
+            throw;
+        } catch (const badarg &e) {
+            failure.badarg(e.number(), e.what());
+        } catch (const error &e) {
+            failure.fail(e.reason(failure.env));
+        }
     } catch (const std::bad_alloc &) {
         failure.fail(enif_make_atom(failure.env, "enomem"));
     } catch (const std::exception &e) {

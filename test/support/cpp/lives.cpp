@@ -8,6 +8,39 @@
 
 #include "everywhere.hpp"
 
+// Throws while its term is made.
+struct unmade {
+    std::string what;
+};
+
+[[noreturn]] static void raise(const std::string &what);
+
+template <> struct tame::codec<unmade> {
+    static constexpr auto noun = tame::text("none that is read");
+
+    static ERL_NIF_TERM make(ErlNifEnv *, const unmade &value)
+    {
+        raise(value.what);
+    }
+};
+
+[[noreturn]] static void raise(const std::string &what)
+{
+    if (what == "bad_alloc")
+        throw std::bad_alloc();
+    if (what == "badarg")
+        throw tame::badarg(2, "must be something else");
+    if (what == "error")
+        throw tame::error(tame::atom("reason"), 17, std::string("text"));
+    if (what == "plain")
+        throw tame::error(tame::atom("reason"));
+    if (what == "invalid_argument")
+        throw std::invalid_argument("what it says");
+    if (what.rfind("unmade_", 0) == 0)
+        throw tame::error(tame::atom("unmade"), unmade{what.substr(7)});
+    throw 17;
+}
+
 namespace
 {
 
@@ -40,21 +73,6 @@ class counted
   private:
     std::string text_, short_;
 };
-
-[[noreturn]] void raise(const std::string &what)
-{
-    if (what == "bad_alloc")
-        throw std::bad_alloc();
-    if (what == "badarg")
-        throw tame::badarg(2, "must be something else");
-    if (what == "error")
-        throw tame::error(tame::atom("reason"), 17, std::string("text"));
-    if (what == "plain")
-        throw tame::error(tame::atom("reason"));
-    if (what == "invalid_argument")
-        throw std::invalid_argument("what it says");
-    throw 17;
-}
 
 // Throws `what` in the function `where`; as {ok, whole} else.
 struct thrower {

@@ -194,7 +194,11 @@ exceptions() ->
         {error, {reason, 17, <<"text">>}},
         {plain, reason},
         {invalid_argument, {tame, {exception, <<"what it says">>}}},
-        {number, {tame, {exception, <<"no std::exception">>}}}
+        {number, {tame, {exception, <<"no std::exception">>}}},
+        {unmade_bad_alloc, enomem},
+        {unmade_invalid_argument, {tame, {exception, <<"what it says">>}}},
+        {unmade_error, {tame, {exception, <<"tame::error">>}}},
+        {unmade_number, {tame, {exception, <<"no std::exception">>}}}
     ].
 
 reason(Fun) ->
