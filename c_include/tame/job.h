@@ -139,24 +139,27 @@ static inline enum tame_status tame_badarg(struct tame_call *call, int number, c
     return tame_impl_fail(call, TAME_IMPL_BADARG, number, sentence, 0);
 }
 
+/* {tame, Reason}, as tame.h itself says that a call went wrong. */
+static inline enum tame_status tame_impl_fault(struct tame_call *call, const char *reason)
+{
+    return tame_impl_fail(call, TAME_IMPL_REASON, 0, NULL,
+                          enif_make_tuple2(call->env, enif_make_atom(call->env, "tame"),
+                                           enif_make_atom(call->env, reason)));
+}
+
 /* The call raises the error `reason`, a term of call->env. From init, step, build and result, which
- * then returns 0. */
+ * then returns 0. Of 0, which is no term (enif_make_atom of a name that is too long returns it), {tame,
+ * bad_reason}. */
 static inline enum tame_status tame_fail(struct tame_call *call, ERL_NIF_TERM reason)
 {
-    return tame_impl_fail(call, TAME_IMPL_REASON, 0, NULL, reason);
+    return reason != 0 ? tame_impl_fail(call, TAME_IMPL_REASON, 0, NULL, reason)
+                       : tame_impl_fault(call, "bad_reason");
 }
 
 /* The system gave no memory. From init, step, build and result, which then returns 0. */
 static inline enum tame_status tame_enomem(struct tame_call *call)
 {
     return tame_fail(call, enif_make_atom(call->env, "enomem"));
-}
-
-/* {tame, Reason}, as tame.h itself says that a call went wrong. */
-static inline enum tame_status tame_impl_fault(struct tame_call *call, const char *reason)
-{
-    return tame_fail(call, enif_make_tuple2(call->env, enif_make_atom(call->env, "tame"),
-                                            enif_make_atom(call->env, reason)));
 }
 
 /* The offset of `member` in the state. The library finds it there in a later slice, so elsewhere it
@@ -172,9 +175,12 @@ static inline int tame_impl_in_state(struct tame_call *call, const void *member,
 }
 
 /* Gives a part of the result, a term of call->env, to who reads the stream (tame:stream/2), and
- * waits until the next is wanted: return what it returns. From step. */
+ * waits until the next is wanted: return what it returns. From step. 0 is no term, and a failure: {tame,
+ * bad_part}. */
 static inline enum tame_status tame_emit(struct tame_call *call, ERL_NIF_TERM part)
 {
+    if (part == 0)
+        return tame_impl_fault(call, "bad_part");
     call->impl_term = part;
     return TAME_PART;
 }

@@ -53,7 +53,7 @@ class TAME_IMPL_SEEN call
         return call_->root[number];
     }
 
-    /* Return what these return. They throw nothing. */
+    /* Return what these return. They throw what the codec of a value throws. */
     TAME_IMPL_HIDDEN tame_status badarg(int number, const char *sentence)
     {
         return tame_badarg(call_, number, sentence);

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <erl_nif.h>
 #include <limits>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -235,10 +236,11 @@ template <> struct codec<bool> {
 
 template <> struct codec<atom> {
     static constexpr auto noun = text("an atom in Latin-1");
+    static constexpr std::size_t most_chars = 255; /* in Latin-1 a character is a byte */
 
     static bool get(ErlNifEnv *env, ERL_NIF_TERM term, atom &value)
     {
-        char name[256]; /* 255 characters at most */
+        char name[most_chars + 1];
         const int size = enif_get_atom(env, term, name, sizeof name, ERL_NIF_LATIN1);
 
         if (size == 0)
@@ -247,9 +249,16 @@ template <> struct codec<atom> {
         value = atom(std::string(name, static_cast<std::size_t>(size) - 1));
         return true;
     }
+    /* A longer one is refused here: erl_nif would return no term, which ends the VM inside another. */
     static ERL_NIF_TERM make(ErlNifEnv *env, const atom &value)
     {
-        return enif_make_atom_len(env, value.name().data(), value.name().size());
+        if (value.name().size() <= most_chars)
+            return enif_make_atom_len(env, value.name().data(), value.name().size());
+#ifdef __cpp_exceptions
+        throw std::length_error("an atom has at most 255 characters");
+#else
+        return enif_make_atom(env, "name_too_long");
+#endif
     }
 };
 

@@ -18,8 +18,12 @@ struct nif_failure {
     ErlNifEnv *env;
     ERL_NIF_TERM *raised;
 
+    /* 0 is no term: to raise it would end the VM. */
     void fail(ERL_NIF_TERM reason) const
     {
+        if (reason == 0)
+            reason = enif_make_tuple2(env, enif_make_atom(env, "tame"),
+                                      enif_make_atom(env, "bad_reason"));
         *raised = enif_raise_exception(env, reason);
     }
     /* A NIF cannot say more of an argument than its reason says. */

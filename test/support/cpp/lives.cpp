@@ -8,7 +8,7 @@
 
 #include "everywhere.hpp"
 
-// Throws while its term is made.
+// Throws while its term is made, or has none.
 struct unmade {
     std::string what;
 };
@@ -20,6 +20,8 @@ template <> struct tame::codec<unmade> {
 
     static ERL_NIF_TERM make(ErlNifEnv *, const unmade &value)
     {
+        if (value.what == "nothing")
+            return 0;
         raise(value.what);
     }
 };
@@ -34,8 +36,12 @@ template <> struct tame::codec<unmade> {
         throw tame::error(tame::atom("reason"), 17, std::string("text"));
     if (what == "plain")
         throw tame::error(tame::atom("reason"));
+    if (what == "long_atom")
+        throw tame::error(tame::atom("unknown"), tame::atom(std::string(256, 'x')));
     if (what == "invalid_argument")
         throw std::invalid_argument("what it says");
+    if (what == "no_term")
+        throw tame::error(unmade{"nothing"});
     if (what.rfind("unmade_", 0) == 0)
         throw tame::error(tame::atom("unmade"), unmade{what.substr(7)});
     throw 17;

@@ -82,6 +82,49 @@ struct nothing {
     }
 };
 
+using atoms = std::vector<tame::atom>;
+
+// Two atoms; the name of the second has that length.
+atoms named(uint32_t size)
+{
+    return {tame::atom("a"), tame::atom(std::string(size, 'x'))};
+}
+
+struct names {
+    explicit names(uint32_t size) : size(size)
+    {
+    }
+    tame_status step(size_t)
+    {
+        return TAME_DONE;
+    }
+    atoms result() const
+    {
+        return named(size);
+    }
+    uint32_t size;
+};
+
+// A failure, or a part, that is no term.
+struct reasonless {
+    tame_status step(tame::call &call, size_t)
+    {
+        return tame_fail(call.c_call(), 0);
+    }
+    void result()
+    {
+    }
+};
+struct partless {
+    tame_status step(tame::call &call, size_t)
+    {
+        return tame_emit(call.c_call(), 0);
+    }
+    void result()
+    {
+    }
+};
+
 template <class T> T same(T value)
 {
     return value;
@@ -124,6 +167,12 @@ using hash = std::unordered_map<int, std::vector<bool>>;
     JOB(term_nif, 1, tame::job<echo_term(tame::term)>, TAME_YIELDING)           \
     NIF(term_plain, 1, tame::nif<&same<tame::term>>, TAME_DIRTY_CPU)            \
     JOB(nothing_nif, 6, tame::job<nothing>, TAME_POOL)                          \
+    JOB(names_nif, 1, tame::job<names(uint32_t)>, TAME_AUTO)                    \
+    NIF(named_plain, 1, tame::nif<&named>, TAME_INLINE)                         \
+    JOB(reasonless_nif, 0, tame::job<reasonless()>, TAME_AUTO)                  \
+    JOB(partless_nif, 0, tame::job<partless()>, TAME_AUTO)                      \
+    JOB(partless_pool_nif, 0, tame::job<partless()>, TAME_POOL)                 \
+    JOB(reasonless_pool_nif, 0, tame::job<reasonless()>, TAME_POOL)             \
     NIF(ok_plain, 0, tame::nif<&ok>, TAME_DIRTY_IO)                             \
     NIF(second_plain, 2, tame::nif<&second>, TAME_INLINE)
 // clang-format on

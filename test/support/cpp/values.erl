@@ -8,13 +8,15 @@
 -tame([
     i8/1, u8/1, i16/1, u16/1, i32/1, u32/1, i64/1, u64/1, longlong/1, real/1, boolean/1, atom/1,
     string/1, view/1, bytes/1, list/1, nested/1, triple/1, pair/1, map/1, hash/1, point/1, term/1,
-    nothing/6
+    nothing/6, names/1, reasonless/0, reasonless_pool/0,
+    {partless, 0, #{stream => true}}, {partless_pool, 0, #{stream => true}}
 ]).
 -nifs([
     i8_plain/1, u8_plain/1, i16_plain/1, u16_plain/1, i32_plain/1, u32_plain/1, i64_plain/1,
     u64_plain/1, longlong_plain/1, real_plain/1, boolean_plain/1, atom_plain/1, string_plain/1,
     view_plain/1, bytes_plain/1, list_plain/1, nested_plain/1, triple_plain/1, pair_plain/1,
-    map_plain/1, hash_plain/1, point_plain/1, term_plain/1, ok_plain/0, second_plain/2
+    map_plain/1, hash_plain/1, point_plain/1, term_plain/1, ok_plain/0, second_plain/2,
+    named_plain/1
 ]).
 -on_load(load/0).
 
@@ -42,6 +44,7 @@
 ?PLAIN(hash_plain).
 ?PLAIN(point_plain).
 ?PLAIN(term_plain).
+?PLAIN(named_plain).
 ok_plain() -> erlang:nif_error(nif_not_loaded).
 second_plain(_, _) -> erlang:nif_error(nif_not_loaded).
 
@@ -71,8 +74,24 @@ check() ->
             {6, no, "must be another atom than no"}
         ]
     ],
+    [
+        begin
+            [a, Longest] = Fun(255),
+            Longest = binary_to_atom(binary:copy(<<"x">>, 255)),
+            {Size, true} = {Size, lists:member(reason(fun() -> Fun(Size) end), too_long())}
+        end
+     || Fun <- [fun names/1, fun named_plain/1], Size <- [256, 300, 100000]
+    ],
+    {tame, bad_reason} = reason(fun reasonless/0),
+    {tame, bad_reason} = reason(fun reasonless_pool/0),
+    {tame, bad_part} = reason(fun() -> (partless())() end),
+    {tame, bad_part} = reason(fun() -> (partless_pool())() end),
     {negative, -1} = reason(fun() -> apply(?MODULE, nothing, with(1, -1, Right)) end),
     io:put_chars("right").
+
+%% With exceptions and without.
+too_long() ->
+    [{tame, {exception, <<"an atom has at most 255 characters">>}}, {value, [a, name_too_long]}].
 
 with(N, Value, List) ->
     {Before, [_ | After]} = lists:split(N - 1, List),
