@@ -208,7 +208,7 @@ static ERL_NIF_TERM tcp_push_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
     return tcp_words.ok;
 }
 
-/* (Socket, true | once | Messages, Reader) -> ok | {error, Reason} */
+/* (Socket, true | once | Messages, Reader) -> ok | listens | {error, Reason} */
 static ERL_NIF_TERM tcp_credit(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct tcp_socket *socket = tcp_get(env, argv[0]);
@@ -221,6 +221,8 @@ static ERL_NIF_TERM tcp_credit(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     if (socket == NULL || (!once && !always && !enif_get_int(env, argv[1], &more)) ||
         !enif_get_local_pid(env, argv[2], &reader))
         return enif_make_badarg(env);
+    if (tcp_listens(socket))
+        return tcp_atom(env, "listens");
     if (tame_fd_use(&socket->fd) < 0)
         return tcp_error(env, "closed");
     __atomic_store_n(&socket->reader, reader.pid, __ATOMIC_RELEASE);
@@ -244,7 +246,7 @@ static ERL_NIF_TERM tcp_credit(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     return tcp_words.ok;
 }
 
-/* (Socket, Reader) -> ok | again: no message comes after ok. Again: a push is at work, which ends
+/* (Socket, Reader) -> ok | listens | again: no message comes after ok. Again: a push is at work, which ends
  * soon. A receive that waits is left alone. */
 static ERL_NIF_TERM tcp_passive(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -254,6 +256,8 @@ static ERL_NIF_TERM tcp_passive(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     (void)argc;
     if (socket == NULL || !enif_get_local_pid(env, argv[1], &reader))
         return enif_make_badarg(env);
+    if (tcp_listens(socket))
+        return tcp_atom(env, "listens");
     __atomic_store_n(&socket->credit, TCP_PASSIVE, __ATOMIC_SEQ_CST);
     tcp_push_withdrawn(env, socket, &reader);
     return __atomic_load_n(&socket->pushing, __ATOMIC_SEQ_CST) == 0 ? tcp_words.ok

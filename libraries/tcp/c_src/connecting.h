@@ -57,6 +57,8 @@ static ERL_NIF_TERM tcp_listen(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     if (number < 0)
         return tcp_error(env, "closed");
     error = listen(number, backlog) == 0 ? 0 : errno;
+    if (error == 0)
+        __atomic_store_n(&socket->listens, 1, __ATOMIC_RELEASE);
     tame_fd_unuse(env, &socket->fd);
     return error == 0 ? tcp_words.ok : tcp_errno(env, error);
 }

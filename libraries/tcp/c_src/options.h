@@ -45,7 +45,7 @@ static int tcp_option_name(ErlNifEnv *env, ERL_NIF_TERM term, char *name)
     return enif_is_atom(env, term);
 }
 
-/* One that is ours alone, and its least and most; value NULL: it is none. */
+/* One that is ours alone, and its least and most; value NULL: it is none, or none of this socket. */
 struct tcp_own_option {
     const char *name;
     int64_t *value, least, most;
@@ -57,7 +57,8 @@ static struct tcp_own_option tcp_own_option(struct tcp_socket *socket, const cha
         {"send_timeout", &socket->send_timeout_ms, -1, UINT32_MAX},
         {"send_timeout_close", &socket->send_timeout_close, 0, 1},
         {"buffer", &socket->buffer, 1, TCP_BUFFER_MAX},
-        {"accept_active", &socket->accept_active, TCP_ALWAYS, TCP_ACCEPT_ONCE},
+        {"accept_active", tcp_listens(socket) ? &socket->accept_active : NULL, TCP_ALWAYS,
+         TCP_ACCEPT_ONCE},
         {NULL, NULL, 0, 0},
     };
     int i = 0;
@@ -125,16 +126,20 @@ static ERL_NIF_TERM tcp_setopt(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     return error == 0 ? tcp_words.ok : tcp_errno(env, error);
 }
 
+/* The credit that it has; of a listening socket, that those that it accepts begin with. */
 static ERL_NIF_TERM tcp_credit_term(ErlNifEnv *env, struct tcp_socket *socket)
 {
-    const int credit = __atomic_load_n(&socket->credit, __ATOMIC_ACQUIRE);
+    const int listens = tcp_listens(socket);
+    const int credit = listens ? (int)__atomic_load_n(&socket->accept_active, __ATOMIC_RELAXED)
+                               : __atomic_load_n(&socket->credit, __ATOMIC_ACQUIRE);
+    const int once =
+        listens ? credit == TCP_ACCEPT_ONCE : __atomic_load_n(&socket->once, __ATOMIC_ACQUIRE);
 
     if (credit == TCP_PASSIVE)
         return tcp_atom(env, "false");
     if (credit == TCP_ALWAYS)
         return tcp_atom(env, "true");
-    return __atomic_load_n(&socket->once, __ATOMIC_ACQUIRE) ? tcp_words.once
-                                                            : enif_make_int(env, credit);
+    return once ? tcp_words.once : enif_make_int(env, credit);
 }
 
 static ERL_NIF_TERM tcp_linger_term(ErlNifEnv *env, int number)

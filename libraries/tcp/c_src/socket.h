@@ -20,7 +20,8 @@ struct tcp_socket {
     ERL_NIF_TERM reader; /* atomic: a pid; who waits for the owner, once credit was given */
     int64_t send_timeout_ms; /* atomic; -1: none. For Erlang, as what follows */
     int64_t send_timeout_close;
-    int64_t accept_active;  /* of a listening socket: what those that it accepts begin with */
+    int listens;            /* atomic: a listening socket, which has no credit of its own, */
+    int64_t accept_active;  /* but what those that it accepts begin with */
     int64_t sent, received; /* atomic; bytes */
 };
 
@@ -32,6 +33,11 @@ struct tcp_socket {
 static inline int tcp_has_credit(struct tcp_socket *socket)
 {
     return __atomic_load_n(&socket->credit, __ATOMIC_SEQ_CST) != TCP_PASSIVE;
+}
+
+static inline int tcp_listens(const struct tcp_socket *socket)
+{
+    return __atomic_load_n(&socket->listens, __ATOMIC_ACQUIRE);
 }
 
 #define TCP_BUFFER 65536

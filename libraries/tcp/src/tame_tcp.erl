@@ -251,7 +251,8 @@ peername(Socket) ->
 %% {tcp, Socket, Data} to the owner; after N of them {tcp_passive, Socket}. At the peer's end
 %% {tcp_closed, Socket}, and the socket is closed. Credit goes before recv, which answers {error,
 %% einval} as long as there is some; one that waits already answers so when data comes, or at once
-%% when it has a part of its length, which is a message then.
+%% when it has a part of its length, which is a message then. Of a listening socket `active' is what
+%% those that it accepts from now on begin with.
 -spec setopts(socket(), [option()]) -> ok | {error, reason()}.
 setopts(_, []) ->
     ok;

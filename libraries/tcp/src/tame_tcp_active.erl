@@ -8,32 +8,46 @@
 -type active() :: boolean() | once | integer().
 -type reason() :: atom().
 
-%% not_started: credit needs the readers of the application.
+%% Of a listening socket: what those that it accepts begin with. not_started: credit needs the
+%% readers of the application.
 -spec set(tame_tcp_nif:socket(), active() | term()) -> ok | {error, reason() | not_started}.
-set(Socket, false) ->
-    case tame_fd_readers:of_fd(tame_tcp_nif, Socket) of
-        undefined -> ok;
-        Reader -> set_passive(Socket, Reader)
-    end;
 set(Socket, Active) ->
-    Reader = tame_fd_readers:of_fd(tame_tcp_nif, Socket),
     case tame_tcp_options:is_active(Active) of
-        true when Reader =:= undefined -> {error, not_started};
-        true -> tame_tcp_nif:credit(Socket, Active, Reader);
+        true -> set(Socket, Active, reader(Socket));
         false -> {error, einval}
     end.
 
-set_passive(Socket, Reader) ->
+set(Socket, Active, undefined) ->
+    case set_accepted(Socket, Active) of
+        ok -> ok;
+        {error, _} when Active =:= false -> ok;
+        {error, _} -> {error, not_started}
+    end;
+set(Socket, Active, Reader) ->
+    case credit(Socket, Active, Reader) of
+        listens -> set_accepted(Socket, Active);
+        Other -> Other
+    end.
+
+credit(Socket, false, Reader) -> withdraw(Socket, Reader);
+credit(Socket, Active, Reader) -> tame_tcp_nif:credit(Socket, Active, Reader).
+
+withdraw(_, undefined) ->
+    ok;
+withdraw(Socket, Reader) ->
     case tame_tcp_nif:passive(Socket, Reader) of
-        ok ->
-            ok;
         %% A read for credit is at work: after it nothing comes any more.
         again ->
             true = erlang:yield(),
-            set_passive(Socket, Reader)
+            withdraw(Socket, Reader);
+        Other ->
+            Other
     end.
 
-%% What the sockets that this one accepts begin with, as the native side keeps it.
+reader(Socket) -> tame_fd_readers:of_fd(tame_tcp_nif, Socket).
+
+%% What the sockets that this one accepts begin with, as the native side keeps it; einval: it does not
+%% listen.
 -spec set_accepted(tame_tcp_nif:socket(), active()) -> ok | {error, reason()}.
 set_accepted(Listening, Active) ->
     tame_tcp_nif:setopt(Listening, accept_active, code(Active)).
@@ -54,10 +68,10 @@ of_accepted(Messages) -> Messages.
 give(Socket, Pid) ->
     Active = active(Socket),
     %% Also without credit: the message that took the last of it may be on its way.
-    _ = set(Socket, false),
+    Withdrawn = withdraw(Socket, reader(Socket)),
     Given = tame_tcp_nif:give(Socket, Pid),
     _ = Given =:= ok andalso forward(Socket, Pid),
-    _ = Active =/= false andalso set(Socket, Active),
+    _ = Withdrawn =:= ok andalso Active =/= false andalso set(Socket, Active),
     Given.
 
 active(Socket) ->

@@ -64,10 +64,11 @@ file_dup(_) -> erlang:nif_error(not_loaded).
 -spec push(socket()) -> ok.
 push(_) -> erlang:nif_error(not_loaded).
 
--spec credit(socket(), true | once | integer(), pid()) -> ok | failure().
+%% listens: it has what those that it accepts begin with, as an option.
+-spec credit(socket(), true | once | integer(), pid()) -> ok | listens | failure().
 credit(_, _, _) -> erlang:nif_error(not_loaded).
 
--spec passive(socket(), pid()) -> ok | again.
+-spec passive(socket(), pid()) -> ok | listens | again.
 passive(_, _) -> erlang:nif_error(not_loaded).
 
 -spec setopt(socket(), atom(), term()) -> ok | failure().

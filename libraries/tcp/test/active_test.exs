@@ -220,6 +220,35 @@ defmodule Tame.Tcp.ActiveTest do
     end
   end
 
+  test "of a listening socket is what those that it accepts begin with" do
+    {listening, port} = listen(active: :once)
+    assert :tame_tcp.getopts(listening, [:active]) == {:ok, active: :once}
+    assert begins_with(listening, port) == :once
+
+    for active <- [true, 3, false, :once] do
+      assert :tame_tcp.setopts(listening, active: active) == :ok
+      assert :tame_tcp.getopts(listening, [:active]) == {:ok, active: active}
+      assert begins_with(listening, port) == active
+    end
+
+    assert :tame_tcp.setopts(listening, active: 40_000) == {:error, :einval}
+    other = spawn_link(fn -> Process.sleep(:infinity) end)
+    assert :tame_tcp.controlling_process(listening, other) == :ok
+    assert :tame_tcp.getopts(listening, [:active]) == {:ok, active: :once}
+    assert begins_with(listening, port) == :once
+    refute_received {_, ^listening}
+    refute_received {_, ^listening, _}
+    assert :tame_tcp.close(listening) == :ok
+  end
+
+  defp begins_with(listening, port) do
+    {:ok, client} = :tame_tcp.connect(:loopback, port, [active: false], 5000)
+    {:ok, server} = :tame_tcp.accept(listening, 5000)
+    {:ok, active: active} = :tame_tcp.getopts(server, [:active])
+    for socket <- [client, server], do: :ok = :tame_tcp.close(socket)
+    active
+  end
+
   test "credit that a negative number takes away leaves the turn to recv" do
     {client, server} = pair()
     :ok = :tame_tcp.setopts(client, active: 3)
