@@ -107,7 +107,8 @@ static ERL_NIF_TERM tcp_accept(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     return error != 0 ? tcp_errno(env, error) : tcp_accepted(env, socket, number);
 }
 
-/* (Socket, Address, Ref) -> ok | wait | {error, Reason} */
+/* (Socket, Address, Ref) -> ok | wait | again | {error, Reason}. Again: the backlog of a Unix socket is
+ * full; then nothing is on its way, and nothing tells when there is room. */
 static ERL_NIF_TERM tcp_connect(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     struct tcp_socket *socket = tcp_get(env, argv[0]);
@@ -127,6 +128,8 @@ static ERL_NIF_TERM tcp_connect(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     if (error == EINPROGRESS || error == EINTR)
         return tcp_wait(env, socket, TAME_FD_WRITE, argv[2]);
     tame_fd_done(env, &socket->fd, TAME_FD_WRITE);
+    if (error == EAGAIN && address.to.any.sa_family == AF_UNIX)
+        return tcp_atom(env, "again");
     return error == 0 ? tcp_words.ok : tcp_errno(env, error);
 }
 

@@ -7,6 +7,9 @@
 
 -type reason() :: atom().
 
+%% Between two tries of a connection: 20 a second of each process, however long it waits.
+-define(PAUSE_MAX_MS, 50).
+
 -spec listen(inet:port_number(), tame_tcp_options:parsed()) ->
     {ok, tame_tcp_nif:socket()} | {error, reason()}.
 listen(Port, #{family := Family, set := Set, backlog := Backlog, active := Active} = Parsed) ->
@@ -78,8 +81,24 @@ bind_first(Socket, Family, _, Port) ->
     tame_tcp_nif:bind(Socket, tame_tcp_address:local(Family, any, Port)).
 
 connect_wait(Socket, Remote, Deadline) ->
+    connect_wait(Socket, Remote, Deadline, 1).
+
+connect_wait(Socket, Remote, Deadline, PauseMs) ->
     Ref = make_ref(),
-    connect_answer(tame_tcp_nif:connect(Socket, Remote, Ref), Socket, Ref, Deadline).
+    case tame_tcp_nif:connect(Socket, Remote, Ref) of
+        again -> connect_again(Socket, Remote, Deadline, PauseMs);
+        Answer -> connect_answer(Answer, Socket, Ref, Deadline)
+    end.
+
+%% Nobody tells when the backlog of a Unix socket has room again.
+connect_again(Socket, Remote, Deadline, PauseMs) ->
+    case tame_tcp_wait:left(Deadline) of
+        0 ->
+            {error, timeout};
+        Left ->
+            receive after min(PauseMs, Left) -> ok end,
+            connect_wait(Socket, Remote, Deadline, min(2 * PauseMs, ?PAUSE_MAX_MS))
+    end.
 
 connect_answer(wait, Socket, Ref, Deadline) ->
     receive

@@ -38,7 +38,7 @@ listen(_, _) -> erlang:nif_error(not_loaded).
 -spec accept(socket(), reference()) -> {ok, socket(), Active :: integer()} | wait | failure().
 accept(_, _) -> erlang:nif_error(not_loaded).
 
--spec connect(socket(), address(), reference()) -> ok | wait | failure().
+-spec connect(socket(), address(), reference()) -> ok | wait | again | failure().
 connect(_, _, _) -> erlang:nif_error(not_loaded).
 
 -spec connected(socket(), reference()) -> ok | wait | failure().

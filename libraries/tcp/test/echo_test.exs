@@ -230,6 +230,22 @@ defmodule Tame.Tcp.EchoTest do
   end
 
   # A root that was just made has no /etc/hosts.
+  test "a Unix socket whose backlog is full is tried until there is room, or the time is over" do
+    path = Path.join(System.tmp_dir!(), "tame_tcp_#{System.unique_integer([:positive])}")
+    on_exit(fn -> File.rm(path) end)
+    {:ok, listening} = :tame_tcp.listen(0, ip: {:local, path}, active: false, backlog: 1)
+    connect = fn ms -> :tame_tcp.connect({:local, path}, 0, [active: false], ms) end
+    # Connections that nobody has accepted yet, as many as fit.
+    full = Enum.take_while(Stream.repeatedly(fn -> connect.(50) end), &match?({:ok, _}, &1))
+    assert length(full) in 1..10
+    assert connect.(0) == {:error, :timeout}
+    assert connect.(100) == {:error, :timeout}
+    waits = for _ <- 1..5, do: Task.async(fn -> elem(connect.(10_000), 0) end)
+    assert until(fn -> Enum.all?(waits, &waiting?(&1.pid)) end)
+    for _ <- 1..(length(full) + 5), do: assert({:ok, _} = :tame_tcp.accept(listening, 10_000))
+    assert Enum.map(waits, &Task.await/1) == List.duplicate(:ok, 5)
+  end
+
   @no_localhost (with {:error, _} <- :inet.getaddr(~c"localhost", :inet) do
                    IO.puts("skip: localhost: this machine does not know the name")
                    "the name localhost is not known"
