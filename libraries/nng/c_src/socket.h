@@ -3,7 +3,9 @@
  *
  * nng says by two descriptors whether a socket may receive and send; each is readable when it
  * may. They are nng's, which closes them with the socket. We have duplicates, so that neither the
- * VM's waiting nor nng's closing has to come first. */
+ * VM's waiting nor nng's closing has to come first. They are asked for when somebody has to wait: nng
+ * 1.5 does not close those of a pair0 socket, once it was asked. Until then a number of ours, which
+ * says nothing, keeps their place. */
 #ifndef TAME_NNG_SOCKET_H
 #define TAME_NNG_SOCKET_H
 
@@ -11,18 +13,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdint.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "error.h"
 #include "protocol.h"
 #include "survey.h"
 
+enum { TN_RECEIVING, TN_SENDING };
+
 struct tn_socket {
     nng_socket nng;
     const struct tn_protocol *protocol;
     int owes;                /* atomic: of who replies: a message was received and not replied to */
     struct tn_survey survey; /* of who surveys */
+    int asked[2];            /* atomic: the number of that direction is a duplicate of nng's */
     int readable;            /* nng's own descriptor, as long as the socket is open */
     /* Atomic, but not of contexts. nng 1.5 counts only the messages of pair1 for a socket. */
     uint64_t sent, received, sent_bytes, received_bytes;
@@ -51,18 +58,39 @@ static inline int tn_library_open(void)
     return nng_pair0_open(&first) != 0 || nng_close(first) != 0;
 }
 
-/* A duplicate of the descriptor that the option has; or -1, and an error. */
-static inline int tn_duplicate(nng_socket nng, const char *option, int *error)
+/* A number for the descriptor of a direction, which nng is not asked for yet; or -1, and an error. */
+static inline int tn_placeholder(int *error)
 {
-    int number, ours;
+    const int number = eventfd(0, EFD_CLOEXEC);
 
-    *error = nng_socket_get_int(nng, option, &number);
-    if (*error != 0)
-        return -1;
-    ours = fcntl(number, F_DUPFD_CLOEXEC, 0);
-    if (ours < 0)
+    if (number < 0)
         *error = errno == EMFILE ? NNG_ENOFILES : NNG_ENOMEM;
-    return ours;
+    return number;
+}
+
+/* Of all sockets: each asks once in a direction. */
+static pthread_mutex_t tn_asking = PTHREAD_MUTEX_INITIALIZER;
+
+/* Before a call waits for `number': that is a duplicate of nng's descriptor from now on. NNG_EAGAIN:
+ * it may be waited for; else nng's error. Of who has the turn in that direction, or uses the number. */
+static inline int tn_ask(struct tn_socket *socket, int direction, int number)
+{
+    int error = 0, theirs;
+
+    if (__atomic_load_n(&socket->asked[direction], __ATOMIC_ACQUIRE))
+        return NNG_EAGAIN;
+    (void)pthread_mutex_lock(&tn_asking);
+    if (!socket->asked[direction]) {
+        error = nng_socket_get_int(
+            socket->nng, direction == TN_RECEIVING ? NNG_OPT_RECVFD : NNG_OPT_SENDFD, &theirs);
+        /* Nobody has waited for it yet, so no poll set has the number. */
+        if (error == 0 && dup3(theirs, number, O_CLOEXEC) < 0)
+            error = NNG_ENOMEM;
+        if (error == 0)
+            __atomic_store_n(&socket->asked[direction], 1, __ATOMIC_RELEASE);
+    }
+    (void)pthread_mutex_unlock(&tn_asking);
+    return error == 0 ? NNG_EAGAIN : error;
 }
 
 /* Opens, with descriptors for the directions that the protocol has, else -1. Returns nng's error;
@@ -79,9 +107,14 @@ static inline int tn_open(struct tn_socket *socket, const struct tn_protocol *pr
         return error;
     socket->protocol = protocol;
     if (protocol->traits & TN_RECEIVES)
-        *receives = tn_duplicate(socket->nng, NNG_OPT_RECVFD, &error);
+        *receives = tn_placeholder(&error);
     if (error == 0 && protocol->traits & TN_SENDS)
-        *sends = tn_duplicate(socket->nng, NNG_OPT_SENDFD, &error);
+        *sends = tn_placeholder(&error);
+    /* tn_send looks at it before each reply. */
+    if (error == 0 && protocol->traits & TN_REPLIES) {
+        error = tn_ask(socket, TN_SENDING, *sends);
+        error = error == NNG_EAGAIN ? 0 : error;
+    }
     if (error == 0 && protocol->traits & TN_REPLIES)
         error = nng_socket_set_ms(socket->nng, NNG_OPT_SENDTIMEO, TN_REPLY_MS);
     socket->survey.time = TN_SURVEY_MS;

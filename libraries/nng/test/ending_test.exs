@@ -4,6 +4,9 @@ defmodule Tame.Nng.EndingTest do
 
   import Tame.Nng.Test.Sockets
 
+  @protocols [:req0, :rep0, :pub0, :sub0, :push0, :pull0, :pair0, :pair1] ++
+               [:surveyor0, :respondent0, :bus0]
+
   for by <- [:nif, :driver] do
     describe "#{by}:" do
       @describetag by: by
@@ -120,6 +123,17 @@ defmodule Tame.Nng.EndingTest do
         assert until(fn -> descriptors() <= before end)
       end
 
+      test "a socket that was opened and closed leaves no descriptor", %{by: by} do
+        before = descriptors()
+
+        for protocol <- @protocols, _ <- 1..10 do
+          socket = open(protocol, by: by)
+          assert :tame_nng.close(socket) == :ok
+        end
+
+        assert until(fn -> descriptors() <= before end)
+      end
+
       test "another owner, with the messages that have come", %{by: by} do
         {a, b} = pair(:pull0, :push0, by: by)
         test = self()
@@ -164,6 +178,9 @@ defmodule Tame.Nng.EndingTest do
         {a, b} = pair(:pull0, :push0, by: by)
         # A port has a descriptor more from the first time on that something of it is outside.
         for socket <- [a, b], do: assert({:ok, _} = :tame_nng.getstat(socket))
+        # And nng has some from the first time on that a call waits.
+        assert :tame_nng.recv(a, 0) == {:error, :timeout}
+        assert fill(b, 0) == {:error, :timeout}
         before = descriptors()
 
         for n <- 1..200 do

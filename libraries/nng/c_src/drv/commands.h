@@ -156,6 +156,8 @@ static inline ErlDrvSSizeT tn_command_recv(struct tn_port *port, uint64_t id, ch
         error = NNG_EINVAL;
     else if (line->first == NULL && __atomic_load_n(&port->copying, __ATOMIC_ACQUIRE) == 0)
         error = tn_receive(&port->socket, &message);
+    if (error == NNG_EAGAIN)
+        error = tn_ask(&port->socket, TN_RECEIVING, line->number);
     if (error == 0 && nng_msg_len(message) <= TN_SLICE_BYTES) {
         const size_t size = nng_msg_len(message);
         unsigned char *to = tn_reply_new(reply, 1 + size);
@@ -226,12 +228,15 @@ static inline int tn_command_cancel(struct tn_port *port, uint64_t id, enum tn_c
 
 static inline int tn_command_credit(struct tn_port *port, enum tn_credit_kind kind, int more)
 {
-    int passive;
+    int passive, error;
 
     if (!(port->socket.protocol->traits & TN_RECEIVES))
         return NNG_ENOTSUP;
     if (port->end == NULL)
         return NNG_ECLOSED;
+    error = tn_ask(&port->socket, TN_RECEIVING, port->lines[TN_RECEIVING].number);
+    if (error != NNG_EAGAIN)
+        return error;
     if (!tn_credit_give(&port->credit, kind, more, &passive))
         return NNG_EINVAL;
     if (passive)

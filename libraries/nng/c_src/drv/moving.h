@@ -143,6 +143,8 @@ static inline int tn_send_first(struct tn_port *port, nng_msg *message, ErlDrvTe
         error = tn_send(&port->socket, message, line->number);
     if (error == NNG_EAGAIN && !patient)
         error = NNG_ETIMEDOUT;
+    if (error == NNG_EAGAIN)
+        error = tn_ask(&port->socket, TN_SENDING, line->number);
     if (error == NNG_EAGAIN && !tn_line_wait(port, line, pid, id, message))
         error = NNG_ENOMEM;
     if (error != 0 && error != NNG_EAGAIN)

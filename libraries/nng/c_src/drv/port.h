@@ -27,8 +27,6 @@ struct tn_line {
     int on;     /* the VM waits for it */
 };
 
-enum { TN_RECEIVING, TN_SENDING };
-
 /* What becomes of a call that waits no more. */
 enum tn_cancel {
     TN_CANCEL_NONE, /* of a command: it is a receive */

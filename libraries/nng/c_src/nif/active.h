@@ -143,7 +143,7 @@ static ERL_NIF_TERM tn_nif_credit(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
     struct tn_nif *handle = tn_get(env, argv[0]);
     enum tn_credit_kind kind = TN_CREDIT_MORE;
     ErlNifPid self, reader;
-    int more = 0, passive;
+    int more = 0, passive, number, error;
 
     (void)argc;
     if (enif_is_identical(argv[1], tn_atom(env, "true")))
@@ -156,8 +156,14 @@ static ERL_NIF_TERM tn_nif_credit(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
         return enif_make_badarg(env);
     if (!(handle->socket.protocol->traits & TN_RECEIVES))
         return tn_error(env, "enotsup");
-    if (tame_fd_use(&handle->fd) < 0)
+    number = tame_fd_use(&handle->fd);
+    if (number < 0)
         return tn_error(env, "closed");
+    error = tn_ask(&handle->socket, TN_RECEIVING, number);
+    if (error != NNG_EAGAIN) {
+        tame_fd_unuse(env, &handle->fd);
+        return tn_failed(env, error);
+    }
     __atomic_store_n(&handle->reader, reader.pid, __ATOMIC_RELEASE);
     if (!tn_credit_give(&handle->credit, kind, more, &passive)) {
         tame_fd_unuse(env, &handle->fd);

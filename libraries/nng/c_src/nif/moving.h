@@ -42,6 +42,8 @@ static ERL_NIF_TERM tn_nif_recv(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     if (answer != TAME_FD_GO)
         return tn_answer(env, answer);
     error = tn_next(handle, &message);
+    if (error == NNG_EAGAIN)
+        error = tn_ask(&handle->socket, TN_RECEIVING, tame_fd_number(&handle->fd));
     if (error != NNG_EAGAIN) {
         tame_fd_done(env, &handle->fd, TAME_FD_READ);
         tn_push_after(env, handle);
@@ -69,6 +71,8 @@ static ERL_NIF_TERM tn_send_held(ErlNifEnv *env, struct tn_nif *handle, struct t
                                       : tn_send(&handle->socket, held->message, tame_fd_number(fd));
         if (error == 0)
             held->message = NULL;
+        if (error == NNG_EAGAIN)
+            error = tn_ask(&handle->socket, TN_SENDING, tame_fd_number(fd));
         if (error != NNG_EAGAIN) {
             tame_fd_done(env, fd, TAME_FD_READ);
             return error == 0 ? tn_atom(env, "ok") : tn_failed(env, error);
