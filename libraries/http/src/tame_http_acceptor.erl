@@ -37,7 +37,7 @@ init(Parent, Sup, #{run := Run, handler := Handler}) ->
     process_flag(trap_exit, true),
     _ = process_flag(min_heap_size, ?HEAP_WORDS),
     {ok, #{handle := Handle, owner := Owner}} = tame_http_servers:find(Sup),
-    ok = tame_http_servers:insert_acceptor(Sup, self()),
+    ok = tame_http_server:has_acceptor(Owner, self()),
     Acceptor = join(Handle, Owner),
     proc_lib:init_ack(Parent, {ok, self()}),
     loop(#state{parent = Parent, acceptor = Acceptor, run = Run, handler = Handler}).

@@ -9,7 +9,7 @@
 %% Room for a request's terms and a short answer, without a collection.
 -define(HEAP_WORDS, 610).
 
-%% By an acceptor that the table of servers knows. full: the VM has no process left, just now; the
+%% By an acceptor that its server knows. full: the VM has no process left, just now; the
 %% request stays where it is, and is overdue a second later (tame_http_nif:credit/2).
 -spec spawn(fun(() -> term())) -> ok | full.
 spawn(Fun) ->
@@ -19,16 +19,11 @@ spawn(Fun) ->
         error:system_limit -> full
     end.
 
-%% All that acceptors of this server have started, now or earlier. The acceptors have ended, or are
-%% about to.
--spec end_all(pid()) -> ok.
-end_all(Sup) ->
-    case tame_http_servers:take_acceptors(Sup) of
-        [] -> ok;
-        Acceptors -> end_children(Acceptors)
-    end.
-
-end_children(Acceptors) ->
+%% All that these acceptors have started, now or earlier. They have ended, or are about to.
+-spec end_all([pid()]) -> ok.
+end_all([]) ->
+    ok;
+end_all(Acceptors) ->
     ok = lists:foreach(fun tame_orphan:wait/1, Acceptors),
     Known = maps:from_keys(Acceptors, true),
     _ = [exit(Pid, shutdown) || Pid <- processes(), is_child(Pid, Known)],

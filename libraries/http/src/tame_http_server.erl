@@ -2,12 +2,16 @@
 %%
 %% An isolated native half may end alone: the references that Erlang has are no good then. So this
 %% looks whether it is still there, and ends if not, for the supervisor to start all anew.
+%%
+%% The table of servers ends with the application tame_http. A server that somebody else supervises
+%% ends with it, since nobody finds it any more.
 -module(tame_http_server).
 -behaviour(gen_server).
 
 -export([start_link/2]).
 -export([close/2]).
 -export([look/1]).
+-export([has_acceptor/2]).
 %% Internal.
 -export([init/1]).
 -export([handle_call/3]).
@@ -18,6 +22,9 @@
 -record(state, {
     sup :: pid(),
     handle :: tame_http_nif:server(),
+    table :: reference(),
+    %% All there were, for the time when the table is gone.
+    acceptors = [] :: [pid()],
     %% Who waits for the end of the threads; ended when they have.
     closing = [] :: [gen_server:from()] | ended
 }).
@@ -46,11 +53,22 @@ look(Server) ->
     Server ! look,
     ok.
 
+%% Known to the table as well from then on, before it starts anything.
+-spec has_acceptor(pid(), pid()) -> ok.
+has_acceptor(Server, Acceptor) -> gen_server:call(Server, {has_acceptor, Acceptor}, infinity).
+
 -spec init({pid(), tame_http_options:checked()}) -> {ok, #state{}} | {stop, term()}.
 init({Sup, Options}) ->
     process_flag(trap_exit, true),
+    case tame_http_servers:monitor() of
+        {ok, Table} -> init(Sup, Options, Table);
+        error -> {stop, {not_started, tame_http}}
+    end.
+
+init(Sup, Options, Table) ->
     %% What an owner that was killed, or a whole server, has left.
-    ok = lists:foreach(fun tame_http_requests:end_all/1, [Sup | tame_http_servers:delete_dead()]),
+    Left = tame_http_servers:take_acceptors(Sup) ++ tame_http_servers:take_dead(),
+    ok = tame_http_requests:end_all(Left),
     Tries =
         case tame_http_servers:find(Sup) of
             {ok, _} -> ?TRIES;
@@ -63,7 +81,7 @@ init({Sup, Options}) ->
             Entry = #{sup => Sup, owner => self(), handle => Handle, port => Port},
             ok = tame_http_servers:insert(Entry),
             {ok, _} = timer:send_interval(?LOOK_MS, look),
-            {ok, #state{sup = Sup, handle = Handle}};
+            {ok, #state{sup = Sup, handle = Handle, table = Table}};
         {error, Reason} ->
             {stop, Reason}
     end.
@@ -91,6 +109,9 @@ open(Options) ->
 
 -spec handle_call(term(), gen_server:from(), #state{}) ->
     {reply, ok, #state{}} | {noreply, #state{}}.
+handle_call({has_acceptor, Acceptor}, _From, #state{sup = Sup, acceptors = Acceptors} = State) ->
+    ok = tame_http_servers:insert_acceptor(Sup, Acceptor),
+    {reply, ok, State#state{acceptors = [Acceptor | Acceptors]}};
 handle_call({close, _}, _From, #state{closing = ended} = State) ->
     {reply, ok, State};
 handle_call({close, GraceMs}, From, #state{handle = Handle, closing = Waiting} = State) ->
@@ -125,6 +146,9 @@ handle_info(look, #state{handle = Handle, closing = []} = State) ->
         true -> {noreply, State};
         false -> {stop, native_half_gone, State}
     end;
+handle_info({'DOWN', Table, process, _, _}, #state{sup = Sup, table = Table} = State) ->
+    ok = tame_http_server_sup:stop(Sup, {shutdown, {not_started, tame_http}}),
+    {noreply, State};
 handle_info({tame_http, stopped}, #state{closing = Waiting} = State) when Waiting =/= [] ->
     _ = is_list(Waiting) andalso [gen_server:reply(From, ok) || From <- Waiting],
     {noreply, State#state{closing = ended}};
@@ -142,7 +166,7 @@ handle_info(_, State) ->
 -spec terminate(term(), #state{}) -> ok.
 terminate(native_half_gone, _State) ->
     ok;
-terminate(Reason, #state{sup = Sup, handle = Handle}) ->
+terminate(Reason, #state{sup = Sup, handle = Handle, acceptors = Acceptors}) ->
     ok = close_native(Handle, 0),
     case Reason =/= shutdown andalso is_process_alive(Sup) of
         true ->
@@ -150,5 +174,5 @@ terminate(Reason, #state{sup = Sup, handle = Handle}) ->
             ok;
         false ->
             ok = tame_http_servers:delete(Sup),
-            tame_http_requests:end_all(Sup)
+            tame_http_requests:end_all(Acceptors)
     end.

@@ -9,6 +9,7 @@
 -behaviour(supervisor).
 
 -export([start_link/1]).
+-export([stop/2]).
 %% Internal.
 -export([start_acceptors/2]).
 -export([init/1]).
@@ -17,6 +18,19 @@
 start_link(#{name := undefined} = Options) -> supervisor:start_link(?MODULE, {server, Options});
 start_link(#{name := Name} = Options) ->
     supervisor:start_link({local, Name}, ?MODULE, {server, Options}).
+
+%% Soon: by one of its children, for which it would wait.
+-spec stop(pid(), term()) -> ok.
+stop(Sup, Reason) ->
+    _ = spawn(fun() ->
+        try
+            gen_server:stop(Sup, Reason, infinity)
+        catch
+            %% It has ended, or somebody else ends it.
+            exit:_ -> ok
+        end
+    end),
+    ok.
 
 -spec start_acceptors(pid(), tame_http_options:checked()) -> {ok, pid()} | {error, term()}.
 start_acceptors(Sup, Options) -> supervisor:start_link(?MODULE, {acceptors, Sup, Options}).

@@ -3,8 +3,9 @@
 -module(tame_http_servers).
 
 -export([new/0]).
+-export([monitor/0]).
 -export([insert/1]).
--export([delete_dead/0]).
+-export([take_dead/0]).
 -export([delete/1]).
 -export([find/1]).
 -export([insert_acceptor/2]).
@@ -22,23 +23,30 @@ new() ->
     ?MODULE = ets:new(?MODULE, [named_table, public, {read_concurrency, true}]),
     ok.
 
+%% Of the process with which it ends.
+-spec monitor() -> {ok, reference()} | error.
+monitor() ->
+    case ets:info(?MODULE, owner) of
+        undefined -> error;
+        Owner -> {ok, erlang:monitor(process, Owner)}
+    end.
+
 -spec insert(entry()) -> ok.
 insert(#{sup := Sup} = Entry) ->
     true = ets:insert(?MODULE, {Sup, Entry}),
     ok.
 
-%% Those that were killed, and their acceptors with them: nobody else will ask for these.
--spec delete_dead() -> [pid()].
-delete_dead() ->
+%% The acceptors of servers that were killed, which are not known any more: nobody else will ask.
+-spec take_dead() -> [pid()].
+take_dead() ->
     Dead = [Sup || {Sup, _} <- ets:tab2list(?MODULE), is_pid(Sup), not is_process_alive(Sup)],
+    Acceptors = lists:flatmap(fun take_acceptors/1, Dead),
     ok = lists:foreach(fun delete/1, Dead),
-    Dead.
+    Acceptors.
 
-%% Known from before it starts anything.
 -spec insert_acceptor(pid(), pid()) -> ok.
 insert_acceptor(Sup, Acceptor) ->
-    true = ets:insert(?MODULE, {{acceptor, Acceptor}, Sup}),
-    ok.
+    if_there(fun() -> ets:insert(?MODULE, {{acceptor, Acceptor}, Sup}) end).
 
 %% They are not known any more.
 -spec take_acceptors(pid()) -> [pid()].
@@ -47,10 +55,21 @@ take_acceptors(Sup) ->
     _ = [ets:delete(?MODULE, {acceptor, Pid}) || Pid <- Acceptors],
     Acceptors.
 
+%% With its acceptors.
 -spec delete(pid()) -> ok.
 delete(Sup) ->
-    true = ets:delete(?MODULE, Sup),
-    ok.
+    if_there(fun() ->
+        true = ets:delete(?MODULE, Sup),
+        take_acceptors(Sup)
+    end).
+
+%% The table may end at any time.
+if_there(Fun) ->
+    try Fun() of
+        _ -> ok
+    catch
+        error:badarg -> ok
+    end.
 
 %% By the pid or the registered name of its supervisor.
 -spec find(pid() | atom()) -> {ok, entry()} | error.

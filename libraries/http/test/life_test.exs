@@ -104,6 +104,42 @@ defmodule Tame.HTTP.LifeTest do
     eventually(fn -> Peer.call(context.peer, Peer, :threads, []) == 1 end)
   end
 
+  # A server that a supervisor of somebody's has, and a request of it that does not end.
+  defp supervised(options) do
+    peer = Peer.start_link()
+    port = Peer.call(peer, Peer, :supervised, [options])
+    send_raw(port, "GET /held HTTP/1.1\r\nhost: a\r\n\r\n")
+    held = eventually(fn -> Peer.call(peer, Process, :whereis, [:held]) end)
+    {peer, port, held}
+  end
+
+  @tag :no_peer
+  test "the application stops: so do servers that others supervise, and the processes of their requests" do
+    {peer, port, held} = supervised(%{shutdown_ms: 200})
+    :ok = Peer.call(peer, Application, :stop, [:tame_http])
+    eventually(fn -> not Peer.call(peer, Process, :alive?, [held]) end)
+    eventually(fn -> match?({:error, _}, :gen_tcp.connect({127, 0, 0, 1}, port, [])) end)
+    eventually(fn -> Peer.call(peer, Peer, :threads, []) == 0 end)
+  end
+
+  @tag :no_peer
+  test "the application ends and begins again: servers that others supervise begin anew" do
+    port = free_port()
+    {peer, ^port, held} = supervised(%{shutdown_ms: 200, port: port, io_threads: 2})
+    :ok = Peer.call(peer, Peer, :start_again, [])
+    eventually(fn -> Peer.call(peer, Peer, :port_if_alive, [:web]) == port end)
+    assert {200, _, "hello"} = get(port)
+    eventually(fn -> not Peer.call(peer, Process, :alive?, [held]) end)
+    eventually(fn -> Peer.call(peer, Peer, :threads, []) == 2 end)
+  end
+
+  defp free_port do
+    {:ok, socket} = :gen_tcp.listen(0, ip: {127, 0, 0, 1})
+    {:ok, port} = :inet.port(socket)
+    :gen_tcp.close(socket)
+    port
+  end
+
   @tag :no_peer
   @tag :tmp_dir
   test "another build of the native half is refused while a server runs, and taken then", %{

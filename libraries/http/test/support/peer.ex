@@ -34,6 +34,25 @@ defmodule Tame.HTTP.Test.Peer do
     {server, :tame_http.port(server)}
   end
 
+  # The port of one that a supervisor of its own has, which starts it again as often as need be; `held/1` is its handler.
+  def supervised(options) do
+    options = Map.merge(%{ip: {127, 0, 0, 1}, handler: &Peer.held/1, name: :web}, options)
+    strategy = [strategy: :one_for_one, max_restarts: 1000]
+    {:ok, supervisor} = Supervisor.start_link([:tame_http.child_spec(options)], strategy)
+    # It would end with this call.
+    true = Process.unlink(supervisor)
+    :tame_http.port(:web)
+  end
+
+  def held(%{path: "/held"}), do: Process.register(self(), :held) && Process.sleep(:infinity)
+  def held(request), do: Tame.HTTP.Test.Client.hello(request)
+
+  # The application ends and begins under those servers that others supervise.
+  def start_again do
+    :ok = Application.stop(:tame_http)
+    :ok = Application.start(:tame_http)
+  end
+
   # ---- what runs there ----
 
   def children(supervisor),
