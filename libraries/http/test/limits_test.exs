@@ -223,7 +223,74 @@ defmodule Tame.HTTP.LimitsTest do
     assert %{answered: 41} = balanced(server)
   end
 
-  defp drip(socket) do
+  test "header_timeout_ms: a head behind a request that runs waits for it, in how many packets it came" do
+    handler = fn
+      %{path: "/long"} ->
+        Process.sleep(1500) && {200, [], "hello"}
+
+      %{path: "/short"} ->
+        Process.sleep(40) && {200, [], "hello"}
+
+      _ ->
+        {200, [], {:stream, fn send -> for(_ <- 1..15, do: send.("x") && Process.sleep(100)) end}}
+    end
+
+    {server, port} = start(header_timeout_ms: 300, handler: handler)
+    get = fn path, more -> "GET #{path} HTTP/1.1\r\nhost: a\r\n#{more}\r\n" end
+    last = get.("/short", "connection: close\r\n")
+    # Behind one that Erlang has, and behind one whose answer streams.
+    behind = for path <- ["/long", "/pieces"], do: {path, in_two(port, get.(path, ""), last)}
+    # Heads that hyper reads in parts, because it reads so many at once.
+    many = String.duplicate(get.("/short", "pad: #{String.duplicate("p", 200)}\r\n"), 59)
+    behind = [{"/short", send_raw(port, many <> last)} | behind]
+
+    for {path, socket} <- behind do
+      answers = all(socket)
+      expected = if path == "/short", do: 60, else: 2
+      assert {path, length(String.split(answers, "HTTP/1.1 200")) - 1} == {path, expected}
+      assert String.ends_with?(answers, "hello")
+      if path == "/pieces", do: assert(length(String.split(answers, "\r\nx\r\n")) == 16)
+    end
+
+    assert %{answered: 64} = balanced(server)
+  end
+
+  # The head of the second in two packets.
+  defp in_two(port, first, <<begun::binary-size(20), rest::binary>>) do
+    socket = send_raw(port, first)
+    :ok = :inet.setopts(socket, nodelay: true)
+
+    for part <- [begun, rest] do
+      Process.sleep(50)
+      :ok = :gen_tcp.send(socket, part)
+    end
+
+    socket
+  end
+
+  test "header_timeout_ms: a head that never ends behind one that was answered, whole or byte by byte" do
+    handler = fn _ -> Process.sleep(600) && {200, [], {:stream, & &1.("hello")}} end
+    {server, port} = start(header_timeout_ms: 300, idle_timeout_ms: 60_000, handler: handler)
+    first = "GET / HTTP/1.1\r\nhost: a\r\n\r\n"
+    still = send_raw(port, first <> "GET / HT")
+    drips = send_raw(port, first)
+    drip = Task.async(fn -> drip(drips, "x") end)
+    assert all(still) =~ ~r"^HTTP/1.1 200 .*hello\r\n0\r\n\r\n$"s
+    assert :closed = Task.await(drip, 20_000)
+    eventually(fn -> :tame_http.info(server).connections == 0 end)
+    assert %{answered: 2} = balanced(server)
+  end
+
+  test "header_timeout_ms: a client that takes a long answer has it, though its next head has begun" do
+    big = String.duplicate("a", 32 * 1024 * 1024)
+    {_, port} = start(header_timeout_ms: 300, handler: fn _ -> {200, [], big} end)
+    socket = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\nGET / HT")
+    # Nothing of it for a while, longer than a head may take.
+    Process.sleep(1000)
+    assert byte_size(all(socket)) > byte_size(big)
+  end
+
+  defp drip(socket, piece \\ "a: b\r\n") do
     :ok = :gen_tcp.send(socket, "GET / HTTP/1.1\r\n")
 
     Enum.find_value(1..10_000, fn _ ->

@@ -115,13 +115,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Strict<S> {
         }
         let before = buf.filled().len();
         loop {
-            ready!(self.poll_input(cx, buf))?;
+            let come = self.poll_input(cx, buf);
+            if come.is_pending() {
+                // Not when a part of it has come: hyper may look at that no sooner than the answers before are out.
+                self.wire.wait_for_head(self.filter.head())
+            }
+            ready!(come)?;
             if buf.filled().len() == before {
                 return Poll::Ready(Ok(()));
             }
             let kept = self.filter.filter(&mut buf.filled_mut()[before..]);
             buf.set_filled(before + kept);
-            self.wire.head(self.filter.head());
+            self.wire.forget_head_before(self.filter.head());
             // None would be the end of the stream; what comes behind a refusal is read and dropped until hyper closes.
             if kept > 0 {
                 return Poll::Ready(Ok(()));

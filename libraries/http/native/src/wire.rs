@@ -53,8 +53,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         self.cutter.set(Some(Cutter::default()))
     }
 
-    /// The head that has begun and not ended, if any: the sweep looks how long that takes.
-    pub fn head(&self, head: Option<u64>) {
+    /// hyper wants more of the head that has begun and not ended, if any, and nothing is there: the sweep looks how long that takes.
+    pub fn wait_for_head(&self, head: Option<u64>) {
         let seen = &self.connection.head;
         if head != seen.get().map(|(head, _)| head) {
             seen.set(head.map(|head| (head, self.local.now_ms())))
@@ -64,6 +64,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     pub fn begin_turn(&self) {
         self.read.set(0)
     }
+    /// The head that was waited for has ended, unless it is this one.
+    pub fn forget_head_before(&self, head: Option<u64>) {
+        let seen = &self.connection.head;
+        if head != seen.get().map(|(head, _)| head) {
+            seen.set(None)
+        }
+    }
+
 
     pub fn poll_read(&self, cx: &mut Context, buf: &mut ReadBuf) -> Poll<io::Result<()>> {
         if self.read.get() >= TURN {

@@ -28,7 +28,7 @@ pub struct Connection {
     /// Goes up with each request and each piece of a body; what the sweep saw of it, and when it changed.
     pub(super) progress: Cell<u64>,
     pub(super) seen: Cell<(u64, u64)>,
-    /// Of HTTP/1, the head that has begun and not ended, and since when.
+    /// Of HTTP/1, the head that has begun and not ended, and since when hyper waits for the rest.
     pub head: Cell<Option<(u64, u64)>>,
     /// HTTP/2, whose frames may be long: see `frames`.
     pub is_cut: Cell<bool>,

@@ -44,9 +44,14 @@ impl Local {
     fn sweep_connections(&self) {
         let (c, now) = (&self.server.config, self.now_ms.get());
         for connection in self.connections.borrow().iter().flatten() {
-            if connection.head.get().is_some_and(|(_, since_ms)| now.saturating_sub(since_ms) > c.header_timeout_ms) {
-                connection.advance(Phase::Ended);
-                continue;
+            if let Some((head, since_ms)) = connection.head.get() {
+                if connection.active.get() > 0 || connection.at_once.get() == 0 && connection.has_asked() {
+                    // There are answers before it, to be made or to be taken: idle_timeout_ms bounds that.
+                    connection.head.set(Some((head, now)))
+                } else if now.saturating_sub(since_ms) > c.header_timeout_ms {
+                    connection.advance(Phase::Ended);
+                    continue;
+                }
             }
             let progress = connection.progress.get();
             let (seen, since_ms) = connection.seen.get();
