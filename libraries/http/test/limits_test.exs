@@ -89,6 +89,41 @@ defmodule Tame.HTTP.LimitsTest do
     assert {200, _, "hello"} = answer(third)
   end
 
+  test "max_connections: of all I/O threads together, whichever of them has the connections" do
+    {server, port} = start(max_connections: 4, io_threads: 4)
+
+    for _ <- 1..20 do
+      # The fourth is served wherever it is, with three in any of the threads.
+      sockets = for _ <- 1..4, do: ask(port)
+      for socket <- sockets, do: assert({200, _, "hello"} = answer(socket))
+      for socket <- sockets, do: :gen_tcp.close(socket)
+    end
+
+    balanced(server)
+    eventually(fn -> :tame_http.info(server).connections == 0 end)
+    sockets = for _ <- 1..40, do: ask(port)
+    # Time for more than there may be.
+    Process.sleep(200)
+    assert %{connections: 4, answered: 84} = :tame_http.info(server)
+
+    # Each that ends lets another in, in whatever thread it waits.
+    for _ <- sockets, reduce: sockets do
+      sockets ->
+        served = served(sockets)
+        :gen_tcp.close(served)
+        List.delete(sockets, served)
+    end
+
+    assert %{answered: 120} = balanced(server)
+  end
+
+  defp ask(port), do: send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+
+  # One that has been answered.
+  defp served(sockets) do
+    eventually(fn -> Enum.find(sockets, &match?({:ok, _}, :gen_tcp.recv(&1, 0, 1))) end)
+  end
+
   test "max_streams: clients are told, and those that keep to it are served" do
     {server, port} = start(max_streams: 3)
     {output, 0} = System.cmd("nghttp", ["-v", "-n", url(port)])
@@ -294,7 +329,7 @@ defmodule Tame.HTTP.LimitsTest do
     :ok = :gen_tcp.send(socket, "GET / HTTP/1.1\r\n")
 
     Enum.find_value(1..10_000, fn _ ->
-      with :ok <- :gen_tcp.send(socket, "a: b\r\n"),
+      with :ok <- :gen_tcp.send(socket, piece),
            {:error, :timeout} <- :gen_tcp.recv(socket, 0, 20) do
         nil
       else

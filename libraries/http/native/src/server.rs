@@ -3,6 +3,7 @@ use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Mutex, RwLock};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use atomic_waker::AtomicWaker;
@@ -108,6 +109,8 @@ pub struct Shared {
     closed: AtomicBool,
     pub starved: AtomicBool,
     waker: AtomicWaker,
+    /// Of the task that accepts, where it found no room.
+    accepter: AtomicWaker,
     /// The generation of each place: whether a key is still good can be asked from any thread.
     pub generations: Box<[AtomicU32]>,
     pub counters: Counters,
@@ -121,6 +124,7 @@ impl Shared {
             closed: AtomicBool::new(false),
             starved: AtomicBool::new(false),
             waker: AtomicWaker::new(),
+            accepter: AtomicWaker::new(),
             generations: (0..places).map(|_| AtomicU32::new(0)).collect(),
             counters: Counters::default(),
         }
@@ -200,6 +204,8 @@ pub struct Server {
     pub threads: Vec<Shared>,
     /// Requests that Erlang has, answered or not: what max_in_flight bounds.
     pub held: AtomicUsize,
+    /// What max_connections bounds.
+    open_connections: AtomicUsize,
     pub body_memory: AtomicUsize,
     pub running: AtomicUsize,
     acceptors: RwLock<Arc<Vec<Arc<Acceptor>>>>,
@@ -218,6 +224,7 @@ impl Server {
             owner,
             threads,
             held: AtomicUsize::new(0),
+            open_connections: AtomicUsize::new(0),
             body_memory: AtomicUsize::new(0),
             running,
             acceptors: RwLock::default(),
@@ -278,6 +285,26 @@ impl Server {
     pub fn set_statics(&self, statics: Statics) {
         *self.statics.write().unwrap() = Arc::new(statics);
         self.statics_version.fetch_add(1, AcqRel);
+    }
+
+    /// One connection more, if there is room for it. If not, the thread is woken when there is.
+    pub fn make_room(&self, thread: usize, waker: &Waker) -> bool {
+        self.try_make_room() || {
+            self.threads[thread].accepter.register(waker);
+            self.try_make_room()
+        }
+    }
+
+    fn try_make_room(&self) -> bool {
+        let most = self.config.max_connections;
+        self.open_connections.fetch_update(AcqRel, Acquire, |open| (open < most).then_some(open + 1)).is_ok()
+    }
+
+    /// One connection less. The next one may be in any thread's queue, so all look that found no room.
+    pub fn give_room(&self) {
+        if self.open_connections.fetch_sub(1, AcqRel) == self.config.max_connections {
+            self.threads.iter().for_each(|thread| thread.accepter.wake())
+        }
     }
 
     /// A request leaves Erlang's hands.

@@ -67,17 +67,18 @@ impl Connection {
 impl Local {
     pub(super) async fn accept(self: Rc<Self>, listener: TcpListener) {
         let listener = tokio::net::TcpListener::from_std(listener).expect("a listener of this thread");
-        let most = (self.server.config.max_connections / self.server.config.io_threads).max(1);
         loop {
             poll_fn(|cx| {
                 if self.open_connections.get() < most {
                     return Poll::Ready(());
                 }
-                *self.accepter.borrow_mut() = Some(cx.waker().clone());
-                Poll::Pending
-            })
-            .await;
-            match listener.accept().await {
+                let accepted = listener.poll_accept(cx);
+                if !matches!(accepted, Poll::Ready(Ok(_))) {
+                    self.server.give_room()
+                }
+                accepted
+            });
+            match accepted.await {
                 Ok((stream, peer)) => {
                     let _ = stream.set_nodelay(true); // slower without it, and nothing else
                     let connection = self.register(peer);
@@ -131,9 +132,7 @@ impl Local {
         self.free_connections.borrow_mut().push(at);
         self.open_connections.set(self.open_connections.get() - 1);
         self.counters().connections.store(self.open_connections.get() as u64, Relaxed);
-        if let Some(waker) = self.accepter.borrow_mut().take() {
-            waker.wake()
-        }
+        self.server.give_room();
         if self.is_closing() {
             self.wake_closer()
         }
