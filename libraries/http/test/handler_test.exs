@@ -2,6 +2,7 @@ defmodule Tame.HTTP.HandlerTest do
   # What handlers do to their acceptors, to their answers and to the server's end.
   use ExUnit.Case, async: true
   import Tame.HTTP.Test.Client
+  alias Tame.HTTP.Test.Frames
 
   test "an acceptor whose handler ends it again and again takes no server with it for good" do
     handler = fn
@@ -280,3 +281,67 @@ defmodule Tame.HTTP.HandlerTest do
     balanced(server)
   end
 end
+
+  test "HTTP/2: an authority, or a host in its place, names a host" do
+    {server, port} = start(%{})
+    socket = Frames.connect(port)
+    head = [0x82, 0x86, 0x84]
+    authority = &Frames.literal(":authority", &1)
+
+    for {fields, stream} <- [
+          {authority.("b@a"), 1},
+          {Frames.literal("host", "a b"), 3},
+          {[authority.("a"), Frames.literal("host", "<a>")], 5}
+        ] do
+      :ok = :gen_tcp.send(socket, Frames.frame(:headers, 0x5, stream, [head, fields]))
+    end
+
+    :ok = :gen_tcp.send(socket, Frames.get(7))
+    {:silent, frames} = Frames.all(socket, 1000)
+    # 0x8C is 400.
+    answered = for {stream, status} <- Frames.statuses(frames), do: {stream, status}
+    assert Enum.sort(answered) == [{1, 0x8C}, {3, 0x8C}, {5, 0x8C}, {7, 200}]
+    balanced(server)
+  end
+
+  test "an answer of HTTP/1.0 whose end is the connection's, and that is cut off, ends by a reset" do
+    handler = fn
+      %{path: "/whole"} ->
+        {200, [], {:stream, fn send -> send.("abc") end}}
+
+      %{path: "/length"} ->
+        {200, [{"content-length", "4"}], {:stream, fn send -> send.("abc") && throw(:up) end}}
+
+      %{path: "/fails"} ->
+        {200, [], {:stream, fn send -> send.("abc") && throw(:up) end}}
+
+      %{path: "/never"} ->
+        {200, [], {:stream, fn send -> send.("abc") && Process.sleep(:infinity) end}}
+    end
+
+    {server, port} = start(handler: handler, idle_timeout_ms: 400)
+
+    for {head, ended} <- [
+          {"GET /whole", :closed},
+          {"HEAD /whole", :closed},
+          # Its client sees that a byte is missing.
+          {"GET /length", :closed},
+          {"GET /fails", :econnreset},
+          {"GET /never", :econnreset}
+        ] do
+      {:ok, socket} =
+        :gen_tcp.connect({127, 0, 0, 1}, port, [:binary, active: false, show_econnreset: true])
+
+      :ok = :gen_tcp.send(socket, head <> " HTTP/1.0\r\n\r\n")
+      assert {head, ended} == {head, how_it_ends(socket)}
+    end
+
+    assert :tame_http.info(server).requests == 5
+  end
+
+  defp how_it_ends(socket) do
+    case :gen_tcp.recv(socket, 0, 20_000) do
+      {:ok, _} -> how_it_ends(socket)
+      {:error, reason} -> reason
+    end
+  end

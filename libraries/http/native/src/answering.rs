@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hyper::header::{HeaderValue, HOST, RETRY_AFTER};
+use hyper::header::{HeaderValue, CONTENT_LENGTH, HOST, RETRY_AFTER};
 use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode, Version};
 
@@ -226,7 +226,10 @@ pub fn answered(ticket: &mut Ticket, answer: places::Answer) -> Response<Answer>
             let (local, connection) = (ticket.local.clone(), ticket.connection.clone());
             let mut places = local.places.borrow_mut();
             let place = places.get(key).expect("answered");
-            (place.state, place.request) = (State::Streaming(streaming), None);
+            place.state = State::Streaming(streaming);
+            if place.request.take().is_some_and(|request| ends_with_connection(&request.parts, &head)) {
+                connection.ends_answer.set(true)
+            }
             drop(places);
             ticket.outcome = Outcome::Answered;
             ticket.key = None; // the body's now
@@ -254,6 +257,12 @@ fn refuse(ticket: &mut Ticket, code: u16) -> Response<Answer> {
 }
 
 fn status(code: u16) -> Response<Answer> {
+/// HTTP/1.0 has no other end for a body whose length was not said.
+fn ends_with_connection(request: &Parts, head: &Response<()>) -> bool {
+    let has_body = request.method != Method::HEAD && !matches!(head.status().as_u16(), 204 | 205 | 304);
+    request.version == Version::HTTP_10 && has_body && !head.headers().contains_key(CONTENT_LENGTH)
+}
+
     let mut response = Response::new(Answer::Whole(Bytes::new()));
     *response.status_mut() = StatusCode::from_u16(code).expect("a status of ours");
     response

@@ -3,10 +3,13 @@
 //! They write each answer, and each frame, alone, and a call of the system costs more than its bytes do.
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
+use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{ready, Context, Poll};
+use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::frames::{Cutter, Piece};
@@ -56,14 +59,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// hyper wants more of the head that has begun and not ended, if any, and nothing is there: the sweep looks how long that takes.
     pub fn wait_for_head(&self, head: Option<u64>) {
         let seen = &self.connection.head;
-        if head != seen.get().map(|(head, _)| head) {
+        if seen.get().is_none() {
             seen.set(head.map(|head| (head, self.local.now_ms())))
         }
     }
 
-    pub fn begin_turn(&self) {
-        self.read.set(0)
-    }
     /// The head that was waited for has ended, unless it is this one.
     pub fn forget_head_before(&self, head: Option<u64>) {
         let seen = &self.connection.head;
@@ -72,6 +72,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
+    pub fn begin_turn(&self) {
+        self.read.set(0)
+    }
 
     pub fn poll_read(&self, cx: &mut Context, buf: &mut ReadBuf) -> Poll<io::Result<()>> {
         if self.read.get() >= TURN {
@@ -193,6 +196,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     pub fn poll_shutdown(&self, cx: &mut Context) -> Poll<io::Result<()>> {
         ready!(self.poll_send(cx))?;
+        // All was said: that is the end of whatever it is the end of.
+        self.connection.ends_answer.set(false);
         Pin::new(&mut *self.stream.borrow_mut()).poll_shutdown(cx)
     }
 
@@ -212,5 +217,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             self.connection.progress()
         }
         self.taken.set(taken % PROGRESS);
+    }
+}
+
+impl<S> Drop for Wire<S> {
+    /// An answer that was cut off, and whose client would take this end for its own: the connection is reset.
+    fn drop(&mut self) {
+        if self.connection.ends_answer.get() {
+            // The stream, which is dropped behind this, has it still.
+            let socket = unsafe { BorrowedFd::borrow_raw(self.connection.socket) };
+            let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO)); // an end as others, if that fails
+        }
     }
 }

@@ -2,6 +2,7 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsRawFd, RawFd};
 use std::rc::Rc;
 use std::sync::atomic::Ordering::*;
 use std::task::{Poll, Waker};
@@ -34,6 +35,10 @@ pub struct Connection {
     pub is_cut: Cell<bool>,
     /// Bytes that the socket has taken since it last took no more.
     pub at_once: Cell<usize>,
+    /// Of HTTP/1.0: the connection's end says that an answer is complete. One that is not needs another end.
+    pub ends_answer: Cell<bool>,
+    /// The wire's.
+    pub socket: RawFd,
     pub phase: Cell<Phase>,
     pub waker: RefCell<Option<Waker>>,
 }
@@ -68,9 +73,10 @@ impl Local {
     pub(super) async fn accept(self: Rc<Self>, listener: TcpListener) {
         let listener = tokio::net::TcpListener::from_std(listener).expect("a listener of this thread");
         loop {
-            poll_fn(|cx| {
-                if self.open_connections.get() < most {
-                    return Poll::Ready(());
+            // No room is kept for what has not come: another thread may need it.
+            let accepted = poll_fn(|cx| {
+                if !self.server.make_room(self.index, cx.waker()) {
+                    return Poll::Pending;
                 }
                 let accepted = listener.poll_accept(cx);
                 if !matches!(accepted, Poll::Ready(Ok(_))) {
@@ -81,7 +87,7 @@ impl Local {
             match accepted.await {
                 Ok((stream, peer)) => {
                     let _ = stream.set_nodelay(true); // slower without it, and nothing else
-                    let connection = self.register(peer);
+                    let connection = self.register(peer, stream.as_raw_fd());
                     spawn_local(connection::serve(self.clone(), connection, stream));
                 }
                 Err(error) => {
@@ -96,7 +102,7 @@ impl Local {
         }
     }
 
-    fn register(&self, peer: SocketAddr) -> (usize, Rc<Connection>) {
+    fn register(&self, peer: SocketAddr, socket: RawFd) -> (usize, Rc<Connection>) {
         let connection = Rc::new(Connection {
             peer,
             tls: self.server.config.tls.is_some(),
@@ -108,6 +114,8 @@ impl Local {
             head: Cell::new(None),
             is_cut: Cell::new(false),
             at_once: Cell::new(0),
+            ends_answer: Cell::new(false),
+            socket,
             phase: Cell::new(if self.is_closing() { Phase::Closing } else { Phase::Open }),
             waker: RefCell::default(),
         });
