@@ -273,7 +273,17 @@ defmodule Tame.HTTP.HandlerTest do
           {"GET foo HTTP/1.1\r\nhost: a\r\n", 400, ""},
           {"GET foo:80 HTTP/1.1\r\nhost: a\r\n", 400, ""},
           {"GET /x HTTP/1.1\r\n", 400, ""},
-          {"GET /x HTTP/1.1\r\nhost: a\r\nhost: b\r\n", 400, ""}
+          {"GET /x HTTP/1.1\r\nhost: a\r\nhost: b\r\n", 400, ""},
+          {"GET /x HTTP/1.1\r\nhost:\r\n", 200, "/x "},
+          {"GET /x HTTP/1.1\r\nhost: [::1]:80\r\n", 200, "/x [::1]:80"},
+          {"GET /x HTTP/1.1\r\nhost: a:\r\n", 200, "/x a:"},
+          {"GET /x HTTP/1.1\r\nhost: a b/@\r\n", 400, ""},
+          {"GET /x HTTP/1.1\r\nhost: a/b\r\n", 400, ""},
+          {"GET /x HTTP/1.1\r\nhost: b@a\r\n", 400, ""},
+          {"GET /x HTTP/1.1\r\nhost: a:99999\r\n", 400, ""},
+          {"GET /x HTTP/1.1\r\nhost: a:b\r\n", 400, ""},
+          {"GET /x HTTP/1.0\r\nhost: <a>\r\n", 400, ""},
+          {"GET http://b@a/x HTTP/1.1\r\nhost: a\r\n", 400, ""}
         ] do
       assert {^status, _, ^body} = port |> send_raw(head <> "\r\n") |> answer()
     end

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::header::{HeaderValue, CONTENT_LENGTH, HOST, RETRY_AFTER};
 use hyper::http::request::Parts;
+use hyper::http::uri::Authority;
 use hyper::{Method, Response, StatusCode, Version};
 
 use crate::body::{Answer, Stream};
@@ -179,7 +180,16 @@ fn is_target(parts: &Parts) -> bool {
         "*" => parts.method == Method::OPTIONS,
         path => path.starts_with('/') || parts.method == Method::CONNECT,
     };
-    has_host && has_path
+    let of_target = || parts.uri.authority().is_none_or(|authority| is_host(authority.as_str().as_bytes()));
+    has_host && has_path && of_target() && parts.headers.get_all(HOST).iter().all(|host| is_host(host.as_bytes()))
+}
+
+/// A host and perhaps a port, of nobody, or empty: RFC 9112, 3.2, and RFC 9113, 8.3.1.
+fn is_host(text: &[u8]) -> bool {
+    let Ok(authority) = Authority::try_from(text) else { return text.is_empty() };
+    let Some(port) = authority.as_str().strip_prefix(authority.host()) else { return false }; // of somebody
+    let digits = port.strip_prefix(':').unwrap_or(port);
+    digits.bytes().all(|byte| byte.is_ascii_digit()) && (digits.is_empty() || digits.parse::<u16>().is_ok())
 }
 
 /// Puts it into the queue for Erlang; the ticket has a key then. An error is the answer.
@@ -247,6 +257,12 @@ pub fn answered(ticket: &mut Ticket, answer: places::Answer) -> Response<Answer>
     }
 }
 
+/// HTTP/1.0 has no other end for a body whose length was not said.
+fn ends_with_connection(request: &Parts, head: &Response<()>) -> bool {
+    let has_body = request.method != Method::HEAD && !matches!(head.status().as_u16(), 204 | 205 | 304);
+    request.version == Version::HTTP_10 && has_body && !head.headers().contains_key(CONTENT_LENGTH)
+}
+
 fn refuse(ticket: &mut Ticket, code: u16) -> Response<Answer> {
     ticket.outcome = Outcome::Refused;
     let mut response = status(code);
@@ -257,12 +273,6 @@ fn refuse(ticket: &mut Ticket, code: u16) -> Response<Answer> {
 }
 
 fn status(code: u16) -> Response<Answer> {
-/// HTTP/1.0 has no other end for a body whose length was not said.
-fn ends_with_connection(request: &Parts, head: &Response<()>) -> bool {
-    let has_body = request.method != Method::HEAD && !matches!(head.status().as_u16(), 204 | 205 | 304);
-    request.version == Version::HTTP_10 && has_body && !head.headers().contains_key(CONTENT_LENGTH)
-}
-
     let mut response = Response::new(Answer::Whole(Bytes::new()));
     *response.status_mut() = StatusCode::from_u16(code).expect("a status of ours");
     response
