@@ -114,7 +114,7 @@ send(#{ref := Ref}, {Status, Headers, Body}) ->
 
 %% HEAD, and statuses that have none.
 has_body(<<"HEAD">>, _) -> false;
-has_body(_, Status) -> Status =/= 204 andalso Status =/= 304.
+has_body(_, Status) -> not lists:member(Status, [204, 205, 304]).
 
 streamed(Ref, Status, Headers, true, {stream, Fun}) when is_function(Fun, 1) ->
     case tame_http_nif:start(Ref, Status, Headers) of

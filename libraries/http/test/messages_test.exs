@@ -240,18 +240,25 @@ defmodule Tame.HTTP.MessagesTest do
       balanced(server)
     end
 
-    test "answers to HEAD, and 204 and 304, have no body, whatever the handler gives: #{protocol}" do
+    test "answers to HEAD, and 204, 205 and 304, have no body, whatever the handler gives: #{protocol}" do
       body = %{"/short" => "hello", "/long" => String.duplicate("long", 1_000_000), "/none" => ""}
 
       handler = fn
         %{path: "/204"} -> {204, [], "hello"}
         %{path: "/204/file"} -> {204, [], {:file, __ENV__.file}}
         %{path: "/204/stream"} -> {204, [{"content-length", "5"}], {:stream, & &1.("hello")}}
+        %{path: "/205"} -> {205, [], "hello"}
+        %{path: "/205/file"} -> {205, [], {:file, __ENV__.file}}
+        %{path: "/205/stream"} -> {205, [{"content-length", "5"}], {:stream, & &1.("hello")}}
         %{path: "/304"} -> {304, [], "hello"}
         %{path: path} -> {200, [], body[path]}
       end
 
-      {server, port} = start(handler: handler, static: %{"/static" => {200, [], "static"}})
+      {server, port} =
+        start(
+          handler: handler,
+          static: %{"/static" => {200, [], "static"}, "/205/static" => {205, [], "hello"}}
+        )
 
       for path <- ["/short", "/long", "/none", "/static"] do
         {head, 0} = curl(unquote(protocol) ++ ["-I", url(port, path)])
@@ -260,11 +267,16 @@ defmodule Tame.HTTP.MessagesTest do
         if length > 0, do: assert(head =~ "content-length: #{length}\r\n")
       end
 
-      for path <- ["/204", "/204/file", "/204/stream", "/304"] do
+      none =
+        ["/204", "/204/file", "/204/stream", "/304"] ++
+          ["/205", "/205/file", "/205/stream", "/205/static"]
+
+      for path <- none do
         {head, 0} = curl(unquote(protocol) ++ ["-D", "-", url(port, path)])
         assert head =~ ~r"^HTTP/[12.]+ #{String.slice(path, 1, 3)}"
         assert String.ends_with?(head, "\r\n\r\n")
-        if path != "/304", do: refute(head =~ "content-length")
+        if path =~ "/204", do: refute(head =~ "content-length")
+        refute head =~ ~r"content-length: [1-9]" and path =~ "/205"
       end
 
       balanced(server)

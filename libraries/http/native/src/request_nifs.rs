@@ -60,8 +60,8 @@ pub unsafe fn head(env: Env, status: Term, headers: Term, whole: bool) -> Result
     let map = header_map(env, headers, |name| {
         refused |= of_connection(name);
         lengths += usize::from(*name == CONTENT_LENGTH);
-        // A 204 has none.
-        !((whole || code == 204) && *name == CONTENT_LENGTH || OF_CONNECTIONS.contains(&name.as_str()))
+        // A 204 has none, a 205 that of nothing.
+        !((whole || matches!(code, 204 | 205)) && *name == CONTENT_LENGTH || OF_CONNECTIONS.contains(&name.as_str()))
     })?;
     let length = map.get(CONTENT_LENGTH).map(|value| value.as_bytes());
     let is_length = |text: &[u8]| !text.is_empty() && text.len() < 19 && text.iter().all(u8::is_ascii_digit);
@@ -82,7 +82,8 @@ fn late(done: bool) -> Return {
 pub unsafe fn reply(env: Env, args: &[Term]) -> Return {
     let reference = reference(env, args[0])?;
     let response = head(env, args[1], args[2], true)?.map(|()| Bytes::new());
-    let body = bytes(env, args[3])?;
+    let given = bytes(env, args[3])?;
+    let body = if response.status() == StatusCode::RESET_CONTENT { Bytes::new() } else { given };
     let good = reference.is_open();
     if !reference.finish() {
         return late(false);

@@ -5,6 +5,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, Weak};
 
 use bytes::Bytes;
+use hyper::StatusCode;
 use socket2::{Domain, SockRef, Socket, Type};
 
 use crate::nif::*;
@@ -214,8 +215,10 @@ pub unsafe fn set_static(env: Env, args: &[Term]) -> Return {
     let mut statics = Statics::new();
     each(env, args[1], |route| {
         let route = get_tuple(env, route, 4)?;
-        let body = Bytes::copy_from_slice(get_bytes(env, route[3])?);
-        let answer = head(env, route[1], route[2], true)?.map(|()| body);
+        let body = get_bytes(env, route[3])?;
+        let head = head(env, route[1], route[2], true)?;
+        let has_body = head.status() != StatusCode::RESET_CONTENT;
+        let answer = head.map(|()| if has_body { Bytes::copy_from_slice(body) } else { Bytes::new() });
         statics.insert(get_bytes(env, route[0])?.to_vec(), answer);
         Ok(())
     })?;
