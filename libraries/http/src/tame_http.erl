@@ -263,11 +263,26 @@ unread(Ref, Id) ->
 -spec reply(request(), response()) -> ok | {error, closed}.
 reply(#{ref := _} = Req, Response) ->
     case tame_http_answer:is_response(Response) of
-        true -> tame_http_answer:send(Req, Response);
+        true -> sent(Req, Response);
         false -> ?BADARG([Req, Response])
     end;
 reply(Req, Response) ->
     ?BADARG([Req, Response]).
+
+%% The native half looks at headers. Where it refuses some, nothing of the answer has begun.
+sent(Req, {_, Headers, _} = Response) ->
+    try
+        tame_http_answer:send(Req, Response)
+    catch
+        error:badarg:Stack ->
+            case tame_http_options:are_headers(Headers) of
+                true -> erlang:raise(error, badarg, Stack);
+                false -> erlang:raise(error, badarg, reply_stack(Req, Response))
+            end
+    end.
+
+%% ?BADARG is for the function that is called.
+reply_stack(Req, Response) -> [{?MODULE, reply, [Req, Response], [{error_info, #{}}]}].
 
 %% Whether somebody waits for the answer.
 -spec is_alive(request()) -> boolean().
@@ -291,9 +306,14 @@ format_error(badarg, [{?MODULE, Start, [_], _} | _]) when
     Start =:= start; Start =:= start_link; Start =:= child_spec
 ->
     #{1 => <<"must be a map of options">>};
-format_error(badarg, [{?MODULE, reply, [#{ref := _}, _], _} | _]) ->
-    #{2 => <<"must be {Status, Headers, Body}: from 200 to 599, a map or a list, and iodata, "
-             "{stream, Fun} or {file, Path}">>};
+format_error(badarg, [{?MODULE, reply, [#{ref := _}, Response], _} | _]) ->
+    case tame_http_answer:is_response(Response) of
+        true ->
+            #{2 => <<"has a header that is none of HTTP, or that handlers do not set">>};
+        false ->
+            #{2 => <<"must be {Status, Headers, Body}: from 200 to 599, a map or a list, and "
+                     "iodata, {stream, Fun} or {file, Path}">>}
+    end;
 format_error(badarg, [{?MODULE, reply, _, _} | _]) ->
     #{1 => <<"must be a request">>};
 format_error(badarg, [{?MODULE, Function, [Server | _], _} | _]) ->

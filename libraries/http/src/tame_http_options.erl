@@ -3,6 +3,7 @@
 
 -export([check/1]).
 -export([is_static/1]).
+-export([are_headers/1]).
 -export([static/1]).
 -export([native/1]).
 -export([posix/1]).
@@ -13,6 +14,10 @@
 -type checked() :: #{atom() => term()}.
 
 -define(MAX_MS, 16#FFFFFFF).
+
+%% Of the native half: the longest name, and how many.
+-define(MAX_NAME, 65535).
+-define(MAX_HEADERS, 24576).
 
 -define(REFUSED, [<<"transfer-encoding">>, <<"upgrade">>, <<"connection">>]).
 
@@ -50,7 +55,7 @@ table() ->
                              "a number from 0 to " ++ integer_to_list(?MAX_MS)}},
         {static, #{}, {fun is_static/1,
                        "#{Path => {Status, Headers, Body}}, paths that begin with /, statuses from "
-                       "200 to 599, bodies of iodata"}}
+                       "200 to 599, headers of HTTP, bodies of iodata"}}
     ].
 
 %% A time, or none.
@@ -72,15 +77,20 @@ is_static(Static) ->
         lists:all(fun(Route) -> holds(fun is_route/1, Route) end, maps:to_list(Static)).
 
 is_route({<<"/", _/binary>>, {Status, Headers, Body}}) ->
-    tame_http_answer:is_status(Status) andalso
-        lists:all(fun is_header/1, tame_http_answer:headers(Headers)) andalso
-        iolist_size(Body) >= 0;
+    tame_http_answer:is_status(Status) andalso are_headers(Headers) andalso iolist_size(Body) >= 0;
 is_route(_) ->
     false.
 
+-spec are_headers(term()) -> boolean().
+are_headers(Headers) -> holds(fun check_headers/1, Headers).
+
+check_headers(Headers) ->
+    List = tame_http_answer:headers(Headers),
+    length(List) =< ?MAX_HEADERS andalso lists:all(fun is_header/1, List).
+
 %% As HTTP has them (RFC 9110, 5.1 and 5.5), and none of those that the native half refuses.
 is_header({Name, Value}) ->
-    has(Name, "^[!#$%&'*+.^_`|~0-9A-Za-z-]+\\z") andalso
+    iolist_size(Name) =< ?MAX_NAME andalso has(Name, "^[!#$%&'*+.^_`|~0-9A-Za-z-]+\\z") andalso
         not has(Value, "[\\x00-\\x08\\x0a-\\x1f\\x7f]") andalso
         not lists:member(string:lowercase(iolist_to_binary(Name)), ?REFUSED).
 

@@ -99,6 +99,8 @@ defmodule Tame.HTTP.HandlerTest do
           {200, [{"a\n", "c"}], ""},
           {200, [{"a", "b\r\nc"}], ""},
           {200, [{"Connection", "close"}], ""},
+          {200, [{String.duplicate("a", 70_000), "c"}], ""},
+          {200, for(n <- 1..40_000, do: {"a#{n}", "c"}), ""},
           {200, [], :body},
           {200, [], {:file, "/etc/hostname"}},
           {200, []}
@@ -131,6 +133,13 @@ defmodule Tame.HTTP.HandlerTest do
         ] do
       assert_raise ArgumentError, ~r/2nd argument: must be {Status, Headers, Body}/, fn ->
         :tame_http.reply(request, bad)
+      end
+    end
+
+    for name <- ["a b", "connection", String.duplicate("a", 70_000)],
+        body <- ["", {:stream, & &1}] do
+      assert_raise ArgumentError, ~r/2nd argument: has a header that is none of HTTP/, fn ->
+        :tame_http.reply(request, {200, [{name, "b"}], body})
       end
     end
 
@@ -290,7 +299,6 @@ defmodule Tame.HTTP.HandlerTest do
 
     balanced(server)
   end
-end
 
   test "HTTP/2: an authority, or a host in its place, names a host" do
     {server, port} = start(%{})
@@ -355,3 +363,4 @@ end
       {:error, reason} -> reason
     end
   end
+end
