@@ -62,7 +62,7 @@ defmodule Tame.Audit do
   """
 
   alias Tame.Audit.{Dynamic, Input, Library, Static, Target, Verdict}
-  alias Tame.{OtherLoad, SystemInfo, Warning}
+  alias Tame.{FunctionName, OtherLoad, SystemInfo, Warning}
 
   @typedoc "What an audit found. `:failures` are lines on what should have been looked at and could not be."
   @type result :: %{
@@ -121,7 +121,7 @@ defmodule Tame.Audit do
       progress: progress
     }
 
-    case Dynamic.audit(mfa, options) do
+    case dynamic(mfa, options) do
       {:ok, target} ->
         %{result | targets: result.targets ++ [target], failures: result.failures ++ ended(target)}
 
@@ -131,6 +131,16 @@ defmodule Tame.Audit do
   end
 
   defp call(_static, result, _progress), do: result
+
+  # What fails in here is a defect of the audit; what it found of other functions is not lost with it.
+  defp dynamic(mfa, options) do
+    Dynamic.audit(mfa, options)
+  rescue
+    error ->
+      why = Exception.format_banner(:error, error) |> String.split("\n") |> hd()
+      where = Exception.format_stacktrace_entry(hd(__STACKTRACE__))
+      {:error, "#{FunctionName.text(mfa)}: the audit itself failed: #{why} at #{where}"}
+  end
 
   # What cannot be called is no audit that went well.
   defp ended(target) do

@@ -50,6 +50,9 @@ defmodule Tame.Audit.Dynamic do
 
   @loop_ms 250
 
+  # Where a single call went well.
+  @in_a_row "only when it is called in a row"
+
   # Beyond its limit, a call that would end by itself has ended.
   @grace_ms 2_000
 
@@ -149,6 +152,9 @@ defmodule Tame.Audit.Dynamic do
           {:end, verdict} ->
             {:ok, %{run | end: verdict}}
 
+          {:end, verdict, note} ->
+            {:ok, note(%{run | end: verdict}, "it does so " <> note)}
+
           {:error, why} when run.points == [] ->
             {:error, failed(run, why)}
 
@@ -177,7 +183,7 @@ defmodule Tame.Audit.Dynamic do
       ]
       |> Enum.filter(&is_binary/1)
 
-    if why =~ ~r/^raised/,
+    if why =~ ~r/^raised/ and not String.ends_with?(why, @in_a_row),
       do: Enum.join(["#{run.text}: #{why}" | run.notes ++ hints], "; "),
       else: "#{run.text}: #{why}"
   end
@@ -218,19 +224,25 @@ defmodule Tame.Audit.Dynamic do
     with {:ok, {:ok, first}} <- ask(run, :call, [spec]),
          {:ok, {:ok, more, shares}} <- ask(run, :again, [spec, times(first)]),
          calls = [first | more],
-         {:ok, {loop, wait_ns}} <- loop(run, spec, first, shares) do
+         {:row, loop, wait_ns} <- loop(run, spec, first, shares) do
       {:ok, Point.new(bytes, calls, loop, shares, wait_ns), first.refused}
     else
+      {:in_a_row, {:error, :hangs}} ->
+        {:end, {:hangs, bytes, 1000 * run.options.limit_ms}, @in_a_row}
+
+      {:in_a_row, {:error, {:raised, why}}} ->
+        {:error, raised(why, bytes, run) <> ", " <> @in_a_row}
+
       {:ok, {:error, :hangs}} ->
         {:end, {:hangs, bytes, 1000 * run.options.limit_ms}}
 
-      {:ok, {:error, {:input, why}}} ->
+      {_, {:error, {:input, why}}} ->
         {:error, "the input #{one_line(why)}"}
 
       {:ok, {:error, {:raised, why}}} ->
         {:error, raised(why, bytes, run)}
 
-      {:ok, {:error, {:died, why}}} ->
+      {_, {:error, {:died, why}}} ->
         {:error, "the audit's own process died: #{one_line(why)}"}
 
       {:error, "ended the VM with " <> how} ->
@@ -272,11 +284,12 @@ defmodule Tame.Audit.Dynamic do
       callers = if dirty?, do: callers(run), else: 1
 
       case ask(run, :loop, [spec, %{ms: @loop_ms, callers: callers, dirty: run.options.dirty}]) do
-        {:ok, {:ok, reading, wait_ns}} -> {:ok, {reading, wait_ns}}
+        {:ok, {:ok, reading, wait_ns}} -> {:row, reading, wait_ns}
+        {:ok, failure} -> {:in_a_row, failure}
         other -> other
       end
     else
-      {:ok, {nil, nil}}
+      {:row, nil, nil}
     end
   end
 

@@ -43,7 +43,8 @@ defmodule Tame.AuditNatives do
     {_, 0} = CLibrary.erlc(ebin, "lazy_nif.erl")
   end
 
-  @functions ~w(forever forking crash stubborn leaky leaky_malloc thrifty chatty picky)
+  @functions ~w(forever forking crash stubborn leaky leaky_malloc leaky_little leaky_shared leaky_descriptor thrifty) ++
+               ~w(chatty picky tired stuck slow_end at_times)
 
   defp erlang(module), do: "-module(#{module}).\n-on_load(load/0).\n#{functions()}"
 

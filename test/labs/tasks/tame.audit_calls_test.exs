@@ -56,6 +56,36 @@ defmodule Mix.Tasks.Tame.AuditCallsTest do
     assert [] = Path.wildcard(Path.join(folder, "*.part"))
   end
 
+  test "what raises, hangs or is slow only in a row is named, and what others came to is kept", %{
+    folder: folder
+  } do
+    bad = for name <- ~w(tired stuck slow_end), do: "audit_bad_nif:#{name}/1"
+    argv = ["audit_bad_nif:picky/1" | bad] ++ ~w(--input binary --up-to 1024 --limit 2s)
+    path = Path.join(folder, "row.json")
+    {out, err, 1} = audit(argv ++ ["--json", path])
+
+    assert err =~ ~r"^audit_bad_nif:tired/1: raised too_many on 1024 bytes .* called in a row$"m
+    assert err =~ "audit_bad_nif:stuck/1 does not return"
+    assert out =~ "it does so only when it is called in a row"
+    {:ok, %{"targets" => [good | _] = targets}} = path |> File.read!() |> :tame_json.decode()
+    assert ["well-behaved: " <> _] = good["verdicts"]
+    assert %{"verdicts" => [_ | _]} = Enum.find(targets, &(&1["target"] =~ "slow_end"))
+  end
+
+  test "a failure of the audit itself in one function loses nothing of the others" do
+    {:ok, input} = Tame.Audit.Input.parse("binary")
+
+    checks =
+      for name <- [:crash, :picky],
+          do: %{target: {:function, {:audit_bad_nif, name, 1}}, input: input, up_to: 1024}
+
+    progress = fn %{what: what} -> if what =~ "crash", do: raise("no luck") end
+    {:ok, result} = Tame.Audit.run(checks, [], progress)
+    assert [%{target: "audit_bad_nif:picky/1"}] = result.targets
+    assert ["audit_bad_nif:crash/1: the audit itself failed: " <> why] = result.failures
+    assert why =~ "no luck"
+  end
+
   test "a NIF that crashes is named with its signal" do
     {out, err, 1} = audit(~w(audit_bad_nif:crash/1 --input binary))
     assert out =~ "crashes: ended the VM with SIGSEGV at 1,024 bytes"

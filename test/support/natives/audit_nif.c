@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,6 +40,74 @@ static ERL_NIF_TERM forking_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     return child > 0 ? enif_make_atom(env, "ok") : enif_make_badarg(env);
 }
 
+/* Calls since the library was loaded; the audit calls from one process at a time. */
+static unsigned called;
+
+/* Raises from the hundredth call on, as a library without a handle left does. */
+static ERL_NIF_TERM tired_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    (void)argv;
+    if (++called >= 100)
+        return enif_raise_exception(env, enif_make_atom(env, "too_many"));
+    return enif_make_atom(env, "ok");
+}
+
+/* Does not come back from the hundredth call on. */
+static ERL_NIF_TERM stuck_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    (void)argv;
+    while (++called >= 100)
+        pause();
+    return enif_make_atom(env, "ok");
+}
+
+static void keep_busy(int us)
+{
+    struct timespec now;
+    ErlNifSInt64 end_ns;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    end_ns = now.tv_sec * 1000000000LL + now.tv_nsec + us * 1000LL;
+    do
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    while (now.tv_sec * 1000000000LL + now.tv_nsec < end_ns);
+}
+
+static ErlNifResourceType *slow_type;
+
+static void slow_dtor(ErlNifEnv *env, void *object)
+{
+    (void)env;
+    (void)object;
+    keep_busy(50000);
+}
+
+/* Returns at once a resource whose end takes 50 ms. The term owns it. */
+static ERL_NIF_TERM slow_end_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    void *object = enif_alloc_resource(slow_type, 16);
+    ERL_NIF_TERM term = enif_make_resource(env, object);
+
+    (void)argc;
+    (void)argv;
+    enif_release_resource(object);
+    return term;
+}
+
+/* Each fifth call takes 8 ms and is charged one of them. */
+static ERL_NIF_TERM at_times_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    (void)argv;
+    if (++called % 5 == 4) {
+        keep_busy(8000);
+        enif_consume_timeslice(env, 100);
+    }
+    return enif_make_atom(env, "ok");
+}
+
 static ERL_NIF_TERM crash_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)argc;
@@ -50,18 +119,12 @@ static ERL_NIF_TERM crash_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 /* Keeps its thread busy for a number of milliseconds, and looks at nothing. */
 static ERL_NIF_TERM stubborn_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    struct timespec now;
-    ErlNifSInt64 end_ns;
     int ms;
 
     (void)argc;
     if (!enif_get_int(env, argv[0], &ms))
         return enif_make_badarg(env);
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    end_ns = now.tv_sec * 1000000000LL + now.tv_nsec + ms * 1000000LL;
-    do
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    while (now.tv_sec * 1000000000LL + now.tv_nsec < end_ns);
+    keep_busy(1000 * ms);
     return enif_make_atom(env, "ok");
 }
 
@@ -84,6 +147,44 @@ static ERL_NIF_TERM leaky_malloc_nif(ErlNifEnv *env, int argc, const ERL_NIF_TER
     (void)argv;
     if (block != NULL)
         lost = memset(block, 1, 64);
+    return enif_make_atom(env, "ok");
+}
+
+/* Keeps 300 bytes of each call of 0.9 ms, all of which is charged: little for each round of calls. */
+static ERL_NIF_TERM leaky_little_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    void *block = malloc(300);
+
+    (void)argc;
+    (void)argv;
+    if (block != NULL)
+        lost = memset(block, 1, 300);
+    keep_busy(900);
+    enif_consume_timeslice(env, 90);
+    return enif_make_atom(env, "ok");
+}
+
+/* Keeps 64 KiB of shared memory of each call. */
+static ERL_NIF_TERM leaky_shared_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    void *map = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    (void)argc;
+    (void)argv;
+    if (map == MAP_FAILED)
+        return enif_make_badarg(env);
+    memset(map, 1, 65536);
+    keep_busy(100);
+    return enif_make_atom(env, "ok");
+}
+
+/* Keeps a descriptor of each call. */
+static ERL_NIF_TERM leaky_descriptor_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    (void)argv;
+    /* Out of descriptors is as good as another one. */
+    (void)!dup(STDERR_FILENO);
     return enif_make_atom(env, "ok");
 }
 
@@ -132,20 +233,21 @@ static ErlNifFunc functions[] = {
     {"crash", 1, crash_nif, 0},     {"stubborn", 1, stubborn_nif, ERL_NIF_DIRTY_JOB_CPU_BOUND},
     {"leaky", 1, leaky_nif, 0},     {"leaky_malloc", 1, leaky_malloc_nif, 0},
     {"thrifty", 1, thrifty_nif, 0}, {"chatty", 1, chatty_nif, 0},
-    {"picky", 1, picky_nif, 0}};
+    {"picky", 1, picky_nif, 0}, {"tired", 1, tired_nif, 0},
+    {"stuck", 1, stuck_nif, 0}, {"slow_end", 1, slow_end_nif, 0},
+    {"at_times", 1, at_times_nif, 0}, {"leaky_little", 1, leaky_little_nif, 0},
+    {"leaky_shared", 1, leaky_shared_nif, 0}, {"leaky_descriptor", 1, leaky_descriptor_nif, 0}};
 
-#ifdef CRASH_ON_LOAD
 static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)
 {
-    (void)env;
     (void)priv_data;
     (void)load_info;
+#ifdef CRASH_ON_LOAD
     raise(SIGABRT);
-    return 0;
-}
-#else
-#define load NULL
 #endif
+    slow_type = enif_open_resource_type(env, NULL, "slow", slow_dtor, ERL_NIF_RT_CREATE, NULL);
+    return slow_type == NULL;
+}
 
 #ifdef CRASH_ON_OPEN
 __attribute__((constructor)) static void crash(void)
