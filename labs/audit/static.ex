@@ -118,10 +118,12 @@ defmodule Tame.Audit.Static do
   end
 
   defp library({file, entry}) do
+    # Reading a FIFO or a device may wait for ever.
     bytes =
-      case File.read(file) do
-        {:ok, bytes} -> bytes
-        {:error, _} -> ""
+      with true <- File.regular?(file), {:ok, bytes} <- File.read(file) do
+        bytes
+      else
+        _ -> ""
       end
 
     {file, Library.from_probe(entry, bytes)}

@@ -157,6 +157,17 @@ defmodule Mix.Tasks.Tame.AuditTest do
       assert err =~ "#{plain} is no NIF library: it has no nif_init"
     end
 
+    test "a FIFO is no library, by its name and in a folder, and nobody waits for it" do
+      folder = Path.join(folder!([]), "odd")
+      fifo = Path.join(folder, "fifo.so")
+      File.mkdir_p!(folder)
+      {_, 0} = System.cmd("mkfifo", [fifo])
+      {_, err, 1} = audit([fifo])
+      assert err =~ "#{fifo} is not a shared library"
+      assert length(String.split(err, "\n", trim: true)) == 1
+      assert {"no NIF libraries, and left out: fifo.so" <> _, "", 0} = audit([folder])
+    end
+
     defp functions(folder, path) do
       {%{"libraries" => [library]}, 0} = json(folder, [path])
       Map.delete(library, "path")
