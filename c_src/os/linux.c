@@ -6,6 +6,7 @@
 #endif
 #include "os.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <execinfo.h>
@@ -22,6 +23,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -145,6 +147,59 @@ void os_name_process(const char *name)
 void os_end_with_parent(void)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+void os_adopt(void)
+{
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+/* proc(5): the fourth field of stat; the second stands in brackets, and may hold any byte. */
+static int is_child(const char *pid)
+{
+    char path[64], text[512], *name_end;
+    int file, parent = 0;
+    ssize_t size;
+
+    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    size = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (file >= 0)
+        close(file);
+    if (size <= 0)
+        return 0;
+    text[size] = '\0';
+    name_end = strrchr(text, ')');
+    return name_end != NULL && sscanf(name_end + 1, " %*c %d", &parent) == 1 && parent == getpid();
+}
+
+/* Their numbers are theirs as long as they are not collected. */
+static void kill_children(void)
+{
+    DIR *processes = opendir("/proc");
+    const struct dirent *entry;
+
+    while (processes != NULL && (entry = readdir(processes)) != NULL) {
+        if (isdigit((unsigned char)entry->d_name[0]) && is_child(entry->d_name))
+            kill((pid_t)atoi(entry->d_name), SIGKILL);
+    }
+    if (processes != NULL)
+        closedir(processes);
+}
+
+/* The children of one that was killed are the caller's then, so it is looked again. */
+void os_end_children(int timeout_ms)
+{
+    for (int ms = 0; ms <= timeout_ms; ms++) {
+        pid_t child;
+
+        while ((child = waitpid(-1, NULL, WNOHANG)) > 0) {
+        }
+        if (child < 0)
+            return;
+        kill_children();
+        poll(NULL, 0, 1);
+    }
 }
 
 void os_continue_with_parent(void)

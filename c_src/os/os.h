@@ -51,6 +51,13 @@ void os_name_process(const char *name);
  * getppid() afterwards: the parent may have gone just before. */
 void os_end_with_parent(void);
 
+/* From here on a process below the calling one whose parent ends becomes the caller's child. */
+void os_adopt(void);
+
+/* Kills the caller's children, and collects them until there are none, at most for that long; those
+ * of another user stay. */
+void os_end_children(int timeout_ms);
+
 /* The calling process, if it is stopped, goes on when the thread that forked it ends. */
 void os_continue_with_parent(void);
 

@@ -83,6 +83,17 @@ void os_end_with_parent(void)
     abort();
 }
 
+void os_adopt(void)
+{
+    abort();
+}
+
+void os_end_children(int timeout_ms)
+{
+    (void)timeout_ms;
+    abort();
+}
+
 void os_continue_with_parent(void)
 {
     abort();

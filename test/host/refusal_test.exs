@@ -2,7 +2,7 @@ defmodule Tame.Host.RefusalTest do
   # What a host refuses to load, and what it and --probe say of a library. c_src/host/life.
   use ExUnit.Case, async: true
 
-  alias Tame.Test.{CLibrary, Contract, Host}
+  alias Tame.Test.{CLibrary, Contract, Host, OsProcess}
 
   setup_all do
     folder = CLibrary.tmp_dir!()
@@ -204,6 +204,43 @@ defmodule Tame.Host.RefusalTest do
 
         assert expected == Map.take(probe(library), ["signal", "exit_status"])
       end
+    end
+
+    test "does not wait for what a library has left behind, and leaves none of it", %{
+      folder: folder
+    } do
+      library =
+        CLibrary.nif!(folder, "daemon", """
+        #include <erl_nif.h>
+        #include <stdio.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM info)
+        {
+            (void)env; (void)priv_data; (void)info;
+            pid_t child = fork();
+            if (child == 0) {
+                setsid();
+                pid_t daemon = fork();
+                if (daemon == 0)
+                    for (;;) pause();
+                FILE *file = fopen("#{folder}/daemon.pid", "w");
+                fprintf(file, "%d", (int)daemon);
+                fclose(file);
+                _exit(0);
+            }
+            waitpid(child, NULL, 0);
+            return 0;
+        }
+        static ErlNifFunc functions[] = {{"f", 0, NULL, 0}};
+        ERL_NIF_INIT(daemon, functions, load, NULL, NULL, NULL)
+        """)
+
+      {us, probe} = :timer.tc(fn -> probe(library) end)
+      assert %{"module" => "daemon", "resources" => []} = probe
+      # Its limit is 10 s.
+      assert us < 5_000_000
+      assert OsProcess.gone?(folder |> Path.join("daemon.pid") |> File.read!())
     end
 
     test "every NIF library of this OTP" do

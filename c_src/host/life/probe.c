@@ -23,6 +23,13 @@
 /* A constructor that hangs must not hang an audit of a thousand libraries. */
 #define PROBE_MS 10000
 
+/* How long its end may go unseen while something else holds its pipe; how much that holds. */
+#define LOOK_MS 20
+#define PIPE_SIZE 65536
+
+/* For what it has left behind to end once it is killed. */
+#define LEFT_MS 1000
+
 /* Nor a load callback, which is called without its module. */
 #define LOAD_S 2
 
@@ -189,26 +196,63 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Copies what the child says. Returns 0 when it took too long. */
-static int copy_output(int in, FILE *to, size_t *copied)
+/* Copies what has come, at most that much; 0 at the end of it. */
+static size_t copy_some(int in, FILE *to, size_t most)
+{
+    char bytes[4096];
+    ssize_t n;
+
+    do
+        n = read(in, bytes, most < sizeof bytes ? most : sizeof bytes);
+    while (n < 0 && errno == EINTR);
+    if (n > 0)
+        fwrite(bytes, 1, (size_t)n, to);
+    return n > 0 ? (size_t)n : 0;
+}
+
+static int collect(pid_t child, int *status, int options)
+{
+    pid_t ended;
+
+    while ((ended = waitpid(child, status, options)) < 0 && errno == EINTR) {
+    }
+    return ended == child;
+}
+
+/* Copies what the child says, and collects it. A process that it leaves behind may hold the pipe for
+ * ever, so the child's own end counts too. Returns 0 when it took too long, and was killed. */
+static int copy_output(pid_t child, int in, FILE *to, size_t *copied, int *status)
 {
     int64_t end_ms = now_ms() + PROBE_MS;
     struct pollfd pipe = {.fd = in, .events = POLLIN};
-    char bytes[4096];
+    size_t n = 1;
+    int ended = 0;
 
     *copied = 0;
-    for (;;) {
-        int64_t left_ms = end_ms - now_ms();
-        if (left_ms <= 0 || poll(&pipe, 1, (int)left_ms) == 0)
-            return 0;
-        ssize_t n = read(in, bytes, sizeof bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return 1;
-        fwrite(bytes, 1, (size_t)n, to);
-        *copied += (size_t)n;
+    while (n > 0 && !ended && now_ms() < end_ms) {
+        if (poll(&pipe, 1, LOOK_MS) > 0) {
+            n = copy_some(in, to, SIZE_MAX);
+            *copied += n;
+        } else {
+            ended = collect(child, status, WNOHANG);
+        }
     }
+    /* What it wrote before its end is in the pipe, and no more than that holds. */
+    for (size_t left = PIPE_SIZE; ended && n > 0 && left > 0 && poll(&pipe, 1, 0) > 0; left -= n) {
+        n = copy_some(in, to, left);
+        *copied += n;
+    }
+    if (ended)
+        return 1;
+    /* It has closed the pipe, and ends; or it did so long ago. */
+    while (n == 0 && now_ms() < end_ms) {
+        if (collect(child, status, WNOHANG))
+            return 1;
+        poll(NULL, 0, 1);
+    }
+    kill(child, SIGKILL);
+    collect(child, status, 0);
+    return 0;
 }
 
 static const char *signal_name(int number)
@@ -243,17 +287,15 @@ static void run_probe(const char *path, int complete, FILE *to)
     pid_t child;
 
     fflush(to);
+    os_adopt();
     if (os_pipe(ends) < 0 || (child = fork()) < 0)
         host_die("cannot start a child: %s", strerror(errno));
     if (child == 0)
         run_child(path, complete, ends[1]);
     close(ends[1]);
-    int ended = copy_output(ends[0], to, &copied);
+    int ended = copy_output(child, ends[0], to, &copied, &status);
     close(ends[0]);
-    if (!ended)
-        kill(child, SIGKILL);
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
+    os_end_children(LEFT_MS);
     if (!ended && copied == 0)
         print_error(to, "hangs", "its constructors or nif_init do not come to an end within 10 s");
     else if (copied == 0)
