@@ -228,15 +228,22 @@ static ERL_NIF_TERM picky_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     return enif_make_atom(env, "ok");
 }
 
-static ErlNifFunc functions[] = {
-    {"forever", 1, forever_nif, 0}, {"forking", 1, forking_nif, 0},
-    {"crash", 1, crash_nif, 0},     {"stubborn", 1, stubborn_nif, ERL_NIF_DIRTY_JOB_CPU_BOUND},
-    {"leaky", 1, leaky_nif, 0},     {"leaky_malloc", 1, leaky_malloc_nif, 0},
-    {"thrifty", 1, thrifty_nif, 0}, {"chatty", 1, chatty_nif, 0},
-    {"picky", 1, picky_nif, 0}, {"tired", 1, tired_nif, 0},
-    {"stuck", 1, stuck_nif, 0}, {"slow_end", 1, slow_end_nif, 0},
-    {"at_times", 1, at_times_nif, 0}, {"leaky_little", 1, leaky_little_nif, 0},
-    {"leaky_shared", 1, leaky_shared_nif, 0}, {"leaky_descriptor", 1, leaky_descriptor_nif, 0}};
+static ErlNifFunc functions[] = {{"forever", 1, forever_nif, 0},
+                                 {"forking", 1, forking_nif, 0},
+                                 {"crash", 1, crash_nif, 0},
+                                 {"stubborn", 1, stubborn_nif, ERL_NIF_DIRTY_JOB_CPU_BOUND},
+                                 {"leaky", 1, leaky_nif, 0},
+                                 {"leaky_malloc", 1, leaky_malloc_nif, 0},
+                                 {"thrifty", 1, thrifty_nif, 0},
+                                 {"chatty", 1, chatty_nif, 0},
+                                 {"picky", 1, picky_nif, 0},
+                                 {"tired", 1, tired_nif, 0},
+                                 {"stuck", 1, stuck_nif, 0},
+                                 {"slow_end", 1, slow_end_nif, 0},
+                                 {"at_times", 1, at_times_nif, 0},
+                                 {"leaky_little", 1, leaky_little_nif, 0},
+                                 {"leaky_shared", 1, leaky_shared_nif, 0},
+                                 {"leaky_descriptor", 1, leaky_descriptor_nif, 0}};
 
 static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)
 {
