@@ -30,6 +30,11 @@ defmodule Tame.Audit.Advice do
       "waits. Above about #{above} bytes it is over #{Duration.text(budget_us)}: #{placement(points)}, or bound the input."
   end
 
+  defp one({:blocks_at_times, one_of, slice_us, _}, target, _points, _budget_us) do
+    "#{target} holds a scheduler for at least #{Duration.measured(slice_us)} in 1 of #{one_of} calls, and every process of that scheduler waits: " <>
+      "look for what it does only then (a buffer that is flushed, a table that grows, a lock), and cut that, or do it elsewhere."
+  end
+
   defp one({:under_charges, call_us, _, _, _}, target, _points, _budget_us) do
     "#{target} takes #{Duration.measured(call_us)} a call and is charged next to nothing, so a loop of calls keeps its neighbours from " <>
       "running: charge for the time used with enif_consume_timeslice (1 % is 10 µs), and return through " <>

@@ -55,7 +55,9 @@ defmodule Tame.Audit do
   `longest slice` is time on a scheduler without a break. `longest NIF` is the longest single call of one of the
   module's NIFs within the call (a slice may hold many). Both are the least of several calls, without the time for
   which the operating system gave the core to another thread. `loop` columns are of calls in a row for a quarter of a
-  second. `charged÷used` is reductions against 4 for each µs, of the calls in a row where there were any. `dirty wait`
+  second; all that the operating system took from the row is taken off its longest slice, which so is a lower bound.
+  Where that row has a long slice and no call alone had one, rows are looked at again with a trace of the NIFs' calls
+  (of the module's own): was it one call? `charged÷used` is reductions against 4 for each µs, of the calls in a row where there were any. `dirty wait`
   is how long a dirty NIF waited beside as many callers as there are dirty threads. `mix help tame.audit` lists the
   verdicts. The garbage collection of a large heap, which the VM does on a dirty scheduler, is not counted as the
   function's.

@@ -7,7 +7,7 @@ defmodule Tame.Audit.Dynamic do
   killed, and calls in a row whose memory is looked at (`Tame.Audit.Leak`).
   """
 
-  alias Tame.Audit.{Advice, Growth, Kill, Leak, Peer, Point, Verdict}
+  alias Tame.Audit.{Advice, Growth, Held, Kill, Leak, Peer, Point, Verdict}
   alias Tame.{Duration, FunctionName}
 
   @typedoc "What was seen of one function. `:about` is its input in words, `:notes` what was not tried and why."
@@ -225,7 +225,8 @@ defmodule Tame.Audit.Dynamic do
          {:ok, {:ok, more, shares}} <- ask(run, :again, [spec, times(first)]),
          calls = [first | more],
          {:row, loop, wait_ns} <- loop(run, spec, first, shares) do
-      {:ok, Point.new(bytes, calls, loop, shares, wait_ns), first.refused}
+      point = held(run, spec, Point.new(bytes, calls, loop, shares, wait_ns), loop)
+      {:ok, point, first.refused}
     else
       {:in_a_row, {:error, :hangs}} ->
         {:end, {:hangs, bytes, 1000 * run.options.limit_ms}, @in_a_row}
@@ -290,6 +291,24 @@ defmodule Tame.Audit.Dynamic do
       end
     else
       {:row, nil, nil}
+    end
+  end
+
+  # Where a slice of the row was long and that of a call was not: was it one call, each time?
+  defp held(%{options: %{budget_us: budget_us}} = run, spec, point, loop) do
+    if Verdict.row_longer?(point, loop, budget_us) and Enum.all?(run.points, &(&1.held == nil)) do
+      row = fn least_ns ->
+        with {:ok, answer} <- ask(run, :held, [spec, %{ms: @loop_ms, least_ns: least_ns}]),
+             do: answer
+      end
+
+      case Held.look(Verdict.clearly_us(budget_us), row) do
+        {:ok, held} -> %{point | held: held}
+        # What fails here fails again where it is told.
+        {:error, _} -> point
+      end
+    else
+      point
     end
   end
 

@@ -14,6 +14,7 @@
 -export([call/1]).
 -export([again/2]).
 -export([loop/2]).
+-export([held/2]).
 -export([kill/2]).
 
 %% Internal.
@@ -104,6 +105,25 @@ loop(Spec, #{ms := Ms, callers := Callers, dirty := Kind}) ->
         case Answer of
             {ok, Reading} -> {ok, Reading, WaitNs};
             Error -> Error
+        end
+    end).
+
+%% Calls in a row for that long, and for how long a NIF had the scheduler without a break: the
+%% longest of such stretches that take least_ns and more.
+-spec held(spec(), #{ms := pos_integer(), least_ns := non_neg_integer()}) ->
+    {ok, #{
+        calls := pos_integer(),
+        stretches_ns := [non_neg_integer()],
+        stolen_ns := non_neg_integer()
+    }}
+    | failure().
+held(Spec, #{ms := Ms, least_ns := LeastNs}) ->
+    observed(fun() ->
+        case traced(Spec, {loop, Ms}, {held, LeastNs}) of
+            {ok, {Calls, _, _, none}, Stretches, StolenNs} ->
+                {ok, #{calls => Calls, stretches_ns => Stretches, stolen_ns => StolenNs}};
+            Error ->
+                Error
         end
     end).
 
@@ -330,54 +350,35 @@ share(#{longest_ns := LongestNs, total_ns := TotalNs, histogram := Histogram, co
 words({Reason, [{_, _, _, _} | _]}) -> words(Reason);
 words(Reason) -> unicode:characters_to_binary(io_lib:format("~tP", [Reason, 8])).
 
-%% ---- how long one call of a NIF was -------------------------------------------------------------
+%% ---- by trace of the calls of NIFs --------------------------------------------------------------
 
-%% By call trace, which shows a call and its return with everything in between: a call that yields
-%% is as long as its slices together. Only the NIFs of the target's own module are looked at.
-with_shares(#{target := {Module, _, _}, limit_ms := LimitMs} = Spec, Readings) ->
-    Match = [{'_', [], [{return_trace}]}],
-    Nifs = Module:module_info(nifs),
-    _ = [erlang:trace_pattern({Module, F, A}, Match, [local]) || {F, A} <- Nifs],
-    {Pid, Ref} = start(Spec, once, false, at(?WORK_SCHEDULER)),
+with_shares(Spec, Readings) ->
+    case traced(Spec, once, shares) of
+        {ok, {_, ElapsedNs, _, none}, Times, _} ->
+            Share = fun(_, Ns) -> Ns / max(1, ElapsedNs) end,
+            {ok, Readings, maps:map(Share, Times)};
+        Error ->
+            Error
+    end.
+
+%% What a process did, what its tracer saw, and what the operating system took from it meanwhile.
+traced(#{target := {Module, _, _}, limit_ms := LimitMs} = Spec, How, What) ->
+    ok = tame_audit_trace:nifs(Module),
+    {Pid, Ref} = start(Spec, How, false, at(?WORK_SCHEDULER)),
     case ready(Pid, Ref, LimitMs) of
         ready ->
-            Tracer = spawn_link(fun() -> shares(none, none, #{nif => 0, gc => 0}) end),
-            Flags = [call, garbage_collection, monotonic_timestamp, {tracer, Tracer}],
-            1 = erlang:trace(Pid, true, Flags),
+            Tracer = tame_audit_trace:start(What),
+            1 = erlang:trace(Pid, true, [{tracer, Tracer} | tame_audit_trace:flags(What)]),
+            Threads = tame_stolen:threads(),
+            #{normal := BeforeNs} = tame_stolen:ns(Threads),
             Pid ! go,
             case next(Pid, Ref, LimitMs) of
-                {done, {_, ElapsedNs, _, none}} ->
-                    Delivered = erlang:trace_delivered(Pid),
-                    receive {trace_delivered, Pid, Delivered} -> ok end,
-                    Tracer ! {self(), stop},
-                    receive
-                        {Tracer, Times} ->
-                            Share = fun(_, Ns) -> Ns / max(1, ElapsedNs) end,
-                            {ok, Readings, maps:map(Share, Times)}
-                    end;
+                {done, Done} ->
+                    #{normal := AfterNs} = tame_stolen:ns(Threads),
+                    {ok, Done, tame_audit_trace:stop(Tracer, Pid), AfterNs - BeforeNs};
                 {failed, Why} ->
                     {error, Why}
             end;
         {failed, Why} ->
             {error, Why}
-    end.
-
-%% A collection of a large heap is done on a dirty scheduler, and has its slices there as a dirty
-%% NIF has.
-shares(Call, Gc, #{nif := Longest, gc := Total} = Times) ->
-    receive
-        {trace_ts, _, call, _, Time} -> shares(Time, Gc, Times);
-        {trace_ts, _, return_from, _, _, Time} when Call =/= none ->
-            shares(none, Gc, Times#{nif := max(Longest, Time - Call)});
-        {trace_ts, _, Start, _, Time} when Start =:= gc_major_start; Start =:= gc_minor_start ->
-            shares(Call, Time, Times);
-        {trace_ts, _, End, _, Time} when
-            Gc =/= none, End =:= gc_major_end orelse End =:= gc_minor_end
-        ->
-            shares(Call, none, Times#{gc := Total + Time - Gc});
-        {Observer, stop} ->
-            ToNs = fun(_, Native) -> erlang:convert_time_unit(Native, native, nanosecond) end,
-            Observer ! {self(), maps:map(ToNs, Times)};
-        _ ->
-            shares(Call, Gc, Times)
     end.

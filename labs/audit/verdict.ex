@@ -11,6 +11,8 @@ defmodule Tame.Audit.Verdict do
   @type t ::
           {:well_behaved, slice_us :: number(), bytes :: pos_integer()}
           | {:blocks, above_bytes :: pos_integer(), slice_us :: number(), bytes :: pos_integer()}
+          | {:blocks_at_times, one_of_calls :: pos_integer(), slice_us :: number(),
+             bytes :: pos_integer()}
           | {:under_charges, call_us :: number(), slice_us :: number(), late_us :: number(),
              ratio :: number() | nil}
           | {:dirty, held_us :: number(), bytes :: pos_integer(), waited_us :: number() | nil}
@@ -26,6 +28,9 @@ defmodule Tame.Audit.Verdict do
     well_behaved: {:good, "well-behaved", "no slice clearly above the budget, alone or in a row"},
     blocks:
       {:allowable, "blocks above N bytes", "one slice is longer than the budget from that size on"},
+    blocks_at_times:
+      {:allowable, "blocks now and then",
+       "a single call is short, and one of many in a row is longer than the budget"},
     under_charges:
       {:allowable, "under-charges",
        "no call is long, and a row of them holds the scheduler all the same"},
@@ -72,8 +77,10 @@ defmodule Tame.Audit.Verdict do
   def judge(points, seen, budget_us) do
     found =
       slices(points, budget_us) ++
+        at_times(points) ++
         dirty(points, budget_us) ++
-        charges(points, budget_us) ++ kill(seen.killed) ++ leak(seen.leak)
+        charges(points, budget_us) ++
+        kill(seen.killed) ++ leak(seen.leak)
 
     case {found, points} do
       {[], []} -> []
@@ -119,6 +126,30 @@ defmodule Tame.Audit.Verdict do
     end
   end
 
+  @doc "How long a slice is that is clearly over the budget."
+  @spec clearly_us(pos_integer()) :: number()
+  def clearly_us(budget_us), do: @clearly * budget_us
+
+  @doc "Whether calls in a row had a slice clearly over the budget, by whatever cause, and single calls had none."
+  @spec row_longer?(Point.t(), nil | map(), pos_integer()) :: boolean()
+  def row_longer?(_point, nil, _budget_us), do: false
+
+  def row_longer?(point, loop, budget_us) do
+    point.slice_kind == :normal and point.longest_slice_us <= @clearly * budget_us and
+      loop.normal.longest_ns / 1000 > @clearly * budget_us
+  end
+
+  defp at_times(points) do
+    case for %{held: %{}} = point <- points, do: point do
+      [] ->
+        []
+
+      over ->
+        %{held: held, bytes: bytes} = Enum.max_by(over, & &1.held.us)
+        [{:blocks_at_times, max(1, round(held.calls / held.seen)), held.us, bytes}]
+    end
+  end
+
   # The slice was long, but no NIF in it was, and little was charged: else what is long is Erlang's own.
   defp many_calls?(%{longest_call_us: nil}), do: false
 
@@ -128,6 +159,8 @@ defmodule Tame.Audit.Verdict do
 
   # Short calls: is the scheduler held by a row of them all the same?
   defp charges(points, budget_us) do
+    held? = Enum.any?(points, &(&1.held != nil))
+
     starving =
       for %{slice_kind: :normal, loop_calls: calls} = point <- points,
           calls != nil and calls > 2,
@@ -138,6 +171,10 @@ defmodule Tame.Audit.Verdict do
 
     case starving do
       [] ->
+        []
+
+      # What held it was known at one size, and not looked for at the others.
+      _ when held? ->
         []
 
       points ->
@@ -191,6 +228,11 @@ defmodule Tame.Audit.Verdict do
 
   def text({:blocks, above, slice_us, bytes}),
     do: "blocks above #{bytes(above)}: a slice of #{Duration.measured(slice_us)} at #{bytes(bytes)}"
+
+  def text({:blocks_at_times, one_of, slice_us, bytes}),
+    do:
+      "blocks now and then: 1 of #{Number.grouped(one_of)} calls in a row holds its scheduler for at least " <>
+        "#{Duration.measured(slice_us)} at #{bytes(bytes)}"
 
   def text({:under_charges, call_us, slice_us, late_us, ratio}) do
     charged = if ratio, do: ", charged #{round(100 * ratio)} % of its time", else: ""

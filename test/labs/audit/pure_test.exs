@@ -7,6 +7,7 @@ defmodule Tame.Audit.PureTest do
   doctest Tame.Audit.Baseline
   doctest Tame.Audit.Diff
   doctest Tame.Audit.Growth
+  doctest Tame.Audit.Held
   doctest Tame.Audit.Input
   doctest Tame.Audit.Leak
   doctest Tame.Audit.Library

@@ -2,7 +2,7 @@ defmodule Tame.Audit.VerdictTest do
   # Made-up figures to verdicts and advice.
   use ExUnit.Case, async: true
 
-  alias Tame.Audit.{Advice, Point, Verdict}
+  alias Tame.Audit.{Advice, Held, Point, Verdict}
 
   @budget_us 1000
 
@@ -75,6 +75,50 @@ defmodule Tame.Audit.VerdictTest do
 
     assert Verdict.text(verdict) =~ "in a row hold a scheduler for 250 ms, charged 1 % of its time"
     assert [{:well_behaved, _, _}] = judge([point(1024, Keyword.put(row, :charge_ratio, 0.9))])
+  end
+
+  test "one call of many that holds its scheduler is neither well-behaved nor under-charges" do
+    held = %{us: 8000.0, seen: 30, calls: 150}
+    row = [charge_ratio: 0.1, loop_median_us: 20_000.0, loop_slice_us: 20_000.0, held: held]
+    points = [point(1024, row), point(4096, Keyword.put(row, :held, nil))]
+    assert [{:blocks_at_times, 5, 8000.0, 1024} = verdict] = judge(points)
+
+    assert Verdict.text(verdict) ==
+             "blocks now and then: 1 of 5 calls in a row holds its scheduler for at least 8 ms at 1,024 bytes"
+  end
+
+  describe "one call of many" do
+    defp row(ms, stolen_ms \\ 0) do
+      ns = for ms <- ms, do: round(1_000_000 * ms)
+      %{calls: 100, stretches_ns: ns, stolen_ns: round(1_000_000 * stolen_ms)}
+    end
+
+    test "is what the machine took from no two of them" do
+      assert Held.judge([row([])], 1500) == nil
+      assert Held.judge([row([4, 4, 4, 4], 15)], 1500) == nil
+      assert %{us: 8000.0, seen: 2, calls: 100} = Held.judge([row([8, 8])], 1500)
+      # Half of the machine is somebody else's, and the rest is still too much.
+      assert %{us: us, seen: 12} = Held.judge([row(List.duplicate(16, 12), 100)], 1500)
+      assert us > 7000
+      # Not seen again, and 100 ms are no hiccup.
+      assert Held.judge([row([8])], 1500) == :once
+      assert %{us: 100_000.0, seen: 1} = Held.judge([row([100])], 1500)
+      assert Held.judge([row([100], 99)], 1500) == nil
+      # Each row shows it, though none shows it twice.
+      assert %{us: 4000.0, seen: 2} = Held.judge([row([8], 4), row([8], 4)], 1500)
+    end
+
+    test "is looked for again when it was seen once" do
+      look = fn rows ->
+        {:ok, agent} = Agent.start_link(fn -> rows end)
+        Held.look(1500, fn 1_500_000 -> Agent.get_and_update(agent, fn [a | b] -> {a, b} end) end)
+      end
+
+      assert look.([{:ok, row([])}]) == {:ok, nil}
+      assert {:ok, %{seen: 2, calls: 200}} = look.([{:ok, row([8])}, {:ok, row([8])}])
+      assert look.([{:ok, row([8])}, {:ok, row([])}, {:ok, row([])}]) == {:ok, nil}
+      assert look.([{:ok, row([8])}, {:error, "raised"}]) == {:error, "raised"}
+    end
   end
 
   test "a long slice made of short NIF calls under-charges, and does not block" do

@@ -49,6 +49,12 @@ defmodule Mix.Tasks.Tame.AuditCallsTest do
     assert Enum.any?(target["verdicts"], &(&1 =~ ~r/^under-charges: /))
   end
 
+  test "one of five calls that holds its scheduler blocks now and then", %{folder: folder} do
+    {target, 0} = target(folder, "audit_bad_nif:at_times/1", ~w(--input binary --up-to 4096))
+    assert [verdict] = Enum.filter(target["verdicts"], &(&1 =~ ~r/^(blocks|well|under)/))
+    assert verdict =~ ~r/^blocks now and then: 1 of \d+ calls/
+  end
+
   test "a NIF that never returns is ended and named", %{folder: folder} do
     {out, err, 1} = audit(~w(audit_bad_nif:forever/1 --input binary --limit 2s))
     assert out =~ "does not return: ended with its VM after 2 s"
