@@ -13,7 +13,9 @@ defmodule Tame.Audit.Diff do
     with {:ok, text} <- file(path), {:ok, saved} <- decode(text, path) do
       case saved do
         %{"tool" => "tame.audit", "format" => 1, "libraries" => libraries} ->
-          {:ok, libraries}
+          if is_list(libraries) and Enum.all?(libraries, &library?/1),
+            do: {:ok, libraries},
+            else: {:error, "#{path}: its libraries are not those that mix tame.audit --json writes"}
 
         %{"tool" => "tame.audit", "format" => format} ->
           {:error, "#{path}: format #{inspect(format)} is not known here, expected 1"}
@@ -23,6 +25,22 @@ defmodule Tame.Audit.Diff do
       end
     end
   end
+
+  # What lines/2 reads of a library.
+  defp library?(%{"module" => module, "nif_version" => version, "can" => can} = library)
+       when is_binary(module) and is_map(can) do
+    text?(version) and Enum.all?(Map.values(can), &(is_boolean(&1) or text?(&1))) and
+      is_list(library["functions"]) and Enum.all?(library["functions"], &function?/1)
+  end
+
+  defp library?(_other), do: false
+
+  defp function?(%{"name" => name, "arity" => arity, "kind" => kind}),
+    do: is_binary(name) and is_integer(arity) and is_binary(kind)
+
+  defp function?(_other), do: false
+
+  defp text?(text), do: is_binary(text) or text == :null
 
   @doc """
   The changes, a line each; none when nothing changed.

@@ -96,9 +96,15 @@ defmodule Tame.Payload do
       {"size " <> size, 0} -> {:ok, String.to_integer(size)}
       {"raised " <> why, 0} -> {:error, "raised " <> one_line(why)}
       {_, 9} -> {:error, "not evaluated within 10 s"}
-      {_, _} -> {:error, "does not fit in memory"}
+      {_, status} -> {:error, ended(status)}
     end
   end
+
+  # An emulator that gets no memory ends with 1 or by a signal; who halts chooses any status.
+  defp ended(status) when status == 1 or status > 128,
+    do: "does not fit in memory, or ended its VM: status #{status}"
+
+  defp ended(status), do: "ended its VM with status #{status}, expected a term"
 
   defp elixir do
     System.find_executable("elixir") || Path.join(:code.lib_dir(:elixir), "../../bin/elixir")

@@ -28,6 +28,8 @@ defmodule Tame.PayloadTest do
         {"undefined_here", ": raised"},
         {"raise \"no\"", "raised no"},
         {"throw(:up)", "raised ** (throw) :up"},
+        {"System.halt(0)", "ended its VM with status 0, expected a term"},
+        {"System.halt(7)", "ended its VM with status 7, expected a term"},
         {":binary.copy(<<1>>, 100_000_000_000)", "does not fit in memory"},
         {":binary.copy(<<1>>, 100_000_000)", "does not fit in memory: 100000006 bytes"}
       ],

@@ -19,12 +19,13 @@ defmodule Tame.Audit.Conform.Reason do
       "an isolated library must never end the VM: this is a defect of tame, please report it with this line"
 
   def sentence(%{kind: :crash, isolated: "its host died" <> _}) do
-    "the library reads or writes memory that is not its own: in the VM nothing was hit this time, in the host the memory " <>
-      "was not there. The VM goes on; report the input to the library's author"
+    "the library reads or writes memory that is not its own, or closes descriptors, or changes the process it is in: in " <>
+      "the VM nothing was hit this time, in the host something was. The VM goes on; report the input to the library's author"
   end
 
   def sentence(%{kind: :crash}) do
-    "the library reads or writes memory that is not its own: the VM died of it, and the host did not this time. " <>
+    "the library reads or writes memory that is not its own, or closes descriptors, or changes the process it is in: the " <>
+      "VM died of it, and the host did not this time. " <>
       "Isolate it, and report the input to the library's author"
   end
 

@@ -111,6 +111,31 @@ defmodule Tame.Audit.PureTest do
     assert Leak.look(40.0, rounds.([first, fn _ -> {:error, "raised"} end])) == {:error, "raised"}
   end
 
+  test "a saved audit with libraries of another shape is refused in a line" do
+    path = Path.join(System.tmp_dir!(), "tame_diff_#{System.unique_integer([:positive])}.json")
+    on_exit(fn -> File.rm(path) end)
+    whole = ~s({"module":"m","nif_version":null,"can":{"yields":true,"min_erts":null},"functions":)
+
+    for {libraries, right?} <- [
+          {"[]", true},
+          {~s([#{whole}[{"name":"f","arity":1,"kind":"normal"}]}]), true},
+          {"5", false},
+          {"[7]", false},
+          {~s([{"module":5}]), false},
+          {~s([{"module":"m"}]), false},
+          {"[#{whole}null}]", false},
+          {"[#{whole}[7]}]", false},
+          {~s([#{whole}[{"name":7,"arity":1,"kind":"normal"}]}]), false}
+        ] do
+      File.write!(path, ~s({"tool":"tame.audit","format":1,"libraries":#{libraries}}))
+
+      case Diff.read(path) do
+        {:ok, _} -> assert right?, libraries
+        {:error, why} -> assert {libraries, right?, why =~ path} == {libraries, false, true}
+      end
+    end
+  end
+
   test "a change of any part of a library is a line" do
     old = [
       %{"module" => "gone", "nif_version" => "2.16", "can" => %{}, "functions" => []},
