@@ -24,7 +24,7 @@ defmodule Audited.Index do
   def row(function, kinds, package, target) do
     worst = Enum.max_by(target.points, & &1.longest_slice_us, fn -> nil end)
     last = List.last(target.points)
-    leak = for {:leaks, bytes, _, _} <- target.verdicts, do: bytes
+    leak = for {:leaks, bytes, "bytes", _, _} <- target.verdicts, do: bytes
 
     %{
       function: function,

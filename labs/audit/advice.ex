@@ -52,8 +52,11 @@ defmodule Tame.Audit.Advice do
       "or yield, because the VM frees a call that waits for its turn."
   end
 
-  defp one({:leaks, bytes_per_call, _, _}, target, _points, _budget_us) do
-    "#{target} keeps about #{round(bytes_per_call)} bytes of each call: look for what is not freed on every way out (enif_free, " <>
+  defp one({:leaks, _, "descriptors", _, _}, target, _points, _budget_us),
+    do: "#{target} keeps open what it opens: close it on every way out."
+
+  defp one({:leaks, per_call, _, _, _}, target, _points, _budget_us) do
+    "#{target} keeps about #{max(1, round(per_call))} bytes of each call: look for what is not freed on every way out (enif_free, " <>
       "enif_free_env, enif_release_binary, enif_release_resource after enif_make_resource, free)."
   end
 

@@ -224,9 +224,10 @@ defmodule Tame.Audit.Dynamic do
     with {:ok, {:ok, first}} <- ask(run, :call, [spec]),
          {:ok, {:ok, more, shares}} <- ask(run, :again, [spec, times(first)]),
          calls = [first | more],
+         {:ok, descriptors} <- descriptors(run, spec, first),
          {:row, loop, wait_ns} <- loop(run, spec, first, shares) do
       point = held(run, spec, Point.new(bytes, calls, loop, shares, wait_ns), loop)
-      {:ok, point, first.refused}
+      {:ok, %{point | descriptors: descriptors}, first.refused}
     else
       {:in_a_row, {:error, :hangs}} ->
         {:end, {:hangs, bytes, 1000 * run.options.limit_ms}, @in_a_row}
@@ -319,7 +320,25 @@ defmodule Tame.Audit.Dynamic do
 
   # ---- its memory -----------------------------------------------------------------------------------
 
+  # Once, before calls in a row may have taken all that there are.
+  @descriptors_ns 20_000_000
+
+  defp descriptors(%{points: []} = run, spec, %{elapsed_ns: ns}) when ns < @descriptors_ns do
+    Leak.descriptors(fn what ->
+      case ask(run, :tame_audit_memory, :rounds, [spec, what]) do
+        {:ok, {:ok, readings}} -> {:ok, readings}
+        {:ok, failure} -> {:in_a_row, failure}
+        error -> error
+      end
+    end)
+  end
+
+  defp descriptors(_run, _spec, _first), do: {:ok, nil}
+
   # On the smallest size, where there are the most calls in a given time.
+  defp leak(%{points: [%{descriptors: %{} = leak, bytes: bytes} | _]} = run),
+    do: %{run | leak: Map.put(leak, :bytes, bytes)}
+
   defp leak(%{points: [%{elapsed_us: us, bytes: bytes} | _]} = run)
        when run.end == nil or elem(run.end, 0) == :inconclusive do
     spec = spec(run, bytes)
@@ -395,9 +414,9 @@ defmodule Tame.Audit.Dynamic do
   end
 
   # The peer says itself when a call hangs; when native code has all its schedulers, we do.
-  defp ask(run, function, args) do
+  defp ask(run, module \\ :tame_audit, function, args) do
     parts = if function == :call, do: 2, else: 6
-    Peer.call(run.peer, :tame_audit, function, args, parts * run.options.limit_ms + @grace_ms)
+    Peer.call(run.peer, module, function, args, parts * run.options.limit_ms + @grace_ms)
   end
 
   defp note(run, text), do: %{run | notes: run.notes ++ [text]}

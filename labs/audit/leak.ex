@@ -4,19 +4,23 @@ defmodule Tame.Audit.Leak do
 
   A cache that fills, a table that grows by doubling and an allocator that takes a new carrier grow in some rounds and
   then no more; a leak grows by the same in every round. What looks like one is looked at again, in rounds of four times
-  as many calls, before it is called one.
+  as many calls, before it is called one; and in rounds of eight times as many where every round grew a little. What
+  grows by less than 16 KiB in such a round, a third of a second, is not told from what others take.
+
+  Descriptors are counted in a few calls of their own: there may be so few that many calls leave none.
   """
 
-  @typedoc "Bytes that a call keeps, and how many calls in a row showed it."
-  @type t :: %{bytes_per_call: float(), calls: pos_integer()}
+  @typedoc "What a call keeps, how much of it, and how many calls in a row showed it."
+  @type t :: %{per_call: float(), what: String.t(), calls: pos_integer()}
 
   @typedoc "Memory in use, by who gave it out; see `tame_audit_process`."
-  @type memory :: %{(:erlang | :malloc | :process) => non_neg_integer() | :undefined}
+  @type memory :: %{(:erlang | :malloc | :process | :descriptors) => non_neg_integer() | :undefined}
 
   @rounds 6
   # The first of them fill caches.
   @judged 4
   @again 4
+  @again_little 8
 
   # A round takes about this long, and has no more calls than this.
   @round_us 40_000
@@ -25,6 +29,11 @@ defmodule Tame.Audit.Leak do
 
   # Growth of a round that may be somebody else's. The operating system counts pages, of which allocators keep free ones.
   @noise_bytes %{erlang: 16_384, malloc: 16_384, process: 524_288}
+
+  # By which a call may be told from a little growth that is somebody else's.
+  @little_bytes %{erlang: 64, malloc: 64}
+
+  @descriptor_calls 10
 
   # No round grows by less than this share of the one that grew most.
   @alike 0.5
@@ -36,9 +45,33 @@ defmodule Tame.Audit.Leak do
     calls = calls(elapsed_us)
 
     with {:ok, first} <- rounds.(%{calls: calls, rounds: @rounds}),
-         true <- judge(first, calls) != nil || {:ok, nil},
-         {:ok, more} <- rounds.(%{calls: @again * calls, rounds: @rounds}) do
-      {:ok, judge(more, @again * calls)}
+         {:again, more} <- again(first, calls),
+         {:ok, seen} <- rounds.(%{calls: more, rounds: @rounds}) do
+      {:ok, judge(seen, more)}
+    end
+  end
+
+  defp again(readings, calls) do
+    cond do
+      judge(readings, calls) != nil -> {:again, @again * calls}
+      judge(readings, calls, @little_bytes) != nil -> {:again, @again_little * calls}
+      true -> {:ok, nil}
+    end
+  end
+
+  @doc "Whether calls keep descriptors; as look/2."
+  @spec descriptors((map() -> {:ok, [memory()]} | error)) :: {:ok, nil | t()} | error
+        when error: term()
+  def descriptors(rounds) do
+    with {:ok, readings} <- rounds.(%{calls: @descriptor_calls, rounds: @rounds}) do
+      case readings |> Enum.map(&Map.get(&1, :descriptors)) |> steady(1) do
+        growth when growth > 0 ->
+          calls = @judged * @descriptor_calls
+          {:ok, %{per_call: growth / @descriptor_calls, what: "descriptors", calls: calls}}
+
+        _ ->
+          {:ok, nil}
+      end
     end
   end
 
@@ -58,21 +91,23 @@ defmodule Tame.Audit.Leak do
 
       iex> in_use = fn all -> for bytes <- all, do: %{erlang: bytes} end
       iex> Tame.Audit.Leak.judge(in_use.([900_000, 940_000, 980_000, 1_020_000, 1_060_000, 1_100_000]), 1000)
-      %{bytes_per_call: 40.0, calls: 4000}
+      %{per_call: 40.0, what: "bytes", calls: 4000}
 
       iex> in_use = fn all -> for bytes <- all, do: %{erlang: bytes} end
       iex> Tame.Audit.Leak.judge(in_use.([900_000, 940_000, 980_000, 1_020_000, 1_020_000, 1_020_000]), 1000)
       nil
   """
   @spec judge([memory()], pos_integer()) :: nil | t()
-  def judge(readings, calls) do
-    @noise_bytes
+  def judge(readings, calls), do: judge(readings, calls, @noise_bytes)
+
+  defp judge(readings, calls, noise_bytes) do
+    noise_bytes
     |> Enum.map(fn {who, noise} ->
       readings |> Enum.map(&Map.get(&1, who)) |> steady(noise)
     end)
     |> Enum.max()
     |> case do
-      growth when growth > 0 -> %{bytes_per_call: growth / calls, calls: @judged * calls}
+      growth when growth > 0 -> %{per_call: growth / calls, what: "bytes", calls: @judged * calls}
       _ -> nil
     end
   end

@@ -18,14 +18,16 @@ defmodule Tame.Audit.Point do
     :loop_median_us,
     :loop_neighbour_us,
     :dirty_wait_max_us,
-    :held
+    :held,
+    :descriptors
   ]
 
   @typedoc """
   Times in µs. `:elapsed_us` is that of the quickest call, `:longest_slice_us` the longest slice of the
   call from which the operating system took the least, because a call is slower when others have the machine and never quicker. `:longest_call_us` is how
   long one NIF was at work within a call, `:loop_*` is of calls in a row: all that the operating system took from the
-  row is taken off its longest slice, which is a lower bound. `:held` is a `t:Tame.Audit.Held.t/0`, or nil.
+  row is taken off its longest slice, which is a lower bound. `:held` is a `t:Tame.Audit.Held.t/0`, or nil, and
+  `:descriptors` of the first size a `t:Tame.Audit.Leak.t/0`, or nil.
   `:charge_ratio` is reductions charged ÷ 4 for each µs used; nil of dirty work, which is not charged so.
   """
   @type t :: %__MODULE__{}

@@ -15,11 +15,13 @@
 -on_load(load/0).
 
 %% Bytes in use, by those who gave them out: the VM's allocators, malloc, and the operating system,
-%% whose figure counts whole pages and holds the other two. undefined where that is not known.
+%% whose figure counts whole pages and holds the other two. And how many descriptors are open.
+%% undefined where that is not known.
 -type memory() :: #{
     erlang := non_neg_integer(),
     malloc := non_neg_integer() | undefined,
-    process := non_neg_integer() | undefined
+    process := non_neg_integer() | undefined,
+    descriptors := non_neg_integer() | undefined
 }.
 
 load() ->
@@ -72,16 +74,28 @@ taken(_) -> {error, enotsup}.
 
 -spec memory() -> memory().
 memory() ->
-    #{erlang => erlang:memory(total), malloc => malloced(), process => resident()}.
+    #{
+        erlang => erlang:memory(total),
+        malloc => malloced(),
+        process => resident(),
+        descriptors => descriptors()
+    }.
 
-%% What is no file's, which a library's pages are.
+%% What is no file's, which a library's pages are: its own, and what is shared.
 resident() ->
+    Options = [global, {capture, all_but_first, binary}],
     case file:read_file("/proc/self/status") of
         {ok, Text} ->
-            case re:run(Text, "RssAnon:\\s*(\\d+) kB", [{capture, all_but_first, binary}]) of
-                {match, [Kb]} -> 1024 * binary_to_integer(Kb);
+            case re:run(Text, "Rss(?:Anon|Shmem):\\s*(\\d+) kB", Options) of
+                {match, Kbs} -> 1024 * lists:sum([binary_to_integer(Kb) || [Kb] <- Kbs]);
                 nomatch -> undefined
             end;
         _ ->
             undefined
+    end.
+
+descriptors() ->
+    case file:list_dir("/proc/self/fd") of
+        {ok, Names} -> length(Names);
+        _ -> undefined
     end.

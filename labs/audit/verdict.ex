@@ -17,7 +17,8 @@ defmodule Tame.Audit.Verdict do
              ratio :: number() | nil}
           | {:dirty, held_us :: number(), bytes :: pos_integer(), waited_us :: number() | nil}
           | {:ignores_kill, after_us :: number(), call_us :: number(), bytes :: pos_integer()}
-          | {:leaks, bytes_per_call :: number(), calls :: pos_integer(), bytes :: pos_integer()}
+          | {:leaks, per_call :: number(), what :: String.t(), calls :: pos_integer(),
+             bytes :: pos_integer()}
           | {:inconclusive, up_to_bytes :: pos_integer(), why :: String.t()}
           | {:hangs, bytes :: pos_integer(), limit_us :: pos_integer()}
           | {:crashes, bytes :: pos_integer(), how :: String.t()}
@@ -41,7 +42,7 @@ defmodule Tame.Audit.Verdict do
       {:allowable, "ignores a killed caller", "the work went on when the caller was killed"},
     leaks:
       {:allowable, "leaks N bytes a call",
-       "memory grows with every call, and does not stop growing"},
+       "memory grows with every call, and does not stop growing; or descriptors do"},
     inconclusive:
       {:allowable, "inconclusive above N bytes",
        "a larger size could not be measured, and what is said holds up to there"},
@@ -214,7 +215,7 @@ defmodule Tame.Audit.Verdict do
   end
 
   defp leak(nil), do: []
-  defp leak(leak), do: [{:leaks, leak.bytes_per_call, leak.calls, leak.bytes}]
+  defp leak(leak), do: [{:leaks, leak.per_call, leak.what, leak.calls, leak.bytes}]
 
   @doc """
   A verdict in the words of the audit, with its numbers.
@@ -255,9 +256,9 @@ defmodule Tame.Audit.Verdict do
     do:
       "ignores a killed caller: work went on for #{Duration.measured(stopped_us)} of a call of #{Duration.measured(call_us)} (at #{bytes(bytes)})"
 
-  def text({:leaks, bytes_per_call, calls, bytes}),
+  def text({:leaks, per_call, what, calls, bytes}),
     do:
-      "leaks #{Number.grouped(round(bytes_per_call))} bytes a call: memory grew alike in every round of " <>
+      "leaks #{Number.grouped(max(1, round(per_call)))} #{what} a call: they grew alike in every round of " <>
         "#{Number.grouped(calls)} calls (at #{bytes(bytes)})"
 
   def text({:inconclusive, up_to, why}), do: "inconclusive above #{bytes(up_to)}: #{why}"

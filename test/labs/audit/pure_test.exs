@@ -74,8 +74,8 @@ defmodule Tame.Audit.PureTest do
 
   test "a leak grows alike in every round; a cache, a carrier and a doubling table do not" do
     leak = [900_000, 90_000, 80_000, 80_000, 80_000, 80_000]
-    assert %{bytes_per_call: 80.0, calls: 4000} = Leak.judge(in_use(leak), 1000)
-    assert %{bytes_per_call: 80.0} = Leak.judge(in_use(leak, :malloc), 1000)
+    assert %{per_call: 80.0, calls: 4000} = Leak.judge(in_use(leak), 1000)
+    assert %{per_call: 80.0} = Leak.judge(in_use(leak, :malloc), 1000)
     # Those who count pages have their own noise.
     assert Leak.judge(in_use(leak, :process), 1000) == nil
 
@@ -92,6 +92,19 @@ defmodule Tame.Audit.PureTest do
              nil
   end
 
+  test "descriptors that are kept are one too" do
+    assert {:ok, %{per_call: 1.0, what: "descriptors", calls: 40}} =
+             Leak.descriptors(fn %{calls: 10} ->
+               {:ok, in_use(List.duplicate(10, 6), :descriptors)}
+             end)
+
+    for growth <- [[0, 0, 0, 0, 0, 0], [10, 10, 10, 1, 0, 1], [9, 0, 0, 0, 0, 9]],
+        readings = in_use(growth, :descriptors),
+        do: assert(Leak.descriptors(fn _ -> {:ok, readings} end) == {:ok, nil})
+
+    assert Leak.descriptors(fn _ -> {:error, "raised"} end) == {:error, "raised"}
+  end
+
   test "what looks like a leak is looked at again, and only then one" do
     leak = in_use(List.duplicate(80_000, 6))
     full = in_use(List.duplicate(0, 6))
@@ -104,8 +117,15 @@ defmodule Tame.Audit.PureTest do
     first = fn %{calls: 1000} -> {:ok, leak} end
     assert Leak.look(40.0, rounds.([first, fn %{calls: 4000} -> {:ok, full} end])) == {:ok, nil}
 
-    assert {:ok, %{bytes_per_call: 20.0, calls: 16_000}} =
+    assert {:ok, %{per_call: 20.0, calls: 16_000}} =
              Leak.look(40.0, rounds.([first, fn _ -> {:ok, leak} end]))
+
+    # A little in every round is looked at in longer rounds.
+    little = in_use(List.duplicate(3000, 6), :malloc)
+    more = in_use(List.duplicate(24_000, 6), :malloc)
+    twice = [fn %{calls: 1000} -> {:ok, little} end, fn %{calls: 8000} -> {:ok, more} end]
+    assert {:ok, %{per_call: 3.0, what: "bytes"}} = Leak.look(40.0, rounds.(twice))
+    assert Leak.look(40.0, rounds.([hd(twice), fn _ -> {:ok, little} end])) == {:ok, nil}
 
     assert Leak.look(40.0, rounds.([fn _ -> {:ok, full} end])) == {:ok, nil}
     assert Leak.look(40.0, rounds.([first, fn _ -> {:error, "raised"} end])) == {:error, "raised"}

@@ -151,10 +151,10 @@ defmodule Tame.Audit.VerdictTest do
   end
 
   test "memory that calls keep is a verdict beside the others" do
-    leak = %{bytes_per_call: 80.2, calls: 80_000, bytes: 1024}
-    assert [{:leaks, 80.2, 80_000, 1024} = verdict] = judge([point(1024, [])], leak: leak)
+    leak = %{per_call: 80.2, what: "bytes", calls: 80_000, bytes: 1024}
+    assert [{:leaks, 80.2, "bytes", 80_000, 1024} = verdict] = judge([point(1024, [])], leak: leak)
     assert Verdict.text(verdict) =~ ~r/^leaks 80 bytes a call: .* 80,000 calls/
-    assert [{:blocks, _, _, _}, {:leaks, _, _, _}] = judge(whole(:normal), leak: leak)
+    assert [{:blocks, _, _, _}, {:leaks, _, _, _, _}] = judge(whole(:normal), leak: leak)
   end
 
   test "nothing measured has no verdict" do

@@ -142,6 +142,15 @@ defmodule Mix.Tasks.Tame.AuditCallsTest do
       assert bytes in 64..128
     end
 
+    for {leaky, expected} <- [
+          {"leaky_little", ~r/^leaks \d+ bytes/},
+          {"leaky_shared", ~r/^leaks \d+,\d+ bytes/},
+          {"leaky_descriptor", ~r/^leaks 1 descriptors a call/}
+        ] do
+      {target, 0} = target(folder, "audit_bad_nif:#{leaky}/1", ~w(--input binary --up-to 1024))
+      assert Enum.any?(target["verdicts"], &(&1 =~ expected)), "#{leaky}: #{target["verdicts"]}"
+    end
+
     {target, 0} = target(folder, "audit_bad_nif:thrifty/1", ~w(--input binary --up-to 1024))
     refute Enum.any?(target["verdicts"], &(&1 =~ "leaks"))
   end
