@@ -76,9 +76,12 @@ defmodule Tame.Audit.Verdict do
   """
   @spec judge([Point.t()], %{killed: nil | map(), leak: nil | map()}, pos_integer()) :: [t()]
   def judge(points, seen, budget_us) do
+    slices = slices(points, budget_us)
+
+    # A function that blocks from some size on does so at times a little below it.
     found =
-      slices(points, budget_us) ++
-        at_times(points) ++
+      slices ++
+        if(slices == [], do: at_times(points), else: []) ++
         dirty(points, budget_us) ++
         charges(points, budget_us) ++
         kill(seen.killed) ++ leak(seen.leak)

@@ -87,6 +87,11 @@ defmodule Tame.Audit.VerdictTest do
              "blocks now and then: 1 of 5 calls in a row holds its scheduler for at least 8 ms at 1,024 bytes"
   end
 
+  test "what blocks from a size on does not block at times besides" do
+    held = point(64, held: %{us: 1600.0, seen: 3, calls: 150})
+    assert [{:blocks, _, _, _}] = judge([held | whole(:normal)])
+  end
+
   describe "one call of many" do
     defp row(ms, stolen_ms \\ 0) do
       ns = for ms <- ms, do: round(1_000_000 * ms)
