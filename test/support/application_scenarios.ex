@@ -177,7 +177,7 @@ defmodule Tame.ApplicationScenarios do
 
   @doc "The application tame stopped while calls of that many ms are under way in several groups: what they came to, and the s."
   def stopped_in_calls(ms) do
-    modules = for n <- 1..3, do: :"places_#{n}"
+    modules = for n <- 1..5, do: :"places_#{n}"
     for module <- modules, do: Places.build!(module)
     {:ok, _} = Application.ensure_all_started(:tame)
     for module <- modules, do: :ok = :tame.isolate(module)
