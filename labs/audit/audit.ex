@@ -140,7 +140,8 @@ defmodule Tame.Audit do
   rescue
     error ->
       why = Exception.format_banner(:error, error) |> String.split("\n") |> hd()
-      where = Exception.format_stacktrace_entry(hd(__STACKTRACE__))
+      frames = Enum.take(__STACKTRACE__, 1)
+      where = Enum.map_join(frames, &Exception.format_stacktrace_entry/1)
       {:error, "#{FunctionName.text(mfa)}: the audit itself failed: #{why} at #{where}"}
   end
 

@@ -103,30 +103,34 @@ defmodule Tame.RingScenarios do
 
   @doc """
   `callers` processes call a function of 2 µs at the same time, in an emulator with one scheduler. Returns which part of
-  the replies came by polling, of those that came by polling or by spinning. There are ten rounds, and more (up to 300) until
-  `enough` holds: on a busy machine all callers wait in receive for some rounds. One alone may spin for longer than a call is
-  ever believed to take (0.8 ms), so it has no other cause to poll.
+  the replies came by polling, of those that came by polling or by spinning in ten rounds: the first ten (of up to 300) of which
+  `enough` holds, because on a busy machine all callers wait in receive for some rounds, or spin after bad turns. One alone may spin
+  for longer than a call is ever believed to take (0.8 ms), so it has no other cause to poll.
   """
   def polled(callers, enough) do
     host = RingHost.start_ring(["workers=1"], %{spin_us: 1000})
-    polled = polled(host, callers, enough, :tame_ring.info(host.ring), 1)
+    polled = polled(host, callers, enough, 1)
     RingHost.stop(host)
     polled
   end
 
-  defp polled(host, callers, enough, before, round) do
-    fn -> for n <- 1..200, do: {:value, ^n} = RingHost.call(host, :spin_echo, [n]) end
-    |> List.duplicate(callers)
-    |> Enum.map(&Task.async/1)
-    |> Task.await_many(:infinity)
+  defp polled(host, callers, enough, ten) do
+    before = :tame_ring.info(host.ring)
+
+    for _ <- 1..10 do
+      fn -> for n <- 1..200, do: {:value, ^n} = RingHost.call(host, :spin_echo, [n]) end
+      |> List.duplicate(callers)
+      |> Enum.map(&Task.async/1)
+      |> Task.await_many(:infinity)
+    end
 
     later = :tame_ring.info(host.ring)
     [polls, spins] = for name <- [:polls_paid, :spins_paid], do: later[name] - before[name]
     polled = polls / max(1, polls + spins)
 
-    if round >= 300 or (round >= 10 and enough?(polled, enough)),
+    if ten == 30 or enough?(polled, enough),
       do: polled,
-      else: polled(host, callers, enough, before, round + 1)
+      else: polled(host, callers, enough, ten + 1)
   end
 
   defp enough?(polled, {:above, part}), do: polled > part
