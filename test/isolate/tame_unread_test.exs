@@ -60,6 +60,7 @@ defmodule Tame.UnreadTest do
   end
 
   test "who reads, and had no scheduler for some time, gets any number too" do
+    # Time itself is tested: for how long a reader may have had no scheduler.
     {pid, keeper} = kept_from_running(fn -> Process.sleep(300) end)
     assert {:ok, unread} = send_all(pid, @messages, 100, :tame_unread.new())
     send(keeper, :full)
@@ -69,6 +70,7 @@ defmodule Tame.UnreadTest do
   test "unless too much comes for who sends meanwhile" do
     test = self()
 
+    # Time itself is tested: what comes for the sender while the reader has no scheduler.
     {pid, keeper} =
       kept_from_running(fn ->
         Process.sleep(100)

@@ -275,7 +275,7 @@ defmodule Tame.HTTP.LimitsTest do
     last = get.("/short", "connection: close\r\n")
     # Behind one that Erlang has, and behind one whose answer streams.
     behind = for path <- ["/long", "/pieces"], do: {path, in_two(port, get.(path, ""), last)}
-    # Heads that hyper reads in parts, because it reads so many at once.
+    # There are many heads, so hyper reads some of them in two parts.
     many = String.duplicate(get.("/short", "pad: #{String.duplicate("p", 200)}\r\n"), 59)
     behind = [{"/short", send_raw(port, many <> last)} | behind]
 

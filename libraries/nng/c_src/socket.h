@@ -59,7 +59,7 @@ static inline int tn_library_open(void)
 }
 
 /* A number for the descriptor of a direction, which nng is not asked for yet; or -1, and an error. */
-static inline int tn_placeholder(int *error)
+static inline int tn_keep_number(int *error)
 {
     const int number = eventfd(0, EFD_CLOEXEC);
 
@@ -107,9 +107,9 @@ static inline int tn_open(struct tn_socket *socket, const struct tn_protocol *pr
         return error;
     socket->protocol = protocol;
     if (protocol->traits & TN_RECEIVES)
-        *receives = tn_placeholder(&error);
+        *receives = tn_keep_number(&error);
     if (error == 0 && protocol->traits & TN_SENDS)
-        *sends = tn_placeholder(&error);
+        *sends = tn_keep_number(&error);
     /* tn_send looks at it before each reply. */
     if (error == 0 && protocol->traits & TN_REPLIES) {
         error = tn_ask(socket, TN_SENDING, *sends);
