@@ -1,11 +1,10 @@
 defmodule Tame.Test.AuditTask do
   @moduledoc false
-  # mix tame.audit as its tests run it: in this VM, with what it prints and how it ends.
-
-  import ExUnit.CaptureIO
+  # mix tame.audit as its tests run it, on libraries of their own.
 
   alias Mix.Tasks.Tame.Audit
   alias Tame.AuditNatives
+  alias Tame.Test.MixTask
 
   # A folder of its own for the calling module, on the code path, with these libraries of natives/audit_nif.c.
   def folder!(libraries) do
@@ -25,24 +24,7 @@ defmodule Tame.Test.AuditTask do
   end
 
   # {standard output, standard error, exit status}
-  def audit(argv) do
-    parent = self()
-
-    err =
-      capture_io(:stderr, fn ->
-        out = capture_io(fn -> send(parent, {:status, status(argv)}) end)
-        send(parent, {:out, out})
-      end)
-
-    {receive(do: ({:out, out} -> out)), err, receive(do: ({:status, status} -> status))}
-  end
-
-  defp status(argv) do
-    Audit.run(argv)
-    0
-  catch
-    :exit, {:shutdown, status} -> status
-  end
+  def audit(argv), do: MixTask.run(Audit, argv)
 
   # What it writes as JSON, and its exit status.
   def json(folder, argv) do

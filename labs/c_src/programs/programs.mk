@@ -12,9 +12,12 @@ $(OUT)/tame_echo: $(addprefix $(PROGRAMS),echo.c frame.h stream.h watch.h)
 # What runs a peer.
 TARGETS += $(OUT)/tame_warden
 
-$(OUT)/tame_warden: $(PROGRAMS)warden.c
+# With what the runtime knows of the operating system.
+OS := $(TAME)/c_src/os/
+
+$(OUT)/tame_warden: $(PROGRAMS)warden.c $(wildcard $(OS)*.c $(OS)*.h)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(C) -o $@ $<
+	$(Q)$(C) -I$(OS) -o $@ $(filter %.c,$^)
 
 # The load lab's generator.
 LOAD := $(addprefix $(PROGRAMS)load/,answer.h plan.h connection.h)

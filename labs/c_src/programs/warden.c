@@ -11,10 +11,8 @@
  * another user stay where the warden is not root, and so does all when the warden itself is killed;
  * PROGRAM ends then. On other systems than Linux PROGRAM alone is killed.
  */
-#define _GNU_SOURCE
+#include "os.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -24,13 +22,13 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 
 /* As a shell says it: a signal, and a program that cannot be run. */
 #define STATUS_SIGNAL 128
 #define STATUS_NO_PROGRAM 127
+
+/* For how long children that do not end are killed again. */
+#define LEFT_MS 5000
 
 static int wake[2];
 
@@ -43,18 +41,10 @@ static void child_changed(int signal)
     errno = before;
 }
 
-static void adopt(void)
-{
-#ifdef __linux__
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-#endif
-}
-
 static void end_with_warden(pid_t warden)
 {
-#ifdef __linux__
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-#endif
+    if (os_refusal() == NULL)
+        os_end_with_parent();
     if (getppid() != warden)
         _exit(STATUS_NO_PROGRAM);
 }
@@ -75,61 +65,31 @@ static pid_t start(char **argv)
     return program;
 }
 
-/* Collects those that have ended; waits for one when it may. 0: there is no child any more. */
-static int collect(pid_t program, int *status, int *ended, int options)
+static int status_of(int how)
+{
+    return WIFSIGNALED(how) ? STATUS_SIGNAL + WTERMSIG(how) : WEXITSTATUS(how);
+}
+
+/* Collects those that have ended. Was PROGRAM one of them? */
+static int has_ended(pid_t program, int *status)
 {
     pid_t child;
-    int how;
+    int how, ended = 0;
 
-    while ((child = waitpid(-1, &how, options)) > 0 || (child < 0 && errno == EINTR)) {
+    while ((child = waitpid(-1, &how, WNOHANG)) > 0 || (child < 0 && errno == EINTR)) {
         if (child == program) {
-            *ended = 1;
-            *status = WIFSIGNALED(how) ? STATUS_SIGNAL + WTERMSIG(how) : WEXITSTATUS(how);
+            ended = 1;
+            *status = status_of(how);
         }
-        options = WNOHANG;
     }
-    return child == 0;
-}
-
-/* proc(5): the fourth field of stat; the second stands in brackets, and may hold any byte. */
-static int is_child(const char *pid)
-{
-    char path[64], text[512], *name_end;
-    int file, parent = 0;
-    ssize_t size;
-
-    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
-    file = open(path, O_RDONLY | O_CLOEXEC);
-    size = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    if (file >= 0)
-        close(file);
-    if (size <= 0)
-        return 0;
-    text[size] = '\0';
-    name_end = strrchr(text, ')');
-    return name_end != NULL && sscanf(name_end + 1, " %*c %d", &parent) == 1 && parent == getpid();
-}
-
-/* How many children it could kill. Their numbers are theirs as long as they are not collected. */
-static int kill_children(void)
-{
-    DIR *processes = opendir("/proc");
-    const struct dirent *entry;
-    int killed = 0;
-
-    while (processes != NULL && (entry = readdir(processes)) != NULL)
-        if (isdigit((unsigned char)entry->d_name[0]) && is_child(entry->d_name))
-            killed += kill((pid_t)atoi(entry->d_name), SIGKILL) == 0;
-    if (processes != NULL)
-        closedir(processes);
-    return killed;
+    return ended;
 }
 
 int main(int argc, char **argv)
 {
     const struct sigaction action = {.sa_handler = child_changed, .sa_flags = SA_RESTART};
     struct pollfd fds[2] = {{.fd = STDIN_FILENO}, {.events = POLLIN}};
-    int status = STATUS_NO_PROGRAM, ended = 0;
+    int status = STATUS_NO_PROGRAM, ended = 0, how;
     char bytes[64];
     pid_t program;
 
@@ -147,7 +107,8 @@ int main(int argc, char **argv)
     }
     fds[1].fd = wake[0];
     sigaction(SIGCHLD, &action, NULL);
-    adopt();
+    if (os_refusal() == NULL)
+        os_adopt();
     program = start(argv + 1);
     if (program < 0) {
         perror("tame_warden: fork");
@@ -159,11 +120,14 @@ int main(int argc, char **argv)
             fds[0].revents = 0;
         while (read(wake[0], bytes, sizeof bytes) > 0) {
         }
-        collect(program, &status, &ended, WNOHANG);
+        ended = has_ended(program, &status);
     }
-    if (!ended)
+    if (!ended) {
         kill(program, SIGKILL);
-    while (kill_children() > 0 && collect(program, &status, &ended, 0)) {
+        if (waitpid(program, &how, 0) == program)
+            status = status_of(how);
     }
+    if (os_refusal() == NULL)
+        os_end_children(LEFT_MS);
     return status;
 }

@@ -2,11 +2,10 @@ defmodule Mix.Tasks.Tame.ConformTest do
   # A library that does the same, another thing, something by chance, and crashes. Not async: the code path is set, and
   # standard error is captured.
   use ExUnit.Case
-  import ExUnit.CaptureIO
   import Tame.Test.{Refused, Schema}
 
   alias Mix.Tasks.Tame.Conform
-  alias Tame.Test.CLibrary
+  alias Tame.Test.{CLibrary, MixTask}
 
   @erlang """
   -module(conform_nif).
@@ -49,24 +48,7 @@ defmodule Mix.Tasks.Tame.ConformTest do
   end
 
   # {standard output, standard error, exit status}
-  defp conform(argv) do
-    parent = self()
-
-    err =
-      capture_io(:stderr, fn ->
-        out = capture_io(fn -> send(parent, {:status, status(argv)}) end)
-        send(parent, {:out, out})
-      end)
-
-    {receive(do: ({:out, out} -> out)), err, receive(do: ({:status, status} -> status))}
-  end
-
-  defp status(argv) do
-    Conform.run(argv)
-    0
-  catch
-    :exit, {:shutdown, status} -> status
-  end
+  defp conform(argv), do: MixTask.run(Conform, argv)
 
   defp found(json) do
     assert %{"seed" => 3, "failures" => [], "libraries" => [library]} = assert_schema(json)

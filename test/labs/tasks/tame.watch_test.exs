@@ -1,13 +1,13 @@
 defmodule Mix.Tasks.Tame.WatchTest do
   # Not async: nodes are watched whose schedulers are held.
   use ExUnit.Case
-  import ExUnit.CaptureIO
   import Tame.Test.Schema
   import Tame.Test.OsProcess
 
   alias Mix.Tasks.Tame.Watch
   alias Tame.{Await, WatchNode}
   alias Tame.Latency.Distribution
+  alias Tame.Test.MixTask
 
   # A node needs an epmd, which comes and goes with the distribution of this VM.
   setup do
@@ -23,26 +23,10 @@ defmodule Mix.Tasks.Tame.WatchTest do
     File.mkdir_p!(folder)
 
     argv = ["--node", "#{watched.node}", "--cookie", WatchNode.cookie(), "--json", path] ++ more
-
-    parent = self()
-
-    err =
-      capture_io(:stderr, fn ->
-        send(parent, {:out, capture_io(fn -> send(parent, {:status, status(argv)}) end)})
-      end)
-
-    assert_received {:status, status}
-    assert_received {:out, out}
+    {out, err, status} = MixTask.run(Watch, argv)
     json = if schema?, do: assert_schema(path), else: elem(:tame_json.decode(File.read!(path)), 1)
     File.rm_rf!(folder)
     {out, err, status, json}
-  end
-
-  defp status(argv) do
-    Watch.run(argv)
-    0
-  catch
-    :exit, {:shutdown, status} -> status
   end
 
   defp clean!(watched) do
