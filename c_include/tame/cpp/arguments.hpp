@@ -66,7 +66,7 @@ template <int Views, int Chunks> struct kept {
     }
 };
 
-template <class T> inline constexpr auto must_be = text("must be ") + codec<T>::noun;
+template <class T> inline constexpr auto must_be = text("must be ") + noun_of<T>::value;
 
 template <class T> struct argument {
     static_assert(

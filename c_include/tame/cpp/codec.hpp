@@ -8,7 +8,8 @@
  *         static ERL_NIF_TERM make(ErlNifEnv *env, const point &value);
  *     };
  *
- * A type that is only read, or only made, needs only that. `noun` goes on after "must be ". */
+ * A type that is only read, or only made, needs only that. `noun` goes on after "must be "; one that
+ * has none is "another term". */
 #ifndef TAME_CPP_CODEC_HPP
 #define TAME_CPP_CODEC_HPP
 
@@ -39,6 +40,20 @@ template <class T, class = void> struct codec {
                   "tame: no term stands for this type: specialise tame::codec for it "
                   "(docs/reference/tame_hpp.md lists the types that have one)");
 };
+
+namespace impl
+{
+
+/* What the codec of a type says that it reads. */
+template <class T, class = void> struct noun_of {
+    static constexpr auto value = text("another term");
+};
+
+template <class T> struct noun_of<T, std::void_t<decltype(codec<T>::noun)>> {
+    static constexpr auto value = codec<T>::noun;
+};
+
+} // namespace impl
 
 /* The term of a value. */
 template <class T> ERL_NIF_TERM make(ErlNifEnv *env, T &&value)

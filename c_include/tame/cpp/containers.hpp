@@ -16,7 +16,7 @@ namespace TAME_IMPL_HIDDEN tame
 {
 
 template <class T> struct codec<std::vector<T>> {
-    static constexpr auto noun = text("a list, each element ") + codec<T>::noun;
+    static constexpr auto noun = text("a list, each element ") + impl::noun_of<T>::value;
 
     static bool get(ErlNifEnv *env, ERL_NIF_TERM term, std::vector<T> &value)
     {
@@ -50,12 +50,12 @@ namespace impl
 
 template <class Last> constexpr auto listed()
 {
-    return codec<Last>::noun;
+    return noun_of<Last>::value;
 }
 
 template <class First, class Second, class... Rest> constexpr auto listed()
 {
-    return codec<First>::noun + text(", ") + listed<Second, Rest...>();
+    return noun_of<First>::value + text(", ") + listed<Second, Rest...>();
 }
 
 template <class Tuple, class... Elements> struct tuple_codec {
@@ -96,8 +96,8 @@ template <class Tuple, class... Elements> struct tuple_codec {
 template <class Map> struct map_codec {
     using key = typename Map::key_type;
     using mapped = typename Map::mapped_type;
-    static constexpr auto noun =
-        text("a map, each key ") + codec<key>::noun + text(", each value ") + codec<mapped>::noun;
+    static constexpr auto noun = text("a map, each key ") + noun_of<key>::value +
+                                 text(", each value ") + noun_of<mapped>::value;
 
     static bool get(ErlNifEnv *env, ERL_NIF_TERM term, Map &value)
     {

@@ -21,10 +21,12 @@ struct nif_failure {
     /* 0 is no term: to raise it would end the VM. */
     void fail(ERL_NIF_TERM reason) const
     {
-        if (reason == 0)
-            reason = enif_make_tuple2(env, enif_make_atom(env, "tame"),
-                                      enif_make_atom(env, "bad_reason"));
-        *raised = enif_raise_exception(env, reason);
+        *raised = enif_raise_exception(env, reason != 0 ? reason : fault("bad_reason"));
+    }
+    /* {tame, Reason} */
+    ERL_NIF_TERM fault(const char *reason) const
+    {
+        return enif_make_tuple2(env, enif_make_atom(env, "tame"), enif_make_atom(env, reason));
     }
     /* A NIF cannot say more of an argument than its reason says. */
     void badarg(int number, const char *sentence) const
@@ -50,6 +52,9 @@ template <bool WithEnv, class R, class... T> struct plain {
             return refused ? ERL_NIF_TERM(0) : apply<Function>(env, std::move(values));
         });
 
+        /* Neither a term nor why not: to the VM 0 is an error, whose reason nobody has set. */
+        if (made == 0 && !enif_has_pending_exception(env, nullptr))
+            failure.fail(failure.fault("failed"));
         return made != 0 ? made : raised;
     }
 

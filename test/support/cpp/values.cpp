@@ -23,6 +23,28 @@ template <> struct tame::codec<point> {
     }
 };
 
+// Only made, so it has no noun; alone and within others.
+struct mark {
+};
+
+template <> struct tame::codec<mark> {
+    static ERL_NIF_TERM make(ErlNifEnv *env, mark)
+    {
+        return enif_make_atom(env, "mark");
+    }
+};
+
+// Only read, and has none either.
+struct any {
+};
+
+template <> struct tame::codec<any> {
+    static bool get(ErlNifEnv *env, ERL_NIF_TERM term, any &)
+    {
+        return !enif_is_atom(env, term);
+    }
+};
+
 namespace
 {
 
@@ -139,6 +161,22 @@ std::string_view second(tame::env, std::string_view, std::string_view b) noexcep
     return b;
 }
 
+std::tuple<mark, std::vector<mark>> marks(std::vector<any>)
+{
+    return {mark(), {mark(), mark()}};
+}
+
+// No term, and nothing says why; and an exception that was raised already.
+tame::term no_term()
+{
+    return tame::term();
+}
+
+tame::term raised(tame::env env)
+{
+    return tame::term(enif_make_badarg(env));
+}
+
 using list = std::vector<int64_t>;
 using nested = std::vector<std::tuple<tame::atom, std::vector<std::string>>>;
 using triple = std::tuple<uint8_t, bool, double>;
@@ -173,6 +211,9 @@ using hash = std::unordered_map<int, std::vector<bool>>;
     JOB(partless_nif, 0, tame::job<partless()>, TAME_AUTO)                      \
     JOB(partless_pool_nif, 0, tame::job<partless()>, TAME_POOL)                 \
     JOB(reasonless_pool_nif, 0, tame::job<reasonless()>, TAME_POOL)             \
+    NIF(marks_plain, 1, tame::nif<&marks>, TAME_INLINE)                         \
+    NIF(no_term_plain, 0, tame::nif<&no_term>, TAME_INLINE)                     \
+    NIF(raised_plain, 0, tame::nif<&raised>, TAME_INLINE)                       \
     NIF(ok_plain, 0, tame::nif<&ok>, TAME_DIRTY_IO)                             \
     NIF(second_plain, 2, tame::nif<&second>, TAME_INLINE)
 // clang-format on

@@ -16,7 +16,7 @@
     u64_plain/1, longlong_plain/1, real_plain/1, boolean_plain/1, atom_plain/1, string_plain/1,
     view_plain/1, bytes_plain/1, list_plain/1, nested_plain/1, triple_plain/1, pair_plain/1,
     map_plain/1, hash_plain/1, point_plain/1, term_plain/1, ok_plain/0, second_plain/2,
-    named_plain/1
+    named_plain/1, marks_plain/1, no_term_plain/0, raised_plain/0
 ]).
 -on_load(load/0).
 
@@ -45,6 +45,9 @@
 ?PLAIN(point_plain).
 ?PLAIN(term_plain).
 ?PLAIN(named_plain).
+?PLAIN(marks_plain).
+no_term_plain() -> erlang:nif_error(nif_not_loaded).
+raised_plain() -> erlang:nif_error(nif_not_loaded).
 ok_plain() -> erlang:nif_error(nif_not_loaded).
 second_plain(_, _) -> erlang:nif_error(nif_not_loaded).
 
@@ -86,6 +89,10 @@ check() ->
     {tame, bad_reason} = reason(fun reasonless_pool/0),
     {tame, bad_part} = reason(fun() -> (partless())() end),
     {tame, bad_part} = reason(fun() -> (partless_pool())() end),
+    {mark, [mark, mark]} = marks_plain([1, "a"]),
+    {badarg, {1, <<"must be a list, each element another term">>}} = reason(fun() -> marks_plain([a]) end),
+    {tame, failed} = reason(fun no_term_plain/0),
+    badarg = reason(fun raised_plain/0),
     {negative, -1} = reason(fun() -> apply(?MODULE, nothing, with(1, -1, Right)) end),
     io:put_chars("right").
 
