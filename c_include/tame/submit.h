@@ -139,7 +139,7 @@ static inline int tame_impl_submit(ErlNifEnv *env, struct tame_impl_run *run,
 
     if (!tame_impl_own(env, run, reference)) {
         tame_impl_end_here(env, run);
-        *term = enif_make_badarg(env);
+        *term = tame_impl_raise_enomem(env); /* the caller lives: there is no other reason */
         return 0;
     }
     tame_impl_crowd(run, 0);

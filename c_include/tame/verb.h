@@ -101,7 +101,7 @@ static inline ERL_NIF_TERM tame_impl_await(ErlNifEnv *env, struct tame_impl_run 
     if (entry == TAME_IMPL_WAITS)
         return tame_impl_tagged(env, run, "wait", tame_impl_run_term(env, run));
     tame_impl_end_here(env, run);
-    return expects ? tame_impl_error(env, "busy") : enif_make_badarg(env);
+    return expects ? tame_impl_error(env, "busy") : tame_impl_raise_enomem(env);
 }
 
 /* Goes on with a run of the calling process, as far as that can be. */

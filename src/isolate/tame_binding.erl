@@ -7,6 +7,7 @@
 
 -export([bind/3]).
 -export([load_binary/3]).
+-export([forget_coming/2]).
 
 -import(tame_text, [text/2]).
 
@@ -46,18 +47,24 @@ load_binary(#entry{module = Module, group = Group, options = Options}, File, Bea
 replaced(Key, Module, Group, Known) ->
     #{own_beam := Beam, beam_file := File, bound_beam := Bound} = Known,
     ok = tame_library:add(Key, Module, Group),
-    ok = tame_registry:set_coming(Module, version(Key, Known)),
+    Version = version(Key, Known),
+    ok = tame_registry:set_coming(Module, Version#{own_code => {Beam, File}}),
     case code:load_binary(Module, File, Bound) of
         {module, Module} ->
-            ok = tame_registry:set_own_code(Module, Beam, File),
             ok = tame_registry:arrived(Module),
             {ok, #{}};
         {error, Why} ->
-            ok = tame_registry:set_coming(Module, none),
+            ok = forget_coming(Module, Key),
             refused(Why, "the new code of ~p does not load: ~0tP; the code before goes on", [
                 Module, Why, 20
             ])
     end.
+
+%% New code that was not loaded: the code before goes on.
+-spec forget_coming(module(), tame_library:key()) -> ok.
+forget_coming(Module, Key) ->
+    ok = tame_registry:set_coming(Module, none),
+    tame_library:withdraw(Key).
 
 version(Key, #{bound_md5 := Md5, functions := Functions}) ->
     #{key => Key, md5 => Md5, functions => Functions}.

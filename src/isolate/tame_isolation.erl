@@ -39,6 +39,8 @@
 -define(NAME_BYTES_MAX, 200).
 %% How often code that processes still ran when it was replaced is looked at again.
 -define(PURGE_MS, 500).
+%% How often processes that run an -on_load are looked at.
+-define(LOOK_MS, 20).
 %% How long all processes of one kind may take to say how they are.
 -define(ASK_MS, 500).
 
@@ -167,10 +169,10 @@ with_answers({Library, Requests}, Until) ->
     Library#{hosts => [answer(Request, Until, Unknown) || Request <- Requests]}.
 
 until() ->
-    erlang:monotonic_time(millisecond) + ?ASK_MS.
+    now_ms() + ?ASK_MS.
 
 answer(Request, Until, Otherwise) ->
-    LeftMs = max(0, Until - erlang:monotonic_time(millisecond)),
+    LeftMs = max(0, Until - now_ms()),
     case gen_statem:receive_response(Request, LeftMs) of
         {reply, Info} -> Info;
         _ -> Otherwise
@@ -178,34 +180,81 @@ answer(Request, Until, Otherwise) ->
 
 %% ---- the process ----------------------------------------------------------------------------
 
-%% Modules whose old code some process still runs.
--type state() :: #{module() => true}.
+-record(state, {
+    %% Modules whose old code some process still runs.
+    old = #{} :: #{module() => true},
+    %% What the process before this one had begun, and the processes that ran an -on_load when it
+    %% ended, one of them perhaps for that: it goes on without who asked for it. Until they have
+    %% ended, and no longer than that, requests wait.
+    begun = [] :: [module()],
+    loading = [] :: [pid()],
+    until = 0 :: integer(),
+    later = [] :: [{term(), gen_server:from()}]
+}).
+
+-type state() :: #state{}.
 
 -spec init([]) -> {ok, state()}.
 init([]) ->
-    %% The one before ended while it was at these.
-    Begun = [Entry || Entry <- tame_registry:all(), is_begun(Entry)],
-    lists:foreach(fun brought_to_an_end/1, Begun),
-    Modules = [Module || #entry{module = Module} <- tame_registry:all()],
-    {ok, again(maps:from_keys(lists:filter(fun erlang:check_old_code/1, Modules), true))}.
+    All = tame_registry:all(),
+    Begun = [Entry || Entry <- All, is_begun(Entry)],
+    Starts = [StartMs || #entry{options = #{start_ms := StartMs}} <- Begun],
+    Old = [Module || #entry{module = Module} <- All, erlang:check_old_code(Module)],
+    State = #state{
+        old = maps:from_keys(Old, true),
+        begun = [Module || #entry{module = Module} <- Begun],
+        loading = [Pid || Begun =/= [], Pid <- loading()],
+        until = now_ms() + 2 * lists:max([0 | Starts]) + ?SLACK_MS
+    },
+    {ok, again(looked(State))}.
 
 is_begun(#entry{phase = Phase, coming = Coming}) ->
     Phase =/= bound orelse Coming =/= none.
 
-brought_to_an_end(#entry{module = Module, phase = binding, coming = #{md5 := Bound}}) ->
-    case md5(Module) of
-        Bound -> tame_registry:arrived(Module);
-        _ -> tame_restoring:forget(Module)
-    end;
-brought_to_an_end(#entry{module = Module, phase = bound, coming = #{md5 := Bound}}) ->
-    case md5(Module) of
-        Bound -> tame_registry:arrived(Module);
-        _ -> tame_registry:set_coming(Module, none)
-    end;
+%% The code server monitors each process in which it runs an -on_load, and nobody else.
+loading() ->
+    {monitors, Monitors} = process_info(whereis(code_server), monitors),
+    [Pid || {process, Pid} <- Monitors].
+
+%% Has it been decided what came of what was begun?
+looked(#state{begun = []} = State) ->
+    State;
+looked(#state{loading = Before, until = Until} = State) ->
+    case [Pid || Pid <- loading(), lists:member(Pid, Before)] of
+        [_ | _] = Loading ->
+            case now_ms() < Until of
+                true ->
+                    _ = erlang:send_after(?LOOK_MS, self(), look),
+                    State#state{loading = Loading};
+                false ->
+                    ended(State)
+            end;
+        [] ->
+            %% It knows that they have ended, and answers when it has seen to that.
+            _ = code:get_path(),
+            ended(State)
+    end.
+
+ended(#state{begun = Begun, later = Later} = State) ->
+    Entries = [Entry || Module <- Begun, {ok, Entry} <- [tame_registry:find(Module)]],
+    lists:foreach(fun brought_to_an_end/1, Entries),
+    Answer = fun({Request, From}, Before) ->
+        {reply, Reply, After} = handle_call(Request, From, Before),
+        gen_server:reply(From, Reply),
+        After
+    end,
+    lists:foldr(Answer, State#state{begun = [], loading = [], later = []}, Later).
+
 brought_to_an_end(#entry{module = Module, phase = leaving, versions = [#{md5 := Bound} | _]}) ->
     case md5(Module) of
         Bound -> tame_registry:set_phase(Module, bound);
         _ -> _ = tame_restoring:has_left(Module)
+    end;
+brought_to_an_end(#entry{module = Module, coming = #{md5 := Bound, key := Key}, phase = Phase}) ->
+    case md5(Module) of
+        Bound -> tame_registry:arrived(Module);
+        _ when Phase =:= binding -> tame_restoring:forget(Module);
+        _ -> tame_binding:forget_coming(Module, Key)
     end.
 
 -spec handle_cast(term(), state()) -> {noreply, state()}.
@@ -213,18 +262,23 @@ handle_cast(_Nothing, State) ->
     {noreply, State}.
 
 -spec handle_info(term(), state()) -> {noreply, state()}.
-handle_info(purge, State) ->
+handle_info(purge, #state{old = Old} = State) ->
     HasNotLeft = fun(Module, true) -> not tame_restoring:has_left(Module) end,
-    {noreply, again(maps:filter(HasNotLeft, State))};
+    {noreply, again(State#state{old = maps:filter(HasNotLeft, Old)})};
+handle_info(look, State) ->
+    {noreply, looked(State)};
 %% A late answer of a process that was asked about old code, for one.
 handle_info(_Nothing, State) ->
     {noreply, State}.
 
-again(State) ->
-    _ = map_size(State) > 0 andalso erlang:send_after(?PURGE_MS, self(), purge),
+again(#state{old = Old} = State) ->
+    _ = map_size(Old) > 0 andalso erlang:send_after(?PURGE_MS, self(), purge),
     State.
 
--spec handle_call(term(), gen_server:from(), state()) -> {reply, term(), state()}.
+-spec handle_call(term(), gen_server:from(), state()) ->
+    {reply, term(), state()} | {noreply, state()}.
+handle_call(Request, From, #state{begun = [_ | _], later = Later} = State) ->
+    {noreply, State#state{later = [{Request, From} | Later]}};
 handle_call({isolate, Module, Named, Asked}, _From, State) ->
     case tame_registry:find(Module) of
         {ok, #entry{phase = leaving}} ->
@@ -256,11 +310,13 @@ handle_call({restore, Module}, _From, State) ->
         error -> {reply, not_isolated(Module), State}
     end.
 
-purged_later(Module, Answer, State) ->
-    case erlang:check_old_code(Module) andalso not is_map_key(Module, State) of
-        true when map_size(State) =:= 0 -> {reply, Answer, again(State#{Module => true})};
-        true -> {reply, Answer, State#{Module => true}};
-        false -> {reply, Answer, State}
+purged_later(Module, Answer, #state{old = Old} = State) ->
+    case erlang:check_old_code(Module) andalso not is_map_key(Module, Old) of
+        true ->
+            More = State#state{old = Old#{Module => true}},
+            {reply, Answer, if map_size(Old) =:= 0 -> again(More); true -> More end};
+        false ->
+            {reply, Answer, State}
     end.
 
 not_isolated(Module) ->
@@ -272,3 +328,6 @@ md5(Module) ->
     catch
         error:_ -> none
     end.
+
+now_ms() ->
+    erlang:monotonic_time(millisecond).

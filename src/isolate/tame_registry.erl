@@ -20,7 +20,6 @@
 -export([set_phase/2]).
 -export([arrived/1]).
 -export([set_coming/2]).
--export([set_own_code/3]).
 -export([set_libraries/2]).
 -export([add_library/2]).
 -export([count_atoms/2]).
@@ -73,21 +72,21 @@ arrived(Module) ->
         {ok, #entry{coming = none}} ->
             set_phase(Module, bound);
         {ok, #entry{coming = Coming, versions = Before}} ->
+            Own = [own_code(Code) || #{own_code := Code} <- [Coming]],
+            Version = maps:remove(own_code, Coming),
             _ = ets:update_element(?MODULE, Module, [
-                {#entry.versions, [Coming | lists:sublist(Before, 1)]},
+                {#entry.versions, [Version | lists:sublist(Before, 1)]},
                 {#entry.coming, none},
                 {#entry.phase, bound}
+                | lists:append(Own)
             ]),
             ok;
         error ->
             ok
     end.
 
-%% What the module is restored to.
--spec set_own_code(module(), binary(), file:filename()) -> ok.
-set_own_code(Module, Beam, File) ->
-    _ = ets:update_element(?MODULE, Module, [{#entry.own_beam, Beam}, {#entry.beam_file, File}]),
-    ok.
+own_code({Beam, File}) ->
+    [{#entry.own_beam, Beam}, {#entry.beam_file, File}].
 
 -spec set_libraries(module(), [tame_host_libraries:library()]) -> ok.
 set_libraries(Module, Libraries) ->

@@ -30,12 +30,14 @@ restore(#entry{module = Module} = Entry) ->
             tame_old_code:in_use(Module)
     end.
 
+%% The phase says so before: who takes the place of this process finds that it was begun.
 loaded(#entry{module = Module, beam_file = File}, Beam) ->
+    ok = tame_registry:set_phase(Module, leaving),
     case code:load_binary(Module, File, Beam) of
         {module, Module} ->
-            ok = tame_registry:set_phase(Module, leaving),
             left_in_time(Module);
         {error, Why} ->
+            ok = tame_registry:set_phase(Module, bound),
             {error, {Why, text("~p does not load any more: ~p; it stays isolated", [Module, Why])}}
     end.
 

@@ -20,7 +20,9 @@
     %% of the bound code, as Module:module_info(md5) says it
     md5 := binary(),
     %% of the library's own table, in its order: the code was bound to them by number
-    functions := [{atom(), arity()}]
+    functions := [{atom(), arity()}],
+    %% of one that is about to be loaded: what the module is restored to from then on
+    own_code => {Beam :: binary(), file:filename()}
 }.
 
 -spec new_key() -> tame_library:key().

@@ -128,6 +128,17 @@ defmodule Tame.ShareTest do
       assert scenario(context, :upgraded_beside_readers, [10]) == {[], true}
     end
 
+    test "whose library a host loads while the process that was asked for it dies, is loaded",
+         context do
+      seen = scenario(context, :upgrade_interrupted)
+      assert {{:error, {:interrupted, _}}, {:module, :share_one}, {0, 2}, true} = seen
+    end
+
+    test "whose library refuses or crashes, again and again, leaves nothing behind", context do
+      {before, then} = scenario(context, :upgrades_refused, [[7, 7, 7, -2, -2, -2, -2, -2, -2]])
+      assert before == then
+    end
+
     test "whose library refuses to upgrade: the old code serves on", context do
       seen = scenario(context, :upgrade_refused)
       assert {:error, {:upgrade, text}} = seen.refused

@@ -26,12 +26,24 @@ defmodule Tame.Test.ShareLibraries do
   def library(folder, module, version), do: Path.join(folder, "#{module}.#{version}.so")
   def beam(folder, module, version), do: Path.join(folder, "#{module}.#{version}.beam")
 
+  # Code of that version whose -on_load binds its library, which returns `refuse`.
+  def loading_beam(folder, module, version, refuse \\ 0) do
+    file = folder |> library(module, version) |> Path.rootname()
+    log = Path.join(folder, "log")
+
+    compiled(
+      module,
+      version,
+      "-on_load(start/0). start() -> bind(\"#{file}\", {\"#{log}\", #{refuse}})."
+    )
+  end
+
   # What the libraries have written, a line each.
   def log(folder), do: folder |> Path.join("log") |> File.read!() |> String.split("\n", trim: true)
   def new_log(folder), do: File.write!(Path.join(folder, "log"), "")
 
   # `loop` runs this version until it is told to go on with the newest.
-  defp compiled(module, version) do
+  defp compiled(module, version, loading \\ "") do
     new = if version > 1, do: ", only_new/0", else: ""
     stub = if version > 1, do: "only_new() -> own.", else: ""
 
@@ -39,6 +51,7 @@ defmodule Tame.Test.ShareLibraries do
     -module(#{module}).
     -export([bind/2, who/0, new_box/1, read_box/1, call_box/2, crash/0, nap/1, late_box/2,
         loop/0#{new}]).
+    #{loading}
     bind(File, Info) -> erlang:load_nif(File, Info).
     who() -> {own, #{version}}.
     new_box(_) -> own.

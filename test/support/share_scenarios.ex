@@ -357,6 +357,59 @@ defmodule Tame.ShareScenarios do
     %{refused: refused, mine: mine, theirs: theirs, again: again, reload: reload, read: read}
   end
 
+  @doc """
+  The process behind load_binary/3 is killed while a host loads the library of new code: what was said, who answers
+  meanwhile and then, and after another load that was asked for meanwhile; and what the module is restored to.
+  """
+  def upgrade_interrupted(folder) do
+    start(folder, [:share_one])
+    beam = ShareLibraries.loading_beam(folder, :share_one, 1)
+    load = fn -> Task.async(fn -> :tame.load_binary(:share_one, ~c"share_one.erl", beam) end) end
+    [isolation, host] = for kind <- [:isolation, :host], do: ProcessScenarios.process(kind, :boxes)
+    :ok = :sys.suspend(host)
+    first = load.()
+    true = Await.until(fn -> told_to_load?(host) end)
+    Process.exit(isolation, :kill)
+    interrupted = Task.await(first)
+
+    true =
+      Await.until(fn -> ProcessScenarios.process(:isolation, :boxes) not in [nil, isolation] end)
+
+    second = load.()
+    {_, _, _, before} = :share_one.who()
+    :ok = :sys.resume(host)
+    loaded = Task.await(second, 20_000)
+    {_, _, _, upgrades} = :share_one.who()
+    :ok = :tame.restore(:share_one)
+    {interrupted, loaded, {before, upgrades}, {:start, 0} in :share_one.module_info(:functions)}
+  end
+
+  defp told_to_load?(host) do
+    {:messages, messages} = Process.info(host, :messages)
+    Enum.any?(messages, &match?({:"$gen_cast", {:libraries, _}}, &1))
+  end
+
+  @doc "Upgrades that are refused, and some that crash the host: what is known of libraries before and after."
+  def upgrades_refused(folder, refusals) do
+    start(folder, [:share_one])
+    before = known()
+
+    for refuse <- refusals do
+      beam = ShareLibraries.loading_beam(folder, :share_one, 1, refuse)
+      {:error, {_, _}} = :tame.load_binary(:share_one, ~c"share_one.erl", beam)
+
+      true =
+        Await.until(fn -> match?({:value, {_, :share_one, 1, 0}}, outcome(&:share_one.who/0)) end)
+    end
+
+    {before, known()}
+  end
+
+  defp known do
+    terms = for {{:tame_library, _}, _} <- :persistent_term.get(), do: 1
+    {length(terms), :ets.info(:tame_library, :size)}
+  end
+
   defp asked(pid) do
     send(pid, {self(), :who})
 

@@ -59,6 +59,8 @@ static struct data *data_new(ErlNifEnv *env, ERL_NIF_TERM info, int *refuse)
         enif_get_string(env, parts[0], data->log, sizeof data->log, ERL_NIF_LATIN1) <= 0 ||
         !enif_get_int(env, parts[1], refuse))
         *refuse = -1;
+    if (*refuse == -2)
+        abort();
     return data;
 }
 
@@ -68,8 +70,6 @@ static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
     struct data *data = data_new(env, info, &refuse);
 
     *priv = data;
-    if (refuse == -2)
-        abort();
     if (refuse != 0)
         return refuse;
     note(data, "load");
