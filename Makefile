@@ -29,19 +29,16 @@ report: deps-report build
 	@cd libraries/tcp && MIX_ENV=prod $(MIX) do deps.get, compile
 	cd labs && TAME_COWBOY="$$(../tools/cowboy || :)" $(MIX) tame.report --output ../report/index.html $(REPORT_FLAGS)
 
-# Two or three at a time, each prints when it is done. The suite waits where it measures: what only computes takes what
-# it leaves of the processors and no more (sched(7), SCHED_IDLE).
+# Several at a time, each prints when it is done: tests wait more than they compute. What only computes takes what they
+# leave of the processors and no more (sched(7), SCHED_IDLE).
 BESIDE = $(MAKE) --no-print-directory --output-sync=recurse
 test: deps-test build
 	@$(BESIDE) -j2 test-c check test-aarch64 test-warnings
-	@$(BESIDE) -j3 test-async test-alone computed
-	@$(BESIDE) -j2 test-sanitized test-others test-sanitized-host
+	@$(BESIDE) -j4 test-async test-alone-1 test-alone-2 computed
+	@$(BESIDE) -j4 test-sanitized test-libraries test-examples test-sanitized-host test-fuzz
 
 computed:
 	@chrt --idle 0 $(MAKE) --no-print-directory -j1 test-rebar3 sanitized built-http
-
-test-others:
-	@$(MAKE) --no-print-directory -j1 test-examples test-libraries test-fuzz
 
 deps-report:
 	@tools/install-missing report
@@ -100,14 +97,14 @@ CALM := +sbwt none +sbwtdcpu none +sbwtdio none
 # A test that makes its VM a node ends the epmd that it began, which another VM's tests may have found meanwhile.
 OWN_EPMD = ERL_EPMD_PORT=$$((20000 + $$$$ % 12000))
 
-# Those of the suite that may run beside each other, and in another VM at the same time those that need one for
+# Those of the suite that may run beside each other, and in two other VMs at the same time those that need one for
 # themselves: with `async: false`.
-SUITE = cd test && $(OWN_EPMD) ERL_FLAGS="$(CALM)" $(MIX) test --warnings-as-errors
+SUITE = cd test && $(OWN_EPMD) ERL_FLAGS="$(CALM)" $(MIX) test --warnings-as-errors $(SUITE_FLAGS)
 test-async:
-	$(SUITE) --only async:true
+	$(SUITE) --only async:true --max-cases 8
 
-test-alone:
-	$(SUITE) --exclude async:true
+test-alone-%:
+	export MIX_TEST_PARTITION=$*; $(SUITE) --exclude async:true --partitions 2
 
 # The natives that live in the VM, built with sanitizers, in the real VM. With +Mea min the emulator
 # takes its memory from malloc, where the address sanitizer sees it. Leaks are not looked for: the
@@ -161,10 +158,12 @@ nif-suite-here: natives
 	folder=$$(tools/nif-suite) && cd test && TAME_NIF_SUITE=$$folder $(MIX) test nif_suite
 
 # The package as a rebar3 user gets it: src/ alone, compiled by rebar3, checked by Dialyzer. Then with the labs' Erlang.
-test-rebar3:
+test-rebar3: test-dialyzer
+	rebar3 as labs dialyzer
+
+test-dialyzer:
 	rebar3 compile
 	rebar3 dialyzer
-	rebar3 as labs dialyzer
 
 # Strangers' projects, each built and run from its own folder as its README says.
 test-examples:
@@ -182,9 +181,8 @@ test-version: natives test-c
 	$(MIX) compile --warnings-as-errors
 	cd labs && $(MIX) compile --warnings-as-errors
 	@$(MAKE) --no-print-directory test-warnings
-	cd test && $(MIX) test --warnings-as-errors --exclude browser
+	@$(BESIDE) -j4 test-async test-alone-1 test-alone-2 test-dialyzer SUITE_FLAGS="--exclude browser"
 	@$(MAKE) --no-print-directory test-version-libraries
-	rebar3 dialyzer
 
 # The packages whose tests are quick, built and tested by Mix alone, but for what measures the machine; tools/matrix
 # reads these lines.
@@ -225,5 +223,5 @@ clean:
 	rm -rf _build labs/priv/report report tmp labs/assets/node_modules
 	for example in examples/*/ libraries/*/; do $(MAKE) -C $$example clean; done
 
-.PHONY: report test deps-report deps-test build natives assets check nif-suite nif-suite-here test-c test-aarch64 computed built-http test-warnings test-async test-alone sanitized \
-        test-sanitized test-sanitized-host test-others test-fuzz soak soak-isolated soak-jobs test-rebar3 test-examples test-libraries test-version test-version-libraries matrix docs docs-here bench clean
+.PHONY: report test deps-report deps-test build natives assets check nif-suite nif-suite-here test-c test-aarch64 computed built-http test-warnings test-async sanitized \
+        test-sanitized test-sanitized-host test-fuzz soak soak-isolated soak-jobs test-rebar3 test-dialyzer test-examples test-libraries test-version test-version-libraries matrix docs docs-here bench clean
