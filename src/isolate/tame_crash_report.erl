@@ -42,7 +42,8 @@ new() ->
 log(_Report, NowMs, {Last, LeftOut}) when is_integer(Last), NowMs - Last < ?EVERY_MS ->
     {Last, LeftOut + 1};
 log(Report, NowMs, {_, LeftOut}) ->
-    logger:error((Report)#{label => {tame, host_crashed}, left_out => LeftOut}, #{
+    %% Not `label': Elixir's Logger drops a report whose label it does not know.
+    logger:error(Report#{event => {tame, host_crashed}, left_out => LeftOut}, #{
         report_cb => fun ?MODULE:format/1
     }),
     {NowMs, 0}.

@@ -122,7 +122,7 @@ defmodule Tame.LimitsScenarios do
 
   defmodule Handler do
     @moduledoc "Hands each report of the log to the function that is its configuration."
-    def log(%{msg: {:report, %{label: {:tame, :host_crashed}}}} = event, %{config: function}),
+    def log(%{msg: {:report, %{event: {:tame, :host_crashed}}}} = event, %{config: function}),
       do: function.(event, nil)
 
     def log(_event, _config), do: :ok
