@@ -261,7 +261,7 @@ isolation(Fun, Call) ->
         false -> raise({tame, not_started}, Call)
     end.
 
-%% Where tame.h lies, for the C compiler's -I.
+%% Where tame.h lies, for the C compiler's -I. Raises where tame's sources are not, as source_dir/0.
 -spec include_dir() -> file:filename().
 include_dir() ->
     filename:join(source_dir(), "c_include").
@@ -276,11 +276,18 @@ version() ->
     {ok, Version} = application:get_key(tame, vsn),
     Version.
 
-%% The folder in which tame's sources lie. Known at build time only: it says nothing inside a
-%% release.
+%% The folder in which tame's sources lie. Known at build time only: it raises inside a release,
+%% `{tame, {no_sources, Sentence}}'.
 -spec source_dir() -> file:filename().
 source_dir() ->
-    tame_native:source_dir().
+    case tame_native:source_dir() of
+        {ok, Folder} -> Folder;
+        unknown ->
+            Sentence =
+                "the folder of tame's sources is not known here: the code is stripped, or compiled "
+                "with deterministic, or the folder is gone",
+            error({tame, {no_sources, Sentence}})
+    end.
 
 %% What the shell prints below a badarg that value/2 raised.
 -spec format_error(term(), erlang:stacktrace()) -> #{pos_integer() => string()}.

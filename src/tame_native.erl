@@ -25,21 +25,45 @@ dir() ->
 path(Name) ->
     filename:join(dir(), Name).
 
-%% The folder in which tame's sources lie, by the source path kept in the beam file, because neither
-%% rebar3 nor Mix links c_src/ or c_include/ into _build.
--spec source_dir() -> file:filename().
+%% The folder in which tame's sources lie: by the source path in the beam file, because neither
+%% rebar3 nor Mix links c_src/ or c_include/ into _build; or above the beam file, which has no such
+%% path where it was stripped, or compiled with `deterministic'. A release has no sources.
+-spec source_dir() -> {ok, file:filename()} | unknown.
 source_dir() ->
-    {source, Source} = lists:keyfind(source, 1, ?MODULE:module_info(compile)),
-    filename:dirname(filename:dirname(Source)).
+    Kept = [Source || {source, Source} <- ?MODULE:module_info(compile)],
+    Folders = [filename:dirname(filename:dirname(File)) || File <- Kept ++ beam()],
+    case [Folder || Folder <- Folders, has_header(Folder)] of
+        [Folder | _] -> {ok, Folder};
+        [] -> unknown
+    end.
+
+has_header(Folder) ->
+    filelib:is_regular(filename:join([Folder, "c_include", "tame.h"])).
+
+%% The path of this module's beam file, if it has one.
+beam() ->
+    case code:which(?MODULE) of
+        [_ | _] = File -> [File];
+        _ -> []
+    end.
 
 %% What to do where a built file is missing, for error messages.
 -spec how_to_build() -> string().
 how_to_build() ->
-    Commands = "`mix deps.compile tame` or `rebar3 compile`",
-    Script = filename:join([source_dir(), "c_src", "build.sh"]),
-    case filelib:is_regular(Script) of
-        true -> "build it with " ++ Commands ++ " in your project, or with `sh " ++ Script ++ "`";
+    case lists:all(fun(File) -> filelib:is_dir(filename:dirname(File)) end, beam()) of
+        true -> how_to_build(source_dir());
+        %% The code path goes into an archive.
         false ->
+            "isolation needs files of its own, which an escript does not have: make a release"
+    end.
+
+how_to_build(Sources) ->
+    Commands = "`mix deps.compile tame` or `rebar3 compile`",
+    case Sources of
+        {ok, Folder} ->
+            Script = filename:join([Folder, "c_src", "build.sh"]),
+            "build it with " ++ Commands ++ " in your project, or with `sh " ++ Script ++ "`";
+        unknown ->
             Commands ++ " builds it, with the Erlang/OTP that runs here, before the release is made"
     end.
 
@@ -51,6 +75,8 @@ runnable(File) ->
     case file:read_file_info(File, [raw]) of
         {ok, #file_info{type = regular, mode = Mode}} when Mode band 8#111 =/= 0 -> true;
         {ok, _} -> error(eacces);
+        %% Below a file that is no folder: an escript.
+        {error, enotdir} -> error(enoent);
         {error, Reason} -> error(Reason)
     end.
 

@@ -1,7 +1,7 @@
 %% Logs a report for each host that ended without being asked to: the library, the function, the
-%% signal or status, the address, the end of its standard error, and the number of the next start. A
-%% host that crashes again and again is reported once a second at most; the next report says how
-%% many were left out.
+%% signal or status, the address, the end of its standard error, and the number of the next start;
+%% or why it did not start again. A host that crashes again and again is reported once a second at
+%% most; the next report says how many were left out.
 -module(tame_crash_report).
 
 -export([new/0]).
@@ -19,9 +19,11 @@
 -opaque state() :: {Last :: never | integer(), LeftOut :: non_neg_integer()}.
 
 %% why as tame_host:why(); address and backtrace are those of a signal, function is what ran when it
-%% came (<<>>: no NIF, or unknown); stderr is the end of what the host wrote there.
+%% came (<<>>: no NIF, or unknown); stderr is the end of what the host wrote there. text: why it did
+%% not start.
 -type report() :: #{
     library := module(),
+    %% 0: there was none.
     os_pid := non_neg_integer(),
     why := tame_host:why(),
     state := starting | up,
@@ -31,6 +33,7 @@
     address => non_neg_integer(),
     backtrace => binary(),
     stderr => binary(),
+    text => unicode:chardata(),
     left_out => non_neg_integer()
 }.
 
@@ -49,18 +52,22 @@ log(Report, NowMs, {_, LeftOut}) ->
     {NowMs, 0}.
 
 -spec format(logger:report()) -> {io:format(), [term()]}.
-format(#{library := Library, os_pid := OsPid, why := Why} = Report) ->
-    {"the host of ~tp (OS process ~b) ~ts~ts~ts; start ~b follows~ts~ts~ts", [
+format(#{library := Library} = Report) ->
+    {"the host of ~tp~ts ~ts; start ~b follows~ts~ts~ts", [
         Library,
-        OsPid,
-        how(Why),
-        where(Report),
-        when_(Report),
+        process(Report),
+        ended(Report),
         maps:get(start, Report),
         left_out(Report),
         block("backtrace", maps:get(backtrace, Report, <<>>)),
         block("its last words on stderr", maps:get(stderr, Report, <<>>))
     ]}.
+
+process(#{os_pid := 0}) -> "";
+process(#{os_pid := OsPid}) -> io_lib:format(" (OS process ~b)", [OsPid]).
+
+ended(#{text := Text}) -> ["did not start: ", Text];
+ended(#{why := Why} = Report) -> [how(Why), where(Report), when_(Report)].
 
 how(#{limit := Limit} = Why) ->
     [tame_host_limits:text(Limit), " and ", how(maps:remove(limit, Why))];

@@ -418,7 +418,8 @@ ended(Why, #host{ring = Ring, requests = Requests} = Host) ->
 refused_or_crashed(Reason, Text, #host{spec = #{first := true}} = Host) ->
     tame_host_frames:tell({refused, #{reason => Reason, text => Text}}, Host),
     {stop, normal, Host};
-refused_or_crashed(Reason, _Text, #host{port = Port} = Host) ->
+refused_or_crashed(Reason, Text, #host{port = Port, ended = Ended} = Host0) ->
+    Host = Host0#host{ended = Ended#{text => Text}},
     case tame_host_port:is_open(Port) of
         true -> kill(Reason, starting, Host);
         false -> crashed(starting, #{killed => Reason}, Host)

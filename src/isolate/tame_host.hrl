@@ -20,7 +20,7 @@
     %% Why it is being killed, and in which state that was.
     killed = none :: term(),
     killed_in = starting :: starting | up | draining | leaving,
-    %% What the guard said of its end.
+    %% What the guard said of its end; text: why it did not start.
     ended = #{} :: map(),
     reports = tame_crash_report:new() :: tame_crash_report:state()
 }).

@@ -105,6 +105,18 @@ defmodule Tame.ProcessesTest do
     assert well == @well
   end
 
+  test "a host's program that is away is named in the log, and its process waits longer and longer; in stripped code",
+       %{peer: peer} do
+    {program, [killed, away], same, well} = scenario(peer, :program_away_stripped)
+    assert killed =~ "died of sigkill"
+
+    assert away =~
+             ~r"^the host of places did not start: there is no #{program}: .*; start \d+ follows"
+
+    assert same
+    assert well == @well
+  end
+
   test "a host that is stopped while nobody calls is found and replaced, its slots freed", %{
     peer: peer
   } do

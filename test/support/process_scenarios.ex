@@ -220,6 +220,43 @@ defmodule Tame.ProcessScenarios do
     {away, well, length(File.ls!("/proc/self/fd"))}
   end
 
+  @doc """
+  The host's program is away when its host is killed, in a VM with code that was stripped, as that of a release: the first
+  two reports, whether the host's process is still the same then, and whether all is well when the program is back.
+  """
+  def program_away_stripped do
+    program = program_of_its_own()
+    options = %{host: program, backoff_ms: {1, 50}, intensity: :infinity}
+    module = start(:places, options)
+    {:ok, {_, stripped}} = :beam_lib.strip(File.read!(:code.which(:tame_native)))
+    # Not beside the sources, which would be found there.
+    {:module, _} = :code.load_binary(:tame_native, ~c"/tame/ebin/tame_native.beam", stripped)
+    process = process(:host, module)
+    parent = self()
+    :ok = :logger.set_primary_config(:level, :error)
+    :ok = :logger.add_handler(:away, __MODULE__.Handler, %{config: &send(parent, {:log, &1})})
+    :ok = :logger.remove_handler(:default)
+    File.rename!(program, program <> ".away")
+    kill_hosts(module)
+    texts = for _ <- 1..2, do: receive(do: ({:log, text} -> text), after: (5000 -> :none))
+    same = process == process(:host, module)
+    File.rename!(program <> ".away", program)
+    well = well?(module)
+    File.rm!(program)
+    {program, texts, same, well}
+  end
+
+  defmodule Handler do
+    @moduledoc "Hands the text of each report to the function that is its configuration."
+    def log(%{msg: {:report, report}, meta: %{report_cb: format}}, %{config: function})
+        when is_function(format, 1) do
+      {text, args} = format.(report)
+      function.(to_string(:io_lib.format(text, args)))
+    end
+
+    def log(_event, _config), do: :ok
+  end
+
   # A copy of tame_host, which a scenario may take away.
   def program_of_its_own do
     program =
