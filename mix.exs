@@ -46,7 +46,7 @@ defmodule Tame.MixProject do
   @no_dependency [Access, Kernel, Kernel.Typespec, Kernel.LexicalTracker, Kernel.Utils, Module] ++
                    [:elixir_def, :elixir_module, :elixir_quote, :elixir_utils] ++
                    [ArgumentError, Enum, Enumerable, List, Macro, Map, Stream, String.Chars] ++
-                   [IO, Inspect, Mix, Mix.Project, Mix.Task, Mix.Task.Compiler, Path, System]
+                   [File, IO, Inspect, Mix, Mix.Project, Mix.Task, Mix.Task.Compiler, Path, System]
 
   def project do
     [

@@ -13,10 +13,13 @@ defmodule Mix.Tasks.Compile.TameNif do
     * `ERL_INCLUDE` - the folder that holds `erl_nif.h`
     * `TAME_INCLUDE` - the folder that holds `tame.h`
 
-  What make prints is shown. A target that cannot be made ends the compilation with exit status 1.
+  What make prints is shown. A target that cannot be made ends the compilation with exit status 1. `mix clean` removes the target.
   """
 
   use Mix.Task.Compiler
+
+  # In an umbrella: in each app, and not in the root.
+  @recursive true
 
   # A make that runs Mix gives its jobs to the makes below it, and this is not one: Mix stands between.
   @own [{"MAKEFLAGS", nil}, {"MFLAGS", nil}, {"MAKELEVEL", nil}]
@@ -40,13 +43,28 @@ defmodule Mix.Tasks.Compile.TameNif do
     end
   end
 
+  @impl true
+  def clean do
+    target = Mix.Project.config()[:tame_nif]
+    if is_binary(target) and File.regular?(target), do: File.rm!(target)
+    :ok
+  end
+
   defp variables do
     erts = "erts-#{:erlang.system_info(:version)}"
 
     [
       "ERL_INCLUDE=#{Path.join([:code.root_dir(), erts, "include"])}",
-      "TAME_INCLUDE=#{Path.expand(to_string(:tame.include_dir()))}"
+      "TAME_INCLUDE=#{Path.expand(tame_include())}"
     ]
+  end
+
+  # Where Mix has tame; the code knows that too, but for code that was compiled with `deterministic`.
+  defp tame_include do
+    case Mix.Project.deps_paths() do
+      %{tame: folder} -> Path.join(folder, "c_include")
+      _ -> to_string(:tame.include_dir())
+    end
   end
 
   defp target(target) when is_binary(target) and target != "", do: target
