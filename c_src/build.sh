@@ -41,7 +41,7 @@ make=make
 if command -v gmake >/dev/null 2>&1; then make=gmake; fi
 
 build() {
-    $make -s "OUT=$out" "ERTS_VERSION=$ERLANG_ERTS_VER" "ERTS_INCLUDE=$include" "WARNINGS=-Wall -Wextra" "$@"
+    $make -s LOCKED=1 "OUT=$out" "ERTS_VERSION=$ERLANG_ERTS_VER" "ERTS_INCLUDE=$include" "WARNINGS=-Wall -Wextra" "$@"
 }
 
 if ! command -v $make >/dev/null 2>&1; then
@@ -75,9 +75,9 @@ if ! mkdir -p build "$out" 2>/dev/null || ! [ -w build ] || ! [ -w "$out" ]; the
     fail "$(dirname "$PWD") cannot be written: the native parts are built inside it, so make it writable while it is compiled"
     exit 1
 fi
-# A second build that starts meanwhile, by an editor for example, waits, where there is flock.
+# A second build that starts meanwhile, by an editor for example, waits, where there is flock. So does a make (otp.mk).
 if command -v flock >/dev/null 2>&1; then
-    exec 9>build/lock
+    exec 9>"build/erts-$ERLANG_ERTS_VER.lock"
     flock 9
 fi
 

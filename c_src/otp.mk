@@ -33,6 +33,13 @@ ifeq ($(wildcard $(ERTS_INCLUDE)/erl_nif.h),)
 $(error erl_nif.h is not in $(ERTS_INCLUDE): install the package with OTP's C headers (Debian: erlang-dev))
 endif
 
+# Builds of one OUT wait for each other, by whichever door they come: a Mix in an editor beside a make. Where there is
+# flock. LOCKED=1: the caller has the lock (build.sh). The erl is not asked once more.
+WITH_LOCK = mkdir -p $(HERE)build && \
+    $(if $(shell command -v flock),flock $(HERE)build/$(notdir $(abspath $(OUT))).lock) \
+    $(MAKE) --no-print-directory -f $(firstword $(MAKEFILE_LIST)) LOCKED=1 ERTS_VERSION="$(ERTS_VERSION)" \
+    ERTS_INCLUDE="$(ERTS_INCLUDE)" EI_INCLUDE="$(EI_INCLUDE)" EI_LIB="$(EI_LIB)" JINTERFACE_JAR="$(JINTERFACE_JAR)"
+
 CFLAGS ?= -O2 -g
 WARNINGS ?= -Wall -Wextra -Werror
 C := $(CC) -std=gnu11 $(WARNINGS) $(CFLAGS)

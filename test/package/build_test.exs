@@ -36,6 +36,30 @@ defmodule Tame.Package.BuildTest do
         do: assert(Enum.sort(File.ls!(Path.join([package, "priv", erts]))) == natives())
   end
 
+  @tag skip: skip(System.find_executable("flock") != nil, "there is no flock")
+  test "a build by make and one by Mix or rebar3 at the same time are one after the other" do
+    dir = tmp_dir!()
+    package = tame!(dir)
+    {cc, log} = {Path.join(dir, "cc"), Path.join(dir, "log")}
+
+    # Writes down what it makes.
+    File.write!(cc, """
+    #!/bin/sh
+    for word; do [ "$before" = -o ] && echo "$word" >>#{log}; before=$word; done
+    exec cc "$@"
+    """)
+
+    File.chmod!(cc, 0o755)
+    env = [{"CFLAGS", "-O0"}, {"CC", cc}]
+    make = Task.async(fn -> run(package, "make", ~w(-s -j2 -C c_src), env) end)
+    assert {_, 0} = build(package, env)
+    assert {_, 0} = Task.await(make, :infinity)
+    made = for path <- String.split(File.read!(log)), path =~ "/build/erts-", do: Path.expand(path)
+    assert made != []
+    assert made -- Enum.uniq(made) == []
+    assert Enum.sort(File.ls!(Path.join([package, "priv", @erts]))) == natives()
+  end
+
   test "what is missing is named in one line, with the packages that have it" do
     dir = tmp_dir!()
     package = tame!(dir)
