@@ -20,6 +20,13 @@ missing() { # WHAT DEBIAN FEDORA ALPINE MACOS
     fail "$1. Debian: apt-get install $2; Fedora: dnf install $3; Alpine: apk add $4; macOS: $5"
 }
 
+case $PWD in
+*[[:space:]]*)
+    fail "$(dirname "$PWD") has a space in its path, in which make does not build: move it, or the project that depends on it"
+    exit 1
+    ;;
+esac
+
 # Whether the C compiler makes a program of what it reads.
 compiles() {
     ${CC:-cc} -x c -o "$scratch/a.out" - 2>"$scratch/errors"

@@ -60,6 +60,13 @@ defmodule Tame.Package.BuildTest do
     assert Enum.sort(File.ls!(Path.join([package, "priv", @erts]))) == natives()
   end
 
+  test "a path with a space is told in one line" do
+    dir = Path.join(tmp_dir!(), "a b")
+    assert {out, 1} = build(tame!(dir))
+    assert [line] = String.split(out, "\n", trim: true)
+    assert line =~ "tame: #{dir}/tame has a space in its path"
+  end
+
   test "what is missing is named in one line, with the packages that have it" do
     dir = tmp_dir!()
     package = tame!(dir)
