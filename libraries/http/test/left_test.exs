@@ -174,6 +174,59 @@ defmodule Tame.HTTP.LeftTest do
     balanced(server)
   end
 
+  # What is behind the head of a request, and nobody reads yet.
+  @unread [
+    {"GET", "", "GET /next HTTP/1.1\r\nhost: a\r\n\r\n"},
+    {"GET", "", "\r\n"},
+    {"POST", "content-length: 100\r\n", ""},
+    {"POST", "content-length: 100\r\n", "abc"},
+    {"POST", "content-length: 3\r\n", "abc"},
+    {"POST", "content-length: 300000\r\n", @long},
+    {"POST", "transfer-encoding: chunked\r\n", "3\r\nabc\r\n"}
+  ]
+
+  test "a client that leaves is noticed, whatever of its bytes is not read: HTTP/1.1" do
+    test = self()
+
+    waits = fn request ->
+      id = :tame_http.watch(request)
+      send(test, :watches)
+      receive do: ({:tame_http, :gone, ^id} -> :ok)
+      send(test, {:gone, :tame_http.is_alive(request)})
+    end
+
+    handler = fn
+      %{path: "/piece"} = request ->
+        {200, [], {:stream, fn send -> send.("a") && waits.(request) end}}
+
+      request ->
+        waits.(request)
+        {200, [], ""}
+    end
+
+    {server, port} = start(handler: handler, body: :stream)
+
+    for how <- [:reset, :half, :close],
+        path <- ["/", "/piece"],
+        {method, more, behind} <- @unread do
+      socket = send_raw(port, "#{method} #{path} HTTP/1.1\r\nhost: a\r\n#{more}\r\n" <> behind)
+      assert_receive :watches, 10_000
+      # What the system has no room for keeps the end behind it from coming.
+      how = if byte_size(behind) < 1000, do: how, else: :reset
+
+      case how do
+        :reset -> leave(socket)
+        :half -> :gen_tcp.shutdown(socket, :write)
+        :close -> :gen_tcp.close(socket)
+      end
+
+      assert {how, path, behind} ==
+               receive(do: ({:gone, false} -> {how, path, behind}), after: (5000 -> :not_told))
+    end
+
+    all_have_ended(server)
+  end
+
   test "what has left does not wait" do
     {server, port} = start(handler: held(), max_in_flight: 1, wait_timeout_ms: 60_000)
     first = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")

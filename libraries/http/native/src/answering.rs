@@ -99,6 +99,7 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         let gone = matches!(self.outcome, Outcome::Gone) && !std::thread::panicking();
         if let Some(key) = self.key {
+            self.connection.let_go();
             self.local.give_back(key, gone)
         }
         if matches!(self.outcome, Outcome::Gone) {
@@ -210,6 +211,7 @@ fn ask(mut ticket: Ticket, parts: Parts, body: Body, upload: Option<Upload>) -> 
     place.body = upload;
     drop(places);
     ticket.key = Some(key);
+    connection.hold();
     if local.enqueue(key) { Ok(ticket) } else { Err(refuse(&mut ticket, 503)) }
 }
 
@@ -252,6 +254,7 @@ pub fn answered(ticket: &mut Ticket, answer: places::Answer) -> Response<Answer>
             ticket.outcome = Outcome::Failed;
             ticket.key = None;
             ticket.local.give_back(key, gone);
+            ticket.connection.let_go();
             status(code)
         }
     }

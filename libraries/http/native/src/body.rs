@@ -130,3 +130,4 @@ impl Drop for Stream {
         self.local.give_back(self.key, !complete)
     }
 }
+        self.connection.let_go();

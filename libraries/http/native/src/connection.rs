@@ -2,7 +2,7 @@
 use std::future::{poll_fn, Future};
 use std::pin::pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::io::{Connection, Local, Phase};
 use crate::strict::{Protocol, Strict};
-use crate::wire::Wire;
+use crate::wire::{Socket, Wire};
 use crate::{http1, http2};
 
 pub async fn serve(local: Rc<Local>, (at, connection): (usize, Rc<Connection>), stream: TcpStream) {
@@ -56,35 +56,41 @@ impl Drop for Registered<'_> {
 
 async fn speak<S>(local: &Rc<Local>, connection: &Rc<Connection>, stream: S, protocol: Protocol)
 where
-    S: AsyncRead + AsyncWrite + Unpin + 'static,
+    S: AsyncRead + AsyncWrite + Socket + Unpin + 'static,
 {
     let wire = Rc::new(Wire::new(local.clone(), connection.clone(), stream));
     let mut serving = pin!(async {
         let mut stream = Strict::new(wire.clone(), protocol);
         match protocol_of(&mut stream, connection).await {
             Some(Protocol::H2) => http2::serve(local, connection, stream).await,
-            Some(_) => http1::serve(local, connection, stream).await,
+            Some(_) => {
+                wire.is_http1.set(true);
+                http1::serve(local, connection, stream).await
+            }
             None => (),
         }
     });
     let mut ended = false;
-    poll_fn(|cx| {
+    let mut turn = |cx: &mut Context| {
         let same = matches!(&*connection.waker.borrow(), Some(waker) if waker.will_wake(cx.waker()));
         if !same {
             *connection.waker.borrow_mut() = Some(cx.waker().clone());
         }
         if connection.phase.get() == Phase::Ended {
-            return Poll::Ready(());
+            return Poll::Ready(true);
         }
         wire.begin_turn();
         // Its errors are the client's; requests that they cut short are counted as gone.
         ended = ended || serving.as_mut().poll(cx).is_ready();
         match wire.poll_send(cx) {
-            Poll::Ready(Ok(())) if !ended => Poll::Pending,
-            sent => sent.map(|_| ()),
+            Poll::Ready(Err(_)) => Poll::Ready(true),
+            Poll::Ready(Ok(())) if ended => Poll::Ready(true),
+            _ if wire.is_unwatched() => Poll::Ready(false),
+            _ => Poll::Pending,
         }
-    })
-    .await
+    };
+    // Until the connection has ended, or its client has left.
+    while !poll_fn(&mut turn).await && !wire.watch().await {}
 }
 
 /// None where the connection ends before that is known.

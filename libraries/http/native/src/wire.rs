@@ -2,15 +2,18 @@
 //!
 //! They write each answer, and each frame, alone, and a call of the system costs more than its bytes do.
 use std::cell::{Cell, RefCell};
+use std::future::{poll_fn, Future};
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
-use std::pin::Pin;
+use std::pin::{pin, Pin};
 use std::rc::Rc;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
 use socket2::SockRef;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
 
 use crate::frames::{Cutter, Piece};
 use crate::io::{Connection, Local};
@@ -40,14 +43,35 @@ pub struct Wire<S> {
     must_flush: Cell<bool>,
     taken: Cell<usize>,
     read: Cell<usize>,
+    /// The socket had no more for who reads in this turn, and tells him of an end as well.
+    awaited: Cell<bool>,
+    pub is_http1: Cell<bool>,
+}
+
+/// The socket below.
+pub trait Socket {
+    fn socket(&self) -> &TcpStream;
+}
+
+impl Socket for TcpStream {
+    fn socket(&self) -> &TcpStream {
+        self
+    }
+}
+
+impl Socket for TlsStream<TcpStream> {
+    fn socket(&self) -> &TcpStream {
+        self.get_ref().0
+    }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     pub fn new(local: Rc<Local>, connection: Rc<Connection>, stream: S) -> Self {
         let [sent, taken, read] = [0, 0, 0].map(Cell::new);
         let (stream, gathered) = (RefCell::new(stream), RefCell::default());
-        let (must_flush, cutter) = (Cell::new(false), Cell::new(None));
-        Wire { local, connection, stream, gathered, cutter, sent, must_flush, taken, read }
+        let [must_flush, awaited, is_http1] = [false; 3].map(Cell::new);
+        let cutter = Cell::new(None);
+        Wire { local, connection, stream, gathered, cutter, sent, must_flush, taken, read, awaited, is_http1 }
     }
 
     /// From here on frames are cut. Between two of them.
@@ -73,7 +97,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 
     pub fn begin_turn(&self) {
-        self.read.set(0)
+        self.read.set(0);
+        self.awaited.set(false)
+    }
+
+    /// Of HTTP/1: nobody would see that the client leaves. hyper reads no more while it has bytes that it does not look at yet,
+    /// and of a body as much as Erlang does.
+    pub fn is_unwatched(&self) -> bool {
+        self.is_http1.get() && self.connection.held.get() > 0 && !self.awaited.get()
+    }
+
+    /// Between two turns, until something is to be done: true if the client has left.
+    pub async fn watch(&self) -> bool
+    where
+        S: Socket,
+    {
+        let stream = self.stream.borrow();
+        // Nobody asks the system for urgent bytes: so that is the end of the input, or an error, also behind what is not read.
+        let mut left = pin!(stream.socket().ready(Interest::PRIORITY | Interest::ERROR));
+        let mut woken = false;
+        poll_fn(|cx| match left.as_mut().poll(cx) {
+            Poll::Ready(_) => Poll::Ready(true),
+            Poll::Pending if std::mem::replace(&mut woken, true) => Poll::Ready(false),
+            Poll::Pending => Poll::Pending,
+        })
+        .await
     }
 
     pub fn poll_read(&self, cx: &mut Context, buf: &mut ReadBuf) -> Poll<io::Result<()>> {
@@ -82,7 +130,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             return Poll::Pending;
         }
         let before = buf.filled().len();
-        ready!(Pin::new(&mut *self.stream.borrow_mut()).poll_read(cx, buf))?;
+        let read = Pin::new(&mut *self.stream.borrow_mut()).poll_read(cx, buf);
+        self.awaited.set(read.is_pending());
+        ready!(read)?;
         self.read.set(self.read.get() + buf.filled().len() - before);
         Poll::Ready(Ok(()))
     }

@@ -24,6 +24,8 @@ pub struct Connection {
     pub(super) since_ms: u64,
     /// Requests that are not answered.
     pub active: Cell<u32>,
+    /// Requests that Erlang has, and answers in pieces that it sends.
+    pub held: Cell<u32>,
     /// Requests that the client gave up, less those that Erlang has answered since: what they take of Erlang costs it nothing.
     pub cancelled: Cell<u32>,
     /// Goes up with each request and each piece of a body; what the sweep saw of it, and when it changed.
@@ -55,6 +57,14 @@ impl Connection {
     /// Whether there was a request.
     pub fn has_asked(&self) -> bool {
         self.progress.get() > 0
+    }
+
+    pub fn hold(&self) {
+        self.held.set(self.held.get() + 1)
+    }
+
+    pub fn let_go(&self) {
+        self.held.set(self.held.get() - 1)
     }
 
     pub fn progress(&self) {
@@ -108,6 +118,7 @@ impl Local {
             tls: self.server.config.tls.is_some(),
             since_ms: self.now_ms.get(),
             active: Cell::new(0),
+            held: Cell::new(0),
             cancelled: Cell::new(0),
             progress: Cell::new(0),
             seen: Cell::new((0, self.now_ms.get())),
