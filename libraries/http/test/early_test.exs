@@ -83,6 +83,39 @@ defmodule Tame.HTTP.EarlyTest do
     balanced(server)
   end
 
+  test "HTTP/1.1: a client that was told to go on, and sends too much, has its answer" do
+    {server, port} = start(body_limit: 100_000)
+
+    head =
+      "POST / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ntransfer-encoding: chunked\r\n\r\n"
+
+    piece = ["2710\r\n", :binary.copy("x", 10_000), "\r\n"]
+
+    for _ <- 1..20 do
+      socket = send_raw(port, head)
+      assert {100, _, ""} = answer(socket)
+      for _ <- 1..40, do: :gen_tcp.send(socket, piece)
+      assert {413, _, ""} = answer(socket)
+      :gen_tcp.close(socket)
+    end
+
+    balanced(server)
+  end
+
+  test "HTTP/1.1: a client that does not wait to be told to go on has its answer" do
+    {server, port} = too_long()
+    head = "POST / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 500000\r\n\r\n"
+
+    for _ <- 1..20 do
+      socket = send_raw(port, head <> :binary.copy("a", 500_000))
+      assert {413, _, ""} = answer(socket)
+      :ok = :gen_tcp.send(socket, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+      assert {200, _, "hello"} = answer(socket)
+    end
+
+    balanced(server)
+  end
+
   describe "an answer while a read waits" do
     # It gives up reading, and answers.
     defp impatient do

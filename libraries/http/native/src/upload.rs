@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::Body as _;
-use hyper::header::{CONTENT_LENGTH, EXPECT};
+use hyper::header::CONTENT_LENGTH;
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Version};
+use hyper::HeaderMap;
 use tokio::task::spawn_local;
 
 use crate::binaries::Growing;
@@ -46,16 +46,13 @@ pub struct Upload {
     connection: Rc<Connection>,
     /// What the client says of its length.
     announced: u64,
-    /// The client sends nothing before it is told to, and reading is what tells it.
-    on_demand: bool,
 }
 
 impl Upload {
     pub fn new(parts: &Parts, incoming: Incoming, connection: &Rc<Connection>) -> Self {
-        let on_demand = parts.version != Version::HTTP_2 && parts.headers.contains_key(EXPECT);
         // One, and a number: the filter and h2 refuse others.
         let length = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-        Upload { incoming, connection: connection.clone(), announced: length.unwrap_or(0), on_demand }
+        Upload { incoming, connection: connection.clone(), announced: length.unwrap_or(0) }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -64,9 +61,10 @@ impl Upload {
 
     /// The answer is there and the client still sends. If this is dropped now, HTTP/2 resets the stream and HTTP/1 closes
     /// the socket, and either may overtake the answer: many clients look at the reset first. So the rest is read and
-    /// dropped, within bounds.
+    /// dropped, within bounds. A client that waits to be told to go on is not: the task runs behind the connection's turn, in which
+    /// the answer begins.
     pub fn linger(mut self) {
-        if self.on_demand || self.is_empty() {
+        if self.is_empty() {
             return;
         }
         spawn_local(tokio::time::timeout(LINGER, async move {
