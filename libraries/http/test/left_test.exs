@@ -227,6 +227,30 @@ defmodule Tame.HTTP.LeftTest do
     all_have_ended(server)
   end
 
+  test "an answer in pieces whose client leaves before its end was not sent" do
+    test = self()
+    handler = fn request -> send(test, {:request, request}) && :later end
+    {server, port} = start(handler: handler)
+
+    for http2 <- [false, true] do
+      socket = if http2, do: Frames.connect(port), else: connect(port)
+
+      ask = if http2, do: Frames.get(1), else: "GET / HTTP/1.1\r\nhost: a\r\n\r\n"
+      :ok = :gen_tcp.send(socket, ask)
+      assert_receive {:request, request}, 10_000
+
+      stream = fn send ->
+        :ok = send.("a")
+        leave(socket)
+        eventually(fn -> not :tame_http.is_alive(request) end)
+      end
+
+      assert {:error, :closed} = :tame_http.reply(request, {200, [], {:stream, stream}})
+    end
+
+    balanced(server)
+  end
+
   test "what has left does not wait" do
     {server, port} = start(handler: held(), max_in_flight: 1, wait_timeout_ms: 60_000)
     first = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")

@@ -145,9 +145,10 @@ pub unsafe fn finish(env: Env, args: &[Term]) -> Return {
     })?;
     if !reference.end() {
         return late(false);
+    let good = reference.is_open();
     }
     let trailers = (!trailers.is_empty()).then_some(trailers);
-    late(reference.push(Command::End(reference.key, trailers)))
+    late(reference.push(Command::End(reference.key, trailers)) && good)
 }
 
 /// read(Ref, Bytes) -> Id | {error, closed}.
