@@ -164,8 +164,8 @@ ended(Sup) ->
     try
         gen_server:stop(Sup, normal, infinity)
     catch
-        exit:{normal, _} -> ok;
-        exit:noproc -> ok
+        %% It has ended all the same.
+        exit:_ -> ok
     end.
 
 %% The same, with another time to finish, in ms.

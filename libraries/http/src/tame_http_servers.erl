@@ -79,9 +79,11 @@ find(Name) when is_atom(Name) ->
         Sup -> find(Sup)
     end;
 find(Sup) when is_pid(Sup) ->
-    case ets:whereis(?MODULE) =/= undefined andalso ets:lookup(?MODULE, Sup) of
+    try ets:lookup(?MODULE, Sup) of
         [{_, Entry}] -> {ok, Entry};
-        _ -> error
+        [] -> error
+    catch
+        error:badarg -> error
     end;
 find(_) ->
     error.

@@ -41,6 +41,32 @@ defmodule Tame.HTTP.StoppedTest do
     end
   end
 
+  test "stop/1 and drain/2 answer ok where somebody else ends the server meanwhile" do
+    test = self()
+
+    for how <- [:supervisor, :killed, :stopped], function <- [:stop, :drain] do
+      handler = fn request -> send(test, {:request, request}) && :later end
+      options = %{ip: {127, 0, 0, 1}, handler: handler, body: :stream, shutdown_ms: 1000}
+      child = :tame_http.child_spec(options)
+      {:ok, supervisor} = Supervisor.start_link([child], strategy: :one_for_one)
+      [{id, server, _, _}] = Supervisor.which_children(supervisor)
+      # It is not over at once.
+      _held = ask(:tame_http.port(server), 1)
+      arguments = if function == :stop, do: [server], else: [server, 1000]
+      ended = Task.async(fn -> apply(:tame_http, function, arguments) end)
+      eventually(fn -> Process.info(ended.pid, :status) == {:status, :waiting} end)
+
+      case how do
+        :supervisor -> :ok = Supervisor.terminate_child(supervisor, id)
+        :killed -> Process.exit(server, :kill)
+        :stopped -> :ok = :tame_http.stop(server)
+      end
+
+      assert :ok = Task.await(ended, 20_000)
+      Supervisor.stop(supervisor)
+    end
+  end
+
   test "who reads a body, or watches a client, while the server stops or when it has" do
     {server, port} = start(handler: later(), body: :stream)
     [one, other] = ask(port, 2)
