@@ -251,6 +251,57 @@ defmodule Tame.HTTP.LeftTest do
     balanced(server)
   end
 
+  test "an answer that is whole, and that its client does not take, is given up too" do
+    for {window, size} <- [{0, 2000}, {1000, 2000}, {0, 100_000}, {1000, 100_000}, {0, 300_000}] do
+      {server, port} =
+        start(
+          handler: fn _ -> {200, [], :binary.copy("x", size)} end,
+          idle_timeout_ms: 400,
+          static: %{"/s" => {200, [], ""}}
+        )
+
+      socket = Frames.connect(port, [{4, window}])
+      :ok = :gen_tcp.send(socket, Frames.get(1))
+      asks = Task.async(fn -> ask_now_and_then(socket, 1..30) end)
+      {_, frames} = Frames.all(socket, 1000)
+      Task.await(asks)
+
+      assert {window, size, true} ==
+               {window, size, Keyword.has_key?(Frames.of(frames, 1), :rst_stream)}
+
+      assert {61, 200} in Frames.statuses(frames)
+      all_have_ended(server)
+    end
+  end
+
+  test "an answer over HTTP/2 leaves as its client gives it room" do
+    for size <- [2000, 100_000, 300_000] do
+      body = :binary.copy("0123456789", div(size, 10))
+      {server, port} = start(handler: fn _ -> {200, [], body} end)
+      socket = Frames.connect(port, [{4, 1000}])
+      :ok = :gen_tcp.send(socket, Frames.get(1))
+      assert body == taken(socket, "", "")
+      balanced(server)
+    end
+  end
+
+  # Each piece is room for the next one.
+  defp taken(socket, bytes, so_far) do
+    case Frames.next(socket, bytes) do
+      {{:data, 1, 1, data}, _} ->
+        so_far <> data
+
+      {{:data, 0, 1, data}, rest} ->
+        room = <<byte_size(data)::32>>
+        windows = for stream <- [0, 1], do: Frames.frame(:window_update, 0, stream, room)
+        :ok = :gen_tcp.send(socket, windows)
+        taken(socket, rest, so_far <> data)
+
+      {_, rest} ->
+        taken(socket, rest, so_far)
+    end
+  end
+
   test "what has left does not wait" do
     {server, port} = start(handler: held(), max_in_flight: 1, wait_timeout_ms: 60_000)
     first = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\n\r\n")

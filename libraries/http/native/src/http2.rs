@@ -22,6 +22,7 @@ use tokio::time::sleep;
 
 use crate::answering::{answered, Answering, Stage, Ticket};
 use crate::body::{Aborted, Answer};
+use crate::frames::LONG;
 use crate::io::{Connection, Local, Phase};
 use crate::places::{self, Client};
 use crate::server::Key;
@@ -35,6 +36,8 @@ const RESETS: usize = 1024;
 /// What h2 has around small pieces of bodies that nobody has read yet, in bytes: one turn of a connection brings some
 /// thousand.
 const SMALL_FRAMES: usize = 4 * 1024 * 1024;
+/// An answer of so few bytes is h2's at once, whether or not the client takes it: there are at most max_streams of them.
+const FEW: usize = 1024;
 
 pub async fn serve<S>(local: &Rc<Local>, connection: &Rc<Connection>, stream: Strict<S>)
 where
@@ -46,7 +49,8 @@ where
         .initial_connection_window_size(WINDOW)
         .max_concurrent_streams(local.server.config.max_streams)
         .max_header_list_size(32 * 1024)
-        .max_send_buffer_size(64 * 1024)
+        // No bound of its own: what a stream may send, `pipe` gives it.
+        .max_send_buffer_size(LONG)
         // Streams beyond max_streams count as well, however polite the client is.
         .max_local_error_reset_streams(Some(RESETS))
         .max_pending_accept_reset_streams(32)
@@ -241,7 +245,7 @@ fn send(local: &Rc<Local>, mut respond: SendResponse<Bytes>, is_head: bool, resp
     };
     match body {
         _ if is_whole => (),
-        Answer::Whole(bytes) => {
+        Answer::Whole(bytes) if bytes.len() <= FEW || has_room(&mut to, bytes.len()) => {
             let _ = to.send_data(bytes, true);
         }
         body => {
@@ -250,18 +254,22 @@ fn send(local: &Rc<Local>, mut respond: SendResponse<Bytes>, is_head: bool, resp
     }
 }
 
-/// Sends a body as far as the client takes it. Room is asked for when there is something to send, and a byte of it: what is claimed
-/// for one stream is not there for others. Errors of h2 mean that the client is gone. A client that takes nothing of it for
-/// idle_timeout_ms is, too, whatever else it does on the connection.
+fn has_room(to: &mut SendStream<Bytes>, length: usize) -> bool {
+    to.reserve_capacity(length);
+    to.capacity() >= length
+}
+
+/// Sends a body as far as the client takes it: no more of it is h2's than the client has given room for. Errors of h2 mean that
+/// the client is gone. A client that takes nothing of it for idle_timeout_ms is, too, whatever else it does on the connection.
 async fn pipe(local: Rc<Local>, mut to: SendStream<Bytes>, mut body: Answer) {
     let patience = Duration::from_millis(local.server.config.idle_timeout_ms);
-    let mut next = None;
+    let mut next: Option<Bytes> = None;
     let mut stalled = None;
     let sent = poll_fn(|cx| loop {
         if to.poll_reset(cx).is_ready() {
             return Poll::Ready(Ok(()));
         }
-        if next.is_some() {
+        if let Some(bytes) = &mut next {
             while to.capacity() == 0 {
                 match to.poll_capacity(cx) {
                     Poll::Ready(Some(Ok(_))) => (),
@@ -274,11 +282,17 @@ async fn pipe(local: Rc<Local>, mut to: SendStream<Bytes>, mut body: Answer) {
                 }
             }
             stalled = None;
-            let is_last = body.is_end_stream();
-            let sent = to.send_data(next.take().unwrap_or_default(), is_last);
+            let now = bytes.split_to(to.capacity().min(bytes.len()));
+            let is_all = bytes.is_empty();
+            let is_last = is_all && body.is_end_stream();
+            let sent = to.send_data(now, is_last);
             if is_last || sent.is_err() {
                 return Poll::Ready(Ok(()));
             }
+            if !is_all {
+                continue;
+            }
+            next = None
         }
         match ready!(Pin::new(&mut body).poll_frame(cx)) {
             None => {
@@ -287,7 +301,7 @@ async fn pipe(local: Rc<Local>, mut to: SendStream<Bytes>, mut body: Answer) {
             }
             Some(Ok(frame)) => match frame.into_data() {
                 Ok(bytes) => {
-                    to.reserve_capacity(1);
+                    to.reserve_capacity(bytes.len());
                     next = Some(bytes)
                 }
                 Err(frame) => {
