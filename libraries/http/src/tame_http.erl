@@ -225,8 +225,8 @@ header(Name, #{headers := Headers}, Default) ->
 -spec read_body(request()) -> piece().
 read_body(Req) -> read_body(Req, #{}).
 
-%% bytes: how many at least, if the body has as many. timeout: in ms; what comes then is the next
-%% call's, of whatever process. One process at a time.
+%% bytes: how many at least, up to 16 MiB, if the body has as many. timeout: in ms; what comes then
+%% is the next call's, of whatever process. One process at a time.
 -spec read_body(request(), #{bytes => pos_integer(), timeout => timeout()}) -> piece().
 read_body(#{body := Body, trailers := Trailers}, _) when is_binary(Body) ->
     {done, Body, Trailers};

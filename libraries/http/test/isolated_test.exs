@@ -65,6 +65,21 @@ defmodule Tame.HTTP.IsolatedTest do
     end
   end
 
+  test "a body is read in pieces of 16 MiB at most, and nothing of it is lost", %{peer: peer} do
+    :ok = Peer.call(peer, :tame, :isolate, [:tame_http_nif])
+
+    {_, port} =
+      Peer.server(peer, %{handler: &Peer.sizes/1, body: :stream, body_limit: 200_000_000})
+
+    file = Path.join(System.tmp_dir!(), "tame_http_#{System.unique_integer([:positive])}")
+    File.write!(file, :binary.copy("0123456789", 10_000_000))
+    {output, 0} = curl(["--data-binary", "@#{file}", url(port)])
+    File.rm!(file)
+    sizes = output |> String.split() |> Enum.map(&String.to_integer/1)
+    assert Enum.sum(sizes) == 100_000_000
+    assert Enum.max(sizes) in 16_777_216..20_000_000
+  end
+
   test "isolated while a server runs: it moves there", %{peer: peer} do
     {server, port} = Peer.server(peer, %{port: free_port()})
     assert status(port) == "200"

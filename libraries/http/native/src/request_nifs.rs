@@ -14,6 +14,8 @@ use crate::server::*;
 
 /// From here on a body is not copied but referred to.
 const KEPT: usize = 16 * 1024;
+/// A piece of a body is a message, of which a host of an isolated module takes 64 MiB.
+const MOST: u64 = 16 << 20;
 
 unsafe fn reference<'a>(env: Env, term: Term) -> Result<&'a Reference, Fault> {
     get_resource(env, term, types().request)
@@ -143,9 +145,9 @@ pub unsafe fn finish(env: Env, args: &[Term]) -> Return {
     let trailers = header_map(env, args[1], |name| {
         !(of_connection(name) || *name == CONTENT_LENGTH || OF_CONNECTIONS.contains(&name.as_str()))
     })?;
+    let good = reference.is_open();
     if !reference.end() {
         return late(false);
-    let good = reference.is_open();
     }
     let trailers = (!trailers.is_empty()).then_some(trailers);
     late(reference.push(Command::End(reference.key, trailers)) && good)
@@ -155,7 +157,7 @@ pub unsafe fn finish(env: Env, args: &[Term]) -> Return {
 /// The caller gets {tame_http, body, Id, {more, Data} | {done, Data, Trailers} | {error, Reason}}.
 pub unsafe fn read(env: Env, args: &[Term]) -> Return {
     let reference = reference(env, args[0])?;
-    let most = get_u64(env, args[1])?.clamp(1, 1 << 30) as usize;
+    let most = get_u64(env, args[1])?.clamp(1, MOST) as usize;
     asked(env, reference, Command::Read(reference.key, most, self_pid(env)))
 }
 

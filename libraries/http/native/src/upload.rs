@@ -232,7 +232,20 @@ pub fn read(local: &Rc<Local>, key: Key, most: usize, pid: ErlNifPid) -> bool {
         // It was answered meanwhile, or its client left: who gave the place back has told the reader.
         let Some(Reader { pid: Some(pid), .. }) = reader else { return upload.linger() };
         let a = atoms();
+        let told = local.tell_body(&pid, key, |env| match ended {
+            Err(reason) => tuple(env, &[a.error, reason]),
+            Ok(false) => tuple(env, &[a.more, binary(env, &got)]),
+            Ok(true) => {
+                let trailers = trailers.map_or_else(|| list(env, &[]), |map| headers(env, &map, None));
+                tuple(env, &[a.done, binary(env, &got), trailers])
+            }
+        });
         match ended {
+            // What was not told is lost: nobody reads on behind it.
+            _ if !told => {
+                local.tell_body_closed(&pid, key);
+                upload.linger()
+            }
             Ok(true) => (),
             // The client is gone, which the first read shows.
             Err(reason) if reason == a.closed => upload.linger(),
@@ -242,14 +255,6 @@ pub fn read(local: &Rc<Local>, key: Key, most: usize, pid: ErlNifPid) -> bool {
                 }
             }
         }
-        local.tell_body(&pid, key, |env| match ended {
-            Err(reason) => tuple(env, &[a.error, reason]),
-            Ok(false) => tuple(env, &[a.more, binary(env, &got)]),
-            Ok(true) => {
-                let trailers = trailers.map_or_else(|| list(env, &[]), |map| headers(env, &map, None));
-                tuple(env, &[a.done, binary(env, &got), trailers])
-            }
-        });
     });
     true
 }

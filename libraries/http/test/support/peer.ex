@@ -47,6 +47,16 @@ defmodule Tame.HTTP.Test.Peer do
   def held(%{path: "/held"}), do: Process.register(self(), :held) && Process.sleep(:infinity)
   def held(request), do: Tame.HTTP.Test.Client.hello(request)
 
+  # Of the pieces of a body, of which it asks for as much as there may be.
+  def sizes(request), do: {200, [], request |> sizes([]) |> Enum.join(" ")}
+
+  defp sizes(request, so_far) do
+    case :tame_http.read_body(request, %{bytes: 100_000_000}) do
+      {:more, data} -> sizes(request, [byte_size(data) | so_far])
+      {:done, data, _} -> [byte_size(data) | so_far]
+    end
+  end
+
   # The application ends and begins under those servers that others supervise.
   def start_again do
     :ok = Application.stop(:tame_http)

@@ -101,14 +101,14 @@ fn tell_closed(env: &MessageEnv, index: usize, command: Command) {
 
 fn tell_body_closed(env: &MessageEnv, pid: &ErlNifPid, id: u64) {
     let a = atoms();
-    tell_body(env, pid, id, |env| tuple(env, &[a.error, a.closed]))
+    tell_body(env, pid, id, |env| tuple(env, &[a.error, a.closed]));
 }
 
-fn tell_body(env: &MessageEnv, pid: &ErlNifPid, id: u64, build: impl FnOnce(Env) -> Term) {
+fn tell_body(env: &MessageEnv, pid: &ErlNifPid, id: u64, build: impl FnOnce(Env) -> Term) -> bool {
     env.send(pid, |env| {
         let result = build(env);
         tuple(env, &[atoms().tame_http, atoms().body, integer(env, id), result])
-    });
+    })
 }
 
 fn tell(env: &MessageEnv, pid: &ErlNifPid, what: Term, id: u64) {
@@ -210,7 +210,8 @@ impl Local {
         tell(&self.env, pid, what, id(self.index, key))
     }
 
-    pub fn tell_body(&self, pid: &ErlNifPid, key: Key, build: impl FnOnce(Env) -> Term) {
+    /// False if it did not get there.
+    pub fn tell_body(&self, pid: &ErlNifPid, key: Key, build: impl FnOnce(Env) -> Term) -> bool {
         tell_body(&self.env, pid, id(self.index, key), build)
     }
 
