@@ -105,6 +105,12 @@
 %% How long an I/O thread may take to say that it knows: an isolated one may have ended.
 -define(UNREAD_MS, 5000).
 
+%% While a body does not come: how often to look whether the I/O thread is still there.
+-define(LOOK_MS, 1000).
+
+%% Of a request whose host has ended: no other has so great a number.
+-define(NO_ID, (1 bsl 64)).
+
 %% In the function that is called: its name is what the shell shows.
 -define(BADARG(Arguments), erlang:error(badarg, Arguments, [{error_info, #{}}])).
 
@@ -231,20 +237,33 @@ read_body(Req) -> read_body(Req, #{}).
 read_body(#{body := Body, trailers := Trailers}, _) when is_binary(Body) ->
     {done, Body, Trailers};
 read_body(#{ref := Ref}, Options) ->
-    case tame_http_nif:read(Ref, maps:get(bytes, Options, 65536)) of
-        {error, closed} ->
-            {error, closed};
-        Id ->
-            receive
-                {tame_http, body, Id, Result} -> Result
-            after maps:get(timeout, Options, 30000) ->
-                unread(Ref, Id)
-            end
+    Bytes = maps:get(bytes, Options, 65536),
+    case tame_http_answer:unless_gone(Ref, fun() -> tame_http_nif:read(Ref, Bytes) end) of
+        {error, closed} -> {error, closed};
+        Id -> body(Ref, Id, maps:get(timeout, Options, 30000))
+    end.
+
+%% Looks now and then whether there is still somebody of whom it comes.
+body(Ref, Id, Timeout) when Timeout =:= infinity; is_integer(Timeout), Timeout > ?LOOK_MS ->
+    receive
+        {tame_http, body, Id, Result} -> Result
+    after ?LOOK_MS ->
+        case tame_http_answer:is_there(Ref) of
+            true when is_integer(Timeout) -> body(Ref, Id, Timeout - ?LOOK_MS);
+            true -> body(Ref, Id, infinity);
+            false -> {error, closed}
+        end
+    end;
+body(Ref, Id, Timeout) ->
+    receive
+        {tame_http, body, Id, Result} -> Result
+    after Timeout ->
+        unread(Ref, Id)
     end.
 
 %% What comes from now on is kept for the next one that reads. What was on its way is here.
 unread(Ref, Id) ->
-    case tame_http_nif:unread(Ref) of
+    case tame_http_answer:unless_gone(Ref, fun() -> tame_http_nif:unread(Ref) end) of
         Id ->
             receive
                 {tame_http, unread, Id} -> ok
@@ -286,19 +305,26 @@ reply_stack(Req, Response) -> [{?MODULE, reply, [Req, Response], [{error_info, #
 
 %% Whether somebody waits for the answer.
 -spec is_alive(request()) -> boolean().
-is_alive(#{ref := Ref}) -> tame_http_nif:is_alive(Ref).
+is_alive(#{ref := Ref}) ->
+    tame_http_answer:unless_gone(Ref, fun() -> tame_http_nif:is_alive(Ref) end) =:= true.
 
 %% The caller gets {tame_http, gone, Id} if the client leaves before its answer is complete, or has
 %% waited for request_timeout_ms. One caller for a request.
 -spec watch(request()) -> Id :: non_neg_integer().
 watch(#{ref := Ref}) ->
-    case tame_http_nif:watch(Ref) of
+    case tame_http_answer:unless_gone(Ref, fun() -> tame_http_nif:watch(Ref) end) of
         {error, closed} ->
-            Id = tame_http_nif:id(Ref),
+            Id = id(Ref),
             self() ! {tame_http, gone, Id},
             Id;
         Id ->
             Id
+    end.
+
+id(Ref) ->
+    case tame_http_answer:unless_gone(Ref, fun() -> tame_http_nif:id(Ref) end) of
+        {error, closed} -> ?NO_ID;
+        Id -> Id
     end.
 
 -spec format_error(term(), [tuple()]) -> #{pos_integer() => iodata()}.

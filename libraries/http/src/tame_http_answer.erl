@@ -7,11 +7,16 @@
 -export([handle/3]).
 -export([handle_here/3]).
 -export([send/2]).
+-export([unless_gone/2]).
+-export([is_there/1]).
 -export([is_response/1]).
 -export([is_status/1]).
 -export([headers/1]).
 
 -define(FILE_BYTES, 65536).
+
+%% Who waits for the native half looks now and then whether it is there: see tame_http_server.
+-define(LOOK_MS, 1000).
 
 %% In a process of its own. Events: whether somebody is to be told.
 -spec handle(tame_http_nif:acceptor(), tame_http:handler(), Events :: boolean()) -> ok.
@@ -72,7 +77,7 @@ told(_Req, _Began, Answer) ->
 failed(#{method := Method, path := Path} = Req, Began, Ref, {Class, Reason, Stack}) ->
     logger:error("tame_http: ~ts ~ts: ~0tP", [Method, Path, {Class, Reason, Stack}, 60]),
     %% Its head may be out already: then it is cut off when nobody refers to it any more.
-    Result = tame_http_nif:reply(Ref, 500, [], <<>>),
+    Result = unless_gone(Ref, fun() -> tame_http_nif:reply(Ref, 500, [], <<>>) end),
     ok = event(Req, Began, 500, Result),
     failed.
 
@@ -105,12 +110,44 @@ is_body(Body) -> is_binary(Body) orelse is_list(Body).
 
 %% Answers, once. Returns when all of it is on its way.
 -spec send(tame_http:request(), tame_http:response()) -> ok | {error, closed | term()}.
-send(#{ref := Ref, method := Method}, {Status, Headers, {Kind, _} = Body}) when
+send(#{ref := Ref} = Req, Response) ->
+    try
+        sent(Req, Response)
+    catch
+        error:badarg:Stack -> refused(Ref, Stack)
+    end.
+
+sent(#{ref := Ref, method := Method}, {Status, Headers, {Kind, _} = Body}) when
     Kind =:= stream; Kind =:= file
 ->
     streamed(Ref, Status, headers(Headers), has_body(Method, Status), Body);
-send(#{ref := Ref}, {Status, Headers, Body}) ->
+sent(#{ref := Ref}, {Status, Headers, Body}) ->
     tame_http_nif:reply(Ref, Status, headers(Headers), iolist_to_binary(Body)).
+
+%% An isolated native half may end alone, and the request with it: that is closed.
+-spec unless_gone(tame_http_nif:ref(), fun(() -> Result)) -> Result | {error, closed}.
+unless_gone(Ref, Fun) ->
+    try
+        Fun()
+    catch
+        error:badarg:Stack -> refused(Ref, Stack)
+    end.
+
+refused(Ref, Stack) ->
+    case is_there(Ref) of
+        true -> erlang:raise(error, badarg, Stack);
+        false -> {error, closed}
+    end.
+
+%% Other errors are those of a host that is about to start, and pass.
+-spec is_there(term()) -> boolean().
+is_there(Ref) ->
+    try tame_http_nif:id(Ref) of
+        _ -> true
+    catch
+        error:badarg -> not is_reference(Ref);
+        error:_ -> true
+    end.
 
 %% HEAD, and statuses that have none.
 has_body(<<"HEAD">>, _) -> false;
@@ -172,14 +209,21 @@ file(Ref, File, Left) ->
 %% Waits while the client takes too little. The I/O thread tells us when there is room, and when
 %% nobody takes it any more; it ends a connection that takes nothing for idle_timeout_ms.
 chunk(Ref, Data) ->
-    case tame_http_nif:chunk(Ref, Data) of
-        wait ->
-            Id = tame_http_nif:id(Ref),
-            receive
-                {tame_http, room, Id} -> ok
-            end;
-        Result ->
-            Result
+    try tame_http_nif:chunk(Ref, Data) of
+        wait -> unless_gone(Ref, fun() -> room(Ref, tame_http_nif:id(Ref)) end);
+        Result -> Result
+    catch
+        error:badarg:Stack -> refused(Ref, Stack)
+    end.
+
+room(Ref, Id) ->
+    receive
+        {tame_http, room, Id} -> ok
+    after ?LOOK_MS ->
+        case is_there(Ref) of
+            true -> room(Ref, Id);
+            false -> {error, closed}
+        end
     end.
 
 %% A map or a list of pairs.

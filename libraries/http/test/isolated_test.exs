@@ -65,6 +65,13 @@ defmodule Tame.HTTP.IsolatedTest do
     end
   end
 
+  test "its host is killed: nobody waits for what it would have said", %{peer: peer} do
+    :ok = Peer.call(peer, :tame, :isolate, [:tame_http_nif])
+    {_, _} = Peer.server(peer)
+    {ended, gone, alive} = Peer.call(peer, Peer, :without_host, [host(peer)])
+    assert {Enum.uniq(ended), gone, alive} == {[{:error, :closed}], true, false}
+  end
+
   test "a body is read in pieces of 16 MiB at most, and nothing of it is lost", %{peer: peer} do
     :ok = Peer.call(peer, :tame, :isolate, [:tame_http_nif])
 

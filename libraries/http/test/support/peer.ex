@@ -95,6 +95,39 @@ defmodule Tame.HTTP.Test.Peer do
     div(String.to_integer(ns), :tame_http.info(server).refused)
   end
 
+  # Who answers and who reads while the host of an isolated native half is killed, and what is asked of a request of it then.
+  def without_host(kill) do
+    parent = self()
+    handler = fn request -> send(parent, {:request, request}) && :later end
+    {_, port} = start_there(%{handler: handler, body: :stream})
+
+    [one, other, third] =
+      for _ <- 1..3 do
+        head = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n"
+        Tame.HTTP.Test.Client.send_raw(port, head)
+        receive do: ({:request, request} -> request)
+      end
+
+    reader = Task.async(fn -> :tame_http.read_body(one, %{timeout: :infinity}) end)
+    pieces = fn send -> for _ <- 1..20, do: send.(:binary.copy("x", 1_000_000)) end
+    sender = Task.async(fn -> :tame_http.reply(other, {200, [], {:stream, pieces}}) end)
+
+    for %{pid: pid} <- [reader, sender] do
+      Tame.HTTP.Test.Client.eventually(fn ->
+        {:current_function, {_, name, _}} = Process.info(pid, :current_function)
+        name in [:body, :room, :read_body, :chunk]
+      end)
+    end
+
+    {_, 0} = System.cmd("kill", ["-KILL", "#{kill}"])
+    read_and_sent = for task <- [reader, sender], do: Task.await(task, 20_000)
+    id = :tame_http.watch(third)
+    gone = receive do: ({:tame_http, :gone, ^id} -> true), after: (5000 -> false)
+    reply = &:tame_http.reply(third, {200, [], &1})
+    late = [reply.("x"), reply.({:stream, & &1.("x")}), :tame_http.read_body(third)]
+    {read_and_sent ++ late, gone, :tame_http.is_alive(third)}
+  end
+
   # I/O threads in this VM.
   def threads, do: length(io_threads())
 
