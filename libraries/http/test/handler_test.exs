@@ -322,6 +322,37 @@ defmodule Tame.HTTP.HandlerTest do
     balanced(server)
   end
 
+  test "an answer that is not as long as its own content-length says is cut off" do
+    handler = fn
+      %{path: "/short"} ->
+        {200, [{"content-length", "10"}], {:stream, & &1.("abc")}}
+
+      %{path: "/long"} ->
+        {200, [{"content-length", "4"}], {:stream, &for(_ <- 1..2, do: &1.("abc"))}}
+
+      %{path: "/right"} ->
+        {200, [{"content-length", "6"}], {:stream, &for(_ <- 1..2, do: &1.("abc"))}}
+    end
+
+    {server, port} = start(handler: handler)
+    socket = Frames.connect(port)
+
+    for {path, stream} <- [{"/short", 1}, {"/long", 3}, {"/right", 5}],
+        do: :ok = :gen_tcp.send(socket, Frames.get_path(stream, path))
+
+    {_, frames} = Frames.all(socket, 1000)
+    for stream <- [1, 3], do: assert(Keyword.has_key?(Frames.of(frames, stream), :rst_stream))
+    assert {:data, 1, 5, _} = Enum.find(frames, &match?({:data, 1, _, _}, &1))
+
+    for path <- ["/short", "/long"], _ <- 1..10 do
+      output = all(send_raw(port, "GET #{path} HTTP/1.1\r\nhost: a\r\n\r\n"))
+      assert ["HTTP/1.1 200 OK" <> _, "abc"] = String.split(output, "\r\n\r\n")
+    end
+
+    assert {200, _, "abcabc"} = get(port, "/right")
+    balanced(server)
+  end
+
   test "an answer of HTTP/1.0 whose end is the connection's, and that is cut off, ends by a reset" do
     handler = fn
       %{path: "/whole"} ->

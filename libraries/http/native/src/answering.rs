@@ -245,7 +245,8 @@ pub fn answered(ticket: &mut Ticket, answer: places::Answer) -> Response<Answer>
             drop(places);
             ticket.outcome = Outcome::Answered;
             ticket.key = None; // the body's now
-            head.map(|()| Answer::Stream(Stream { local, connection, key }))
+            let left = head.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+            head.map(|()| Answer::Stream(Stream { local, connection, key, left, is_wrong: false }))
         }
         places::Answer::Failed(503) => refuse(ticket, 503),
         places::Answer::Failed(code) => {
@@ -253,8 +254,8 @@ pub fn answered(ticket: &mut Ticket, answer: places::Answer) -> Response<Answer>
             let gone = code == 504;
             ticket.outcome = Outcome::Failed;
             ticket.key = None;
-            ticket.local.give_back(key, gone);
             ticket.connection.let_go();
+            ticket.local.give_back(key, gone);
             status(code)
         }
     }

@@ -37,6 +37,10 @@ pub struct Stream {
     pub local: Rc<Local>,
     pub connection: Rc<Connection>,
     pub key: Key,
+    /// Of the length that the handler gave, if it did, what is still to come.
+    pub left: Option<u64>,
+    /// It is shorter or longer than that.
+    pub is_wrong: bool,
 }
 
 #[derive(Debug)]
@@ -89,10 +93,23 @@ impl http_body::Body for Answer {
 
 impl Stream {
     fn poll(&mut self, cx: &mut Context) -> Poll<Option<Result<Frame<Bytes>, Aborted>>> {
+        if self.is_wrong {
+            return Poll::Ready(Some(Err(Aborted)));
+        }
         let mut places = self.local.places.borrow_mut();
         let Some(place) = places.get(self.key) else { return Poll::Ready(Some(Err(Aborted))) };
         let State::Streaming(streaming) = &mut place.state else { return Poll::Ready(Some(Err(Aborted))) };
-        if let Some(chunk) = streaming.next(if self.connection.is_cut.get() { SHORT } else { usize::MAX }) {
+        let next = streaming.next(if self.connection.is_cut.get() { SHORT } else { usize::MAX });
+        let length = next.as_ref().map(|chunk| chunk.len() as u64);
+        let is_short = next.is_none() && matches!(streaming.end, Some(End::Complete(_)));
+        if self.left.is_some_and(|left| length.is_some_and(|length| length > left) || is_short && left > 0) {
+            // Cut off, as below.
+            self.is_wrong = true;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if let Some(chunk) = next {
+            self.left = self.left.map(|left| left - chunk.len() as u64);
             self.connection.progress();
             let left = streaming.flow.bytes.fetch_sub(chunk.len(), AcqRel) - chunk.len();
             if left <= WINDOW / 2 {
@@ -124,10 +141,10 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         let complete = match self.local.places.borrow_mut().get(self.key).map(|place| &place.state) {
-            Some(State::Streaming(s)) => matches!(s.end, Some(End::Complete(_))),
+            Some(State::Streaming(s)) => matches!(s.end, Some(End::Complete(_))) && !self.is_wrong,
             _ => false,
         };
+        self.connection.let_go();
         self.local.give_back(self.key, !complete)
     }
 }
-        self.connection.let_go();
