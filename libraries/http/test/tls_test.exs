@@ -50,10 +50,25 @@ defmodule Tame.HTTP.TLSTest do
     to = ["-out", encrypted, "-passout", "pass:secret"]
     {_, 0} = System.cmd("openssl", ["pkcs8", "-topk8", "-in", tls.keyfile | to])
 
-    for no_key <- [tls.certfile, encrypted] do
-      assert {:error, {:tls, text}} = try_start(%{tls | keyfile: no_key})
-      assert text == "the key file has no private key in PEM that is not encrypted"
+    assert {:error, {:tls, text}} = try_start(%{tls | keyfile: tls.certfile})
+    assert text == "the key file has no private key in PEM"
+
+    # As old files have it.
+    old = Path.join(folder, "old.pem")
+    to = ["-aes128", "-out", old, "-passout", "pass:secret"]
+    {_, 0} = System.cmd("openssl", ["ec", "-in", tls.keyfile | to], stderr_to_stdout: true)
+
+    for key <- [encrypted, old] do
+      assert {:error, {:tls, text}} = try_start(%{tls | keyfile: key})
+      assert text == "the key file's private key is encrypted, and must not be"
     end
+
+    garbage =
+      "-----BEGIN CERTIFICATE-----\n#{Base.encode64("garbage")}\n-----END CERTIFICATE-----\n"
+
+    File.write!(empty, [File.read!(tls.certfile), garbage])
+    assert {:error, {:tls, text}} = try_start(%{tls | certfile: empty})
+    assert text == "certificate 2 in the certificate file is none"
 
     for bad <- [%{certfile: empty}, %{tls | certfile: [:a]}, %{tls | keyfile: [0x110000]}] do
       assert {:error, {:bad_option, :tls, _}} = try_start(bad)
