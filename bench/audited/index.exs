@@ -55,7 +55,7 @@ defmodule Audited.Index do
   # What the figures do not show.
   defp told(verdicts) do
     for verdict <- verdicts,
-        Verdict.name(verdict) in [:inconclusive, :hangs, :crashes],
+        Verdict.name(verdict) in [:inconclusive, :not_measured, :hangs, :crashes],
         do: Verdict.text(verdict)
   end
 

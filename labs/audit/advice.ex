@@ -65,6 +65,11 @@ defmodule Tame.Audit.Advice do
       "or a smaller --up-to."
   end
 
+  defp one({:not_measured, what, _}, target, _points, _budget_us) do
+    "Nothing is said of #{target} as to #{what}: expected an input that it takes each time (--input-file), a longer " <>
+      "--limit, or a machine that has less to do."
+  end
+
   defp one({:hangs, _, _}, target, _points, _budget_us) do
     "#{target} does not come back. Nothing ends it but the end of its VM: run it isolated (tame's isolate) with a deadline."
   end

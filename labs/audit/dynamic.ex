@@ -52,6 +52,7 @@ defmodule Tame.Audit.Dynamic do
 
   # Where a single call went well.
   @in_a_row "only when it is called in a row"
+  @killed "only when its caller is killed"
 
   # Beyond its limit, a call that would end by itself has ended.
   @grace_ms 2_000
@@ -70,7 +71,7 @@ defmodule Tame.Audit.Dynamic do
         started: now_ms(),
         points: [],
         notes: [],
-        end: nil,
+        ended: [],
         application: nil,
         killed: nil,
         leak: nil
@@ -150,10 +151,10 @@ defmodule Tame.Audit.Dynamic do
             sizes(run, bytes * @factor, most)
 
           {:end, verdict} ->
-            {:ok, %{run | end: verdict}}
+            {:ok, ended(run, verdict)}
 
-          {:end, verdict, note} ->
-            {:ok, note(%{run | end: verdict}, "it does so " <> note)}
+          {:end, verdict, only} ->
+            {:ok, run |> ended(verdict) |> note("it does so " <> only)}
 
           {:error, why} when run.points == [] ->
             {:error, failed(run, why)}
@@ -170,7 +171,9 @@ defmodule Tame.Audit.Dynamic do
     end
   end
 
-  defp inconclusive(run, why), do: %{run | end: {:inconclusive, List.last(run.points).bytes, why}}
+  defp inconclusive(run, why), do: ended(run, {:inconclusive, List.last(run.points).bytes, why})
+
+  defp ended(run, verdict), do: %{run | ended: run.ended ++ [verdict]}
 
   # What is known of a function that could not be called at all, in one line.
   defp failed(run, why) do
@@ -225,38 +228,44 @@ defmodule Tame.Audit.Dynamic do
          {:ok, {:ok, more, shares}} <- ask(run, :again, [spec, times(first)]),
          calls = [first | more],
          {:ok, descriptors} <- descriptors(run, spec, first),
-         {:row, loop, wait_ns} <- loop(run, spec, first, shares) do
-      point = held(run, spec, Point.new(bytes, calls, loop, shares, wait_ns), loop)
-      {:ok, %{point | descriptors: descriptors}, first.refused}
+         {:row, loop, wait_ns} <- loop(run, spec, first, shares),
+         point = Point.new(bytes, calls, loop, shares, wait_ns),
+         {:ok, held} <- held(run, spec, point, loop) do
+      {:ok, %{point | held: held, descriptors: descriptors}, first.refused}
     else
-      {:in_a_row, {:error, :hangs}} ->
-        {:end, {:hangs, bytes, 1000 * run.options.limit_ms}, @in_a_row}
+      {:in_a_row, failure} ->
+        case failure(failure, bytes, run) do
+          {:end, verdict} -> {:end, verdict, @in_a_row}
+          {:error, "raised" <> _ = why} -> {:error, why <> ", " <> @in_a_row}
+          error -> error
+        end
 
-      {:in_a_row, {:error, {:raised, why}}} ->
-        {:error, raised(why, bytes, run) <> ", " <> @in_a_row}
+      {:ok, failure} ->
+        failure(failure, bytes, run)
 
-      {:ok, {:error, :hangs}} ->
-        {:end, {:hangs, bytes, 1000 * run.options.limit_ms}}
-
-      {_, {:error, {:input, why}}} ->
-        {:error, "the input #{one_line(why)}"}
-
-      {:ok, {:error, {:raised, why}}} ->
-        {:error, raised(why, bytes, run)}
-
-      {_, {:error, {:died, why}}} ->
-        {:error, "the audit's own process died: #{one_line(why)}"}
-
-      {:error, "ended the VM with " <> how} ->
-        {:end, {:crashes, bytes, how}}
-
-      {:error, "did not return" <> _} ->
-        {:end, {:hangs, bytes, 1000 * run.options.limit_ms}}
-
-      {:error, why} ->
-        {:error, why}
+      failure ->
+        failure(failure, bytes, run)
     end
   end
+
+  # What a call came to that did not go well: a verdict, or why nothing is known of it.
+  defp failure({:error, :hangs}, bytes, run),
+    do: {:end, {:hangs, bytes, 1000 * run.options.limit_ms}}
+
+  defp failure({:error, "did not return" <> _}, bytes, run),
+    do: failure({:error, :hangs}, bytes, run)
+
+  defp failure({:error, "ended the VM with " <> how}, bytes, _), do: {:end, {:crashes, bytes, how}}
+  defp failure({:error, {:raised, why}}, bytes, run), do: {:error, raised(why, bytes, run)}
+  defp failure({:error, {:input, why}}, _bytes, _run), do: {:error, "the input #{one_line(why)}"}
+
+  defp failure({:error, {:slow, calls}}, _bytes, _run),
+    do: {:error, "#{calls} calls in a row took longer than the limit"}
+
+  defp failure({:error, {:died, why}}, _bytes, _run),
+    do: {:error, "the audit's own process died: #{one_line(why)}"}
+
+  defp failure({:error, why}, _bytes, _run), do: {:error, why}
 
   defp raised(why, bytes, run),
     do: "raised #{one_line(why)} on #{bytes} bytes of #{elem(run.options.input, 0)}"
@@ -288,7 +297,7 @@ defmodule Tame.Audit.Dynamic do
       case ask(run, :loop, [spec, %{ms: @loop_ms, callers: callers, dirty: run.options.dirty}]) do
         {:ok, {:ok, reading, wait_ns}} -> {:row, reading, wait_ns}
         {:ok, failure} -> {:in_a_row, failure}
-        other -> other
+        error -> {:in_a_row, error}
       end
     else
       {:row, nil, nil}
@@ -303,13 +312,10 @@ defmodule Tame.Audit.Dynamic do
              do: answer
       end
 
-      case Held.look(Verdict.clearly_us(budget_us), row) do
-        {:ok, held} -> %{point | held: held}
-        # What fails here fails again where it is told.
-        {:error, _} -> point
-      end
+      with {:error, _} = failure <- Held.look(Verdict.clearly_us(budget_us), row),
+           do: {:in_a_row, failure}
     else
-      point
+      {:ok, nil}
     end
   end
 
@@ -328,7 +334,7 @@ defmodule Tame.Audit.Dynamic do
       case ask(run, :tame_audit_memory, :rounds, [spec, what]) do
         {:ok, {:ok, readings}} -> {:ok, readings}
         {:ok, failure} -> {:in_a_row, failure}
-        error -> error
+        error -> {:in_a_row, error}
       end
     end)
   end
@@ -339,52 +345,67 @@ defmodule Tame.Audit.Dynamic do
   defp leak(%{points: [%{descriptors: %{} = leak, bytes: bytes} | _]} = run),
     do: %{run | leak: Map.put(leak, :bytes, bytes)}
 
-  defp leak(%{points: [%{elapsed_us: us, bytes: bytes} | _]} = run)
-       when run.end == nil or elem(run.end, 0) == :inconclusive do
+  defp leak(%{points: [%{elapsed_us: us, bytes: bytes} | _]} = run) do
+    if failed?(run), do: run, else: leak(run, us, bytes)
+  end
+
+  defp leak(run), do: run
+
+  defp leak(run, us, bytes) do
     spec = spec(run, bytes)
 
     case Leak.look(us, &rounds(run, spec, &1)) do
       {:ok, nil} -> run
       {:ok, leak} -> %{run | leak: Map.put(leak, :bytes, bytes)}
-      {:error, why} -> note(run, "whether it leaks could not be measured: #{why}")
+      failure -> later(run, failure, bytes, "whether it leaks", @in_a_row)
     end
   end
 
-  defp leak(run), do: run
-
+  # A round that takes too long is looked at for once more the limit: has it come further?
   defp rounds(run, spec, what) do
-    timeout_ms = what.rounds * run.options.limit_ms + @grace_ms
+    timeout_ms = (what.rounds + 1) * run.options.limit_ms + @grace_ms
 
-    case Peer.call(run.peer, :tame_audit_memory, :rounds, [spec, what], timeout_ms) do
-      {:ok, {:error, {:raised, why}}} -> {:error, raised(why, spec.bytes, run)}
-      {:ok, {:error, :hangs}} -> {:error, "#{what.calls} calls took longer than the limit"}
-      {:ok, {:error, {:input, why}}} -> {:error, "the input #{one_line(why)}"}
-      {:ok, {:ok, readings}} -> {:ok, readings}
-      {:error, why} -> {:error, why}
+    with {:ok, answer} <-
+           Peer.call(run.peer, :tame_audit_memory, :rounds, [spec, what], timeout_ms),
+         do: answer
+  end
+
+  # The VM is of no more use.
+  defp failed?(%{ended: ended}),
+    do: Enum.any?(ended, &(Verdict.name(&1) in Verdict.names(:failure)))
+
+  # What went well at all sizes, and not after them.
+  defp later(run, failure, bytes, what, only) do
+    case failure(failure, bytes, run) do
+      {:end, verdict} -> run |> ended(verdict) |> note("it does so " <> only)
+      {:error, why} -> ended(run, {:not_measured, what, why})
     end
   end
 
   # ---- killing its caller ---------------------------------------------------------------------------
 
-  defp kill(%{points: [_ | _] = points} = run)
-       when run.end == nil or elem(run.end, 0) == :inconclusive do
-    point = List.last(points)
+  defp kill(%{points: []} = run), do: run
+  defp kill(run), do: if(failed?(run), do: run, else: kill(run, List.last(run.points)))
+
+  defp kill(run, point) do
     callers = if point.slice_kind == :dirty, do: callers(run), else: 1
 
-    case Kill.look(point, callers, &ask(run, :kill, [spec(run, point.bytes), &1])) do
+    kill = fn how ->
+      with {:ok, answer} <- ask(run, :kill, [spec(run, point.bytes), how]), do: answer
+    end
+
+    case Kill.look(point, callers, kill) do
       {:ok, killed} -> %{run | killed: killed}
-      {:error, why} -> note(run, why)
+      {:short, why} -> note(run, why)
+      failure -> later(run, failure, point.bytes, "what becomes of a killed caller", @killed)
     end
   end
-
-  defp kill(run), do: run
 
   # ---- the end --------------------------------------------------------------------------------------
 
   defp conclude(%{points: points, options: options} = run) do
-    ended = if run.end, do: [run.end], else: []
     seen = %{killed: run.killed, leak: run.leak}
-    verdicts = ended ++ judged(points, seen, options.budget_us, ended)
+    verdicts = run.ended ++ judged(points, seen, options.budget_us, run.ended)
 
     %{
       target: run.text,
@@ -399,7 +420,7 @@ defmodule Tame.Audit.Dynamic do
     }
   end
 
-  # One that hangs, crashes or could not be measured further is not well-behaved where it did not.
+  # One that hangs, crashes or could not be measured wholly is not well-behaved where it did not.
   defp judged(points, seen, budget_us, ended) do
     for verdict <- Verdict.judge(points, seen, budget_us),
         ended == [] or Verdict.name(verdict) != :well_behaved,

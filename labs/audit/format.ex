@@ -202,7 +202,8 @@ defmodule Tame.Audit.Format do
       growth_exponent: target.growth && target.growth.exponent,
       crosses_budget_at_bytes: target.crosses_budget_at_bytes,
       verdicts: Enum.map(target.verdicts, &Verdict.text/1),
-      advice: target.advice
+      advice: target.advice,
+      notes: target.notes
     ]
   end
 end

@@ -25,11 +25,14 @@ defmodule Tame.Audit.Kill do
           bytes: pos_integer()
         }
 
-  @doc "Has that many callers killed in calls of the size of `point` by `kill`, which takes what to do and asks the peer."
-  @spec look(Point.t(), pos_integer(), (map() -> {:ok, term()} | {:error, term()})) ::
-          {:ok, t()} | {:error, String.t()}
+  @doc """
+  Has that many callers killed in calls of the size of `point` by `kill`, which takes what to do and asks the peer; its
+  error is the answer. `:short` says why nobody was killed.
+  """
+  @spec look(Point.t(), pos_integer(), (map() -> {:ok, map()} | {:error, term()})) ::
+          {:ok, t()} | {:short, String.t()} | {:error, term()}
   def look(%{elapsed_us: us}, _callers, _kill) when us < @killable_us,
-    do: {:error, "no call took #{div(@killable_us, 1000)} ms, so killed callers were not tried"}
+    do: {:short, "no call took #{div(@killable_us, 1000)} ms, so killed callers were not tried"}
 
   def look(%{elapsed_us: us, bytes: bytes, slice_kind: kind}, callers, kill) do
     after_ms = trunc(us / 4000) |> max(1) |> min(100)
@@ -42,24 +45,26 @@ defmodule Tame.Audit.Kill do
 
         {:ok, %{call_us: us, after_us: after_us, stopped_us: stopped_us, bytes: bytes}}
 
-      :error ->
-        {:error, "what happens when the caller is killed could not be measured"}
+      error ->
+        error
     end
   end
 
   defp half_way(_ask, _us, _kind, seen, _tries) when length(seen) == @kills, do: {:ok, seen}
-  defp half_way(_ask, _us, _kind, _seen, 0), do: :error
+
+  defp half_way(_ask, _us, _kind, _seen, 0),
+    do: {:error, "the call was half over at most of #{@tries} kills"}
 
   defp half_way(ask, us, kind, seen, tries) do
     case ask.() do
-      {:ok, {:ok, %{after_ns: after_ns} = killed}} when after_ns / 1000 <= us / 2 ->
+      {:ok, %{after_ns: after_ns} = killed} when after_ns / 1000 <= us / 2 ->
         half_way(ask, us, kind, [{after_ns / 1000, ended_us(killed, kind)} | seen], tries - 1)
 
-      {:ok, {:ok, _late}} ->
+      {:ok, _late} ->
         half_way(ask, us, kind, seen, tries - 1)
 
-      _ ->
-        :error
+      error ->
+        error
     end
   end
 

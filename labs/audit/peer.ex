@@ -5,7 +5,7 @@ defmodule Tame.Audit.Peer do
 
   alias Tame.{Duration, Peer}
 
-  @type t :: %{peer: Peer.t(), monitor: reference(), status_file: Path.t()}
+  @type t :: %{peer: Peer.t(), status_file: Path.t()}
 
   @doc "Starts a peer that finds what this VM finds, and what lies in `paths`; with more flags and environment."
   @spec start([Path.t()], [String.t()], [{charlist(), charlist()}]) ::
@@ -18,13 +18,13 @@ defmodule Tame.Audit.Peer do
       )
 
     with {:ok, peer} <- Peer.start(flags() ++ more ++ Peer.code_path(paths), file, env) do
-      {:ok, %{peer: peer, monitor: Process.monitor(peer.pid), status_file: file}}
+      {:ok, %{peer: peer, status_file: file}}
     end
   end
 
-  @doc "Calls a function there. The peer is of no more use after an error."
+  @doc "Calls a function there. The peer is of no more use after an error, and says the same again once it has ended."
   @spec call(t(), module(), atom(), [term()], pos_integer()) :: {:ok, term()} | {:error, String.t()}
-  def call(%{peer: peer, monitor: monitor} = here, module, function, args, timeout_ms) do
+  def call(%{peer: peer} = here, module, function, args, timeout_ms) do
     {:ok, :peer.call(peer.pid, module, function, args, timeout_ms)}
   catch
     :exit, {:timeout, _} ->
@@ -33,18 +33,21 @@ defmodule Tame.Audit.Peer do
 
     _kind, reason ->
       # Whose exit comes first, that of the call or that of the peer, is not given.
+      monitor = Process.monitor(peer.pid)
+
       receive do
         {:DOWN, ^monitor, :process, _, _} ->
           {:error, "ended the VM with #{ending(File.read(here.status_file))}"}
       after
-        1000 -> {:error, "failed: #{inspect(reason, limit: 8, printable_limit: 200)}"}
+        1000 ->
+          true = Process.demonitor(monitor, [:flush])
+          {:error, "failed: #{inspect(reason, limit: 8, printable_limit: 200)}"}
       end
   end
 
   @doc "Ends a peer, whatever it is doing."
   @spec stop(t()) :: :ok
-  def stop(%{peer: peer, monitor: monitor, status_file: file}) do
-    Process.demonitor(monitor, [:flush])
+  def stop(%{peer: peer, status_file: file}) do
     :ok = Peer.stop(peer)
     _ = File.rm(file)
     :ok

@@ -12,8 +12,9 @@ defmodule Tame.Audit.Policy do
         {"my_nif:resize/2", input_file: "bench/resize.exs", budget: "50ms", up_to: 4_000_000, allow: [:dirty]}
       ]
 
-  A check that could not be measured falls short too: where the function raises from some size on, and where `up_to` is
-  not reached in time (`inconclusive`). What is accepted for now, and is to be mended, is a matter of
+  A check that could not be measured falls short too: where the function raises from some size on, where `up_to` is
+  not reached in time (`inconclusive`), and where it could not be seen whether it leaks, or what becomes of a killed
+  caller (`not_measured`). What is accepted for now, and is to be mended, is a matter of
   `Tame.Audit.Baseline`.
   """
 

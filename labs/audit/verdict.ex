@@ -20,6 +20,7 @@ defmodule Tame.Audit.Verdict do
           | {:leaks, per_call :: number(), what :: String.t(), calls :: pos_integer(),
              bytes :: pos_integer()}
           | {:inconclusive, up_to_bytes :: pos_integer(), why :: String.t()}
+          | {:not_measured, what :: String.t(), why :: String.t()}
           | {:hangs, bytes :: pos_integer(), limit_us :: pos_integer()}
           | {:crashes, bytes :: pos_integer(), how :: String.t()}
 
@@ -46,6 +47,9 @@ defmodule Tame.Audit.Verdict do
     inconclusive:
       {:allowable, "inconclusive above N bytes",
        "a larger size could not be measured, and what is said holds up to there"},
+    not_measured:
+      {:allowable, "not measured",
+       "it could not be seen whether it leaks, or what becomes of a killed caller"},
     hangs: {:failure, "does not return", "its VM was ended at the limit"},
     crashes: {:failure, "crashes", "it ended its VM"}
   ]
@@ -265,6 +269,8 @@ defmodule Tame.Audit.Verdict do
         "#{Number.grouped(calls)} calls (at #{bytes(bytes)})"
 
   def text({:inconclusive, up_to, why}), do: "inconclusive above #{bytes(up_to)}: #{why}"
+
+  def text({:not_measured, what, why}), do: "not measured, #{what}: #{why}"
 
   def text({:hangs, bytes, limit_us}),
     do: "does not return: ended with its VM after #{Duration.measured(limit_us)} at #{bytes(bytes)}"

@@ -47,7 +47,7 @@ defmodule Mix.Tasks.Tame.Audit do
   Where a module calls `load_nif` and has no NIFs once it is loaded, its application is started, in the VM in which the
   function is called, and named. Otherwise no application is started; an input file may do that. All sizes of a function
   together take less than half a minute, or a minute where `--up-to` names a size. Whether it leaks and what becomes of a
-  killed caller come after that: some seconds where calls are short, at most 12 times `--limit` and 12 times the longest
+  killed caller come after that: some seconds where calls are short, at most 13 times `--limit` and 12 times the longest
   call that was measured. What a function prints is thrown away.
 
   A leak is seen where memory grows by 16 KiB or more in each of six rounds of a third of a second (of at most 160,000
@@ -65,7 +65,7 @@ defmodule Mix.Tasks.Tame.Audit do
   ## Exit status
 
   `0` when all targets were audited, with any verdict. `1` when a library or function could not be audited, crashed or
-  did not return (each has one line), when the command line is wrong, or when a check of `--ci` falls short.
+  did not return, by itself, in a row or when its caller was killed (each has one line), when the command line is wrong, or when a check of `--ci` falls short.
   """
 
   alias Tame.{Audit, Options, Output, Progress, SystemInfo}

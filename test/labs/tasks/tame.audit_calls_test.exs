@@ -78,6 +78,25 @@ defmodule Mix.Tasks.Tame.AuditCallsTest do
     assert %{"verdicts" => [_ | _]} = Enum.find(targets, &(&1["target"] =~ "slow_end"))
   end
 
+  test "what ends its VM or hangs after the sizes does so, in JSON with when", %{folder: folder} do
+    for {name, verdict, bytes, note} <- [
+          {"crash_late", "crashes: ended the VM with SIGSEGV", 1024, "it is called in a row"},
+          {"hang_late", "does not return: ended with its VM after 2 s", 1024,
+           "it is called in a row"},
+          {"crash_at_times", "crashes: ended the VM with SIGSEGV", 1024, "it is called in a row"},
+          {"crash_killed", "crashes: ended the VM with SIGSEGV", 1024, "its caller is killed"}
+        ] do
+      argv = ["--input", "binary", "--up-to", "#{bytes}", "--limit", "2s"]
+      {target, status} = target(folder, "audit_bad_nif:#{name}/1", argv)
+      assert {name, status} == {name, 1}
+      assert Enum.any?(target["verdicts"], &String.starts_with?(&1, verdict)), name
+      refute Enum.any?(target["verdicts"], &(&1 =~ "well-behaved"))
+      assert Enum.any?(target["notes"], &(&1 == "it does so only when #{note}")), name
+    end
+
+    assert_schema(Path.join(folder, "out.json"))
+  end
+
   test "a failure of the audit itself in one function loses nothing of the others" do
     {:ok, input} = Tame.Audit.Input.parse("binary")
 

@@ -55,6 +55,20 @@ defmodule Mix.Tasks.Tame.AuditPolicyTest do
     assert Enum.map(points, & &1["bytes"]) == [1024, 4096]
   end
 
+  test "what ends its VM, or cannot be measured, after all sizes falls short", %{folder: folder} do
+    ci =
+      script(folder, "late.exs", """
+      [{"audit_bad_nif:crash_late/1", input: "binary", up_to: 1024},
+       {"audit_bad_nif:tired_late/1", input: "binary", up_to: 1024, allow: [:under_charges]}]
+      """)
+
+    assert {"", err, 1} = audit(["--ci", ci])
+    assert err =~ "audit_bad_nif:crash_late/1: crashes: ended the VM with SIGSEGV"
+
+    assert err =~
+             "audit_bad_nif:tired_late/1: not measured, whether it leaks: raised too_many on 1024 bytes"
+  end
+
   test "accepted findings hold, and those that are gone are stale", %{folder: folder} do
     ci = script(folder, "accepting.exs", ~S([{"audit_bad_nif:picky/1", input: "binary"}]))
 

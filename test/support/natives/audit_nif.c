@@ -229,6 +229,113 @@ static ERL_NIF_TERM picky_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     return enif_make_atom(env, "ok");
 }
 
+/* How many processes have called: each call of an audit by itself is another one, and so are its rows. */
+static unsigned processes(ErlNifEnv *env)
+{
+    static ErlNifPid last;
+    static unsigned count;
+    ErlNifPid self;
+
+    if (enif_self(env, &self) != NULL && (count == 0 || enif_compare_pids(&self, &last) != 0)) {
+        last = self;
+        count++;
+    }
+    return count;
+}
+
+/* An audit of one size takes 11 processes, and up to 3 where it looks for the call that held it. Then come
+ * those whose memory is looked at. */
+static ERL_NIF_TERM crash_late_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    (void)argv;
+    if (processes(env) > 15)
+        raise(SIGSEGV);
+    keep_busy(CLOCK_THREAD_CPUTIME_ID, 100);
+    enif_consume_timeslice(env, 10);
+    return enif_make_atom(env, "ok");
+}
+
+static ERL_NIF_TERM tired_late_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    (void)argv;
+    if (processes(env) > 15)
+        return enif_raise_exception(env, enif_make_atom(env, "too_many"));
+    return enif_make_atom(env, "ok");
+}
+
+static ERL_NIF_TERM hang_late_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    (void)argv;
+    while (processes(env) > 15)
+        pause();
+    keep_busy(CLOCK_THREAD_CPUTIME_ID, 100);
+    enif_consume_timeslice(env, 10);
+    return enif_make_atom(env, "ok");
+}
+
+/* As at_times, until its calls are traced one by one. */
+static ERL_NIF_TERM crash_at_times_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    if (processes(env) > 11)
+        raise(SIGSEGV);
+    return at_times_nif(env, argc, argv);
+}
+
+static ErlNifResourceType *steps_type;
+
+static void steps_dtor(ErlNifEnv *env, void *object)
+{
+    (void)env;
+    if (*(int *)object > 0)
+        raise(SIGSEGV);
+}
+
+static ERL_NIF_TERM step_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    void *left;
+
+    if (!enif_get_resource(env, argv[0], steps_type, &left))
+        return enif_make_badarg(env);
+    if (*(int *)left == 0)
+        return enif_make_atom(env, "ok");
+    keep_busy(CLOCK_MONOTONIC, 400);
+    --*(int *)left;
+    enif_consume_timeslice(env, 100);
+    return enif_schedule_nif(env, "crash_killed", 0, step_nif, argc, argv);
+}
+
+/* Yields in 200 steps, and ends the VM with its caller before the last. The term owns the count. */
+static ERL_NIF_TERM crash_killed_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    int *left = enif_alloc_resource(steps_type, sizeof *left);
+    ERL_NIF_TERM term = enif_make_resource(env, left);
+
+    (void)argc;
+    (void)argv;
+    *left = 200;
+    enif_release_resource(left);
+    return enif_schedule_nif(env, "crash_killed", 0, step_nif, 1, &term);
+}
+
+static ERL_NIF_TERM more_dirty_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    (void)argv;
+    keep_busy(CLOCK_MONOTONIC, 60000);
+    return enif_make_atom(env, "ok");
+}
+
+/* Holds its normal scheduler for 40 ms, then a dirty one for 60 ms. */
+static ERL_NIF_TERM twofold_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    keep_busy(CLOCK_MONOTONIC, 40000);
+    return enif_schedule_nif(env, "twofold", ERL_NIF_DIRTY_JOB_CPU_BOUND, more_dirty_nif, argc,
+                             argv);
+}
+
 static ErlNifFunc functions[] = {{"forever", 1, forever_nif, 0},
                                  {"forking", 1, forking_nif, 0},
                                  {"crash", 1, crash_nif, 0},
@@ -244,7 +351,13 @@ static ErlNifFunc functions[] = {{"forever", 1, forever_nif, 0},
                                  {"at_times", 1, at_times_nif, 0},
                                  {"leaky_little", 1, leaky_little_nif, 0},
                                  {"leaky_shared", 1, leaky_shared_nif, 0},
-                                 {"leaky_descriptor", 1, leaky_descriptor_nif, 0}};
+                                 {"leaky_descriptor", 1, leaky_descriptor_nif, 0},
+                                 {"crash_late", 1, crash_late_nif, 0},
+                                 {"hang_late", 1, hang_late_nif, 0},
+                                 {"tired_late", 1, tired_late_nif, 0},
+                                 {"crash_at_times", 1, crash_at_times_nif, 0},
+                                 {"crash_killed", 1, crash_killed_nif, 0},
+                                 {"twofold", 1, twofold_nif, 0}};
 
 static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)
 {
@@ -254,7 +367,8 @@ static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)
     raise(SIGABRT);
 #endif
     slow_type = enif_open_resource_type(env, NULL, "slow", slow_dtor, ERL_NIF_RT_CREATE, NULL);
-    return slow_type == NULL;
+    steps_type = enif_open_resource_type(env, NULL, "steps", steps_dtor, ERL_NIF_RT_CREATE, NULL);
+    return slow_type == NULL || steps_type == NULL;
 }
 
 #ifdef CRASH_ON_OPEN
