@@ -53,8 +53,9 @@ defmodule Tame.Audit do
         its turn.
 
   `longest slice` is time on a scheduler without a break. `longest NIF` is the longest single call of one of the
-  module's NIFs within the call (a slice may hold many). Both are the least of several calls, without the time for
-  which the operating system gave the core to another thread. `loop` columns are of calls in a row for a quarter of a
+  module's NIFs within the call (a slice may hold many): the share that it had of another call, which was traced. All
+  three are of one of several calls, that from which the operating system took the least; the slice is without that. What
+  goes on on both kinds of schedulers is judged on both. `loop` columns are of calls in a row for a quarter of a
   second; all that the operating system took from the row is taken off its longest slice, which so is a lower bound.
   Where that row has a long slice and no call alone had one, rows are looked at again with a trace of the NIFs' calls
   (of the module's own): was it one call? `charged÷used` is reductions against 4 for each µs, of the calls in a row where there were any. `dirty wait`

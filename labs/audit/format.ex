@@ -8,7 +8,7 @@ defmodule Tame.Audit.Format do
 
   @kinds %{normal: "normal", dirty_cpu: "dirty CPU", dirty_io: "dirty I/O", unknown: "unknown"}
 
-  @point_keys ~w(bytes elapsed_us longest_slice_us slice_kind charge_ratio neighbour_max_us dirty_wait_max_us)a
+  @point_keys ~w(bytes elapsed_us longest_slice_us slice_kind other_slice_us charge_ratio neighbour_max_us dirty_wait_max_us)a
 
   @doc "How a kind of function is written."
   @spec kind_text(Library.kind()) :: String.t()

@@ -6,9 +6,12 @@ defmodule Tame.Audit.Point do
   @enforce_keys [:bytes]
   defstruct [
     :bytes,
+    :calls,
     :elapsed_us,
     :longest_slice_us,
     :slice_kind,
+    :other_slice_us,
+    :second_slice_us,
     :longest_call_us,
     :charge_ratio,
     :neighbour_max_us,
@@ -23,8 +26,10 @@ defmodule Tame.Audit.Point do
   ]
 
   @typedoc """
-  Times in µs. `:elapsed_us` is that of the quickest call, `:longest_slice_us` the longest slice of the
-  call from which the operating system took the least, because a call is slower when others have the machine and never quicker. `:longest_call_us` is how
+  Times in µs, of `:calls` single calls. `:elapsed_us` and the slices are of one call: that from which the operating system took the least, because
+  a call is slower when others have the machine and never quicker. `:longest_slice_us` is of the kind of scheduler on which
+  it did most, `:other_slice_us` of the other kind, nil where it did nothing there; `:second_slice_us` is the longest slice
+  of any other call, with all that the operating system took, nil where there was one call. `:longest_call_us` is how
   long one NIF was at work within a call, `:loop_*` is of calls in a row: all that the operating system took from the
   row is taken off its longest slice, which is a lower bound. `:held` is a `t:Tame.Audit.Held.t/0`, or nil, and
   `:descriptors` of the first size a `t:Tame.Audit.Leak.t/0`, or nil.
@@ -47,17 +52,21 @@ defmodule Tame.Audit.Point do
   @spec new(pos_integer(), [map()], nil | map(), map(), nil | non_neg_integer()) :: t()
   def new(bytes, [_ | _] = calls, loop, shares, dirty_wait_ns) do
     kind = kind(calls, shares.gc)
-    elapsed_us = us(calls |> Enum.map(& &1.elapsed_ns) |> Enum.min())
+    call = least_disturbed(calls, kind)
+    elapsed_us = us(call.elapsed_ns)
     call_neighbour_us = us(calls |> Enum.map(&own(&1.neighbour_ns, &1, :normal)) |> Enum.min())
     loop_neighbour_us = loop && us(own(loop.neighbour_ns, loop, :normal))
 
     %__MODULE__{
       bytes: bytes,
+      calls: length(calls),
       elapsed_us: elapsed_us,
-      longest_slice_us: calls |> least_disturbed(kind) |> longest(kind) |> us(),
+      longest_slice_us: us(longest(call, kind)),
       slice_kind: kind,
+      other_slice_us: other_slice_us(call, kind, shares.gc),
+      second_slice_us: second_slice_us(List.delete(calls, call), kind),
       longest_call_us: if(shares.nif > 0, do: min(1.0, shares.nif) * elapsed_us),
-      charge_ratio: if(kind == :normal, do: charge_ratio(loop || hd(calls))),
+      charge_ratio: if(kind == :normal, do: charge_ratio(loop || call)),
       call_neighbour_us: call_neighbour_us,
       neighbour_max_us: max(call_neighbour_us, loop_neighbour_us || 0),
       loop_calls: loop && loop.calls,
@@ -74,6 +83,20 @@ defmodule Tame.Audit.Point do
     collected = gc * of.(& &1.elapsed_ns)
     if of.(& &1.dirty.total_ns) - collected > of.(& &1.normal.total_ns), do: :dirty, else: :normal
   end
+
+  defp other_slice_us(%{normal: %{total_ns: 0}}, :dirty, _gc), do: nil
+  defp other_slice_us(call, :dirty, _gc), do: us(longest(call, :normal))
+
+  # A dirty slice may be a garbage collection: of what is mostly that, nothing is the function's.
+  defp other_slice_us(%{dirty: %{total_ns: total_ns}} = call, :normal, gc) do
+    collected_ns = gc * call.elapsed_ns
+    if collected_ns < total_ns / 2, do: us(max(longest(call, :dirty) - collected_ns, 0))
+  end
+
+  defp second_slice_us([], _kind), do: nil
+
+  defp second_slice_us(others, kind),
+    do: others |> Enum.map(&Map.fetch!(&1, kind).longest_ns) |> Enum.max() |> us()
 
   # To a millisecond; of those that are alike the one with the shorter slice.
   defp least_disturbed(calls, kind) do

@@ -32,7 +32,7 @@ defmodule Tame.Audit.Verdict do
       {:allowable, "blocks above N bytes", "one slice is longer than the budget from that size on"},
     blocks_at_times:
       {:allowable, "blocks now and then",
-       "a single call is short, and one of many in a row is longer than the budget"},
+       "one of several calls is longer than the budget, and the others are short"},
     under_charges:
       {:allowable, "under-charges",
        "no call is long, and a row of them holds the scheduler all the same"},
@@ -85,7 +85,7 @@ defmodule Tame.Audit.Verdict do
     # A function that blocks from some size on does so at times a little below it.
     found =
       slices ++
-        if(slices == [], do: at_times(points), else: []) ++
+        if(slices == [], do: at_times(points, budget_us), else: []) ++
         dirty(points, budget_us) ++
         charges(points, budget_us) ++
         kill(seen.killed) ++ leak(seen.leak)
@@ -116,23 +116,40 @@ defmodule Tame.Audit.Verdict do
   end
 
   defp slices(points, budget_us) do
-    normal = Enum.filter(points, &(&1.slice_kind == :normal))
+    normal = of_kind(points, :normal)
 
-    case Enum.filter(normal, &(&1.longest_slice_us > @clearly * budget_us)) do
+    over =
+      for {point, us} <- normal,
+          us > @clearly * budget_us,
+          not once?(point, budget_us),
+          do: {point, us}
+
+    case over do
       [] ->
         []
 
-      over ->
-        worst = Enum.max_by(over, & &1.longest_slice_us)
+      [{first, _} | _] ->
+        {worst, us} = Enum.max_by(over, &elem(&1, 1))
+        pairs = for {point, us} <- normal, do: {point.bytes, us}
 
         if many_calls?(worst),
-          do: [under_charges(worst, worst.longest_call_us, worst.longest_slice_us)],
-          else: [
-            {:blocks, crosses(normal, budget_us) || hd(over).bytes, worst.longest_slice_us,
-             worst.bytes}
-          ]
+          do: [under_charges(worst, worst.longest_call_us, us)],
+          else: [{:blocks, Growth.crosses(pairs, budget_us) || first.bytes, us, worst.bytes}]
     end
   end
+
+  # Each size with its longest slice on schedulers of that kind, where it had one.
+  defp of_kind(points, kind) do
+    for point <- points,
+        us = if(point.slice_kind == kind, do: point.longest_slice_us, else: point.other_slice_us),
+        do: {point, us}
+  end
+
+  # No other call of that size was clearly over the budget, whatever the operating system took from it.
+  defp once?(%{slice_kind: :normal, second_slice_us: us}, budget_us) when us != nil,
+    do: us <= @clearly * budget_us
+
+  defp once?(_point, _budget_us), do: false
 
   @doc "How long a slice is that is clearly over the budget."
   @spec clearly_us(pos_integer()) :: number()
@@ -147,15 +164,18 @@ defmodule Tame.Audit.Verdict do
       loop.normal.longest_ns / 1000 > @clearly * budget_us
   end
 
-  defp at_times(points) do
-    case for %{held: %{}} = point <- points, do: point do
-      [] ->
-        []
+  # Seen in a row of calls, or in one of those that were made by themselves.
+  defp at_times(points, budget_us) do
+    in_a_row =
+      for %{held: %{us: us, calls: calls, seen: seen}, bytes: bytes} <- points,
+          do: {:blocks_at_times, max(1, round(calls / seen)), us, bytes}
 
-      over ->
-        %{held: held, bytes: bytes} = Enum.max_by(over, & &1.held.us)
-        [{:blocks_at_times, max(1, round(held.calls / held.seen)), held.us, bytes}]
-    end
+    alone =
+      for %{slice_kind: :normal, longest_slice_us: us} = point <- points,
+          us > @clearly * budget_us and once?(point, budget_us),
+          do: {:blocks_at_times, point.calls, us, point.bytes}
+
+    (in_a_row ++ alone) |> Enum.sort_by(&elem(&1, 2), :desc) |> Enum.take(1)
   end
 
   # The slice was long, but no NIF in it was, and little was charged: else what is long is Erlang's own.
@@ -197,18 +217,18 @@ defmodule Tame.Audit.Verdict do
   end
 
   defp dirty(points, budget_us) do
-    case for %{slice_kind: :dirty} = point <- points, holds?(point, budget_us), do: point do
+    case for {point, us} <- of_kind(points, :dirty), holds?(point, us, budget_us), do: {point, us} do
       [] ->
         []
 
       over ->
-        worst = Enum.max_by(over, & &1.longest_slice_us)
-        [{:dirty, worst.longest_slice_us, worst.bytes, worst.dirty_wait_max_us}]
+        {worst, us} = Enum.max_by(over, &elem(&1, 1))
+        [{:dirty, us, worst.bytes, worst.dirty_wait_max_us}]
     end
   end
 
   # What yields there may take longer slices: only other dirty work waits for it.
-  defp holds?(%{longest_slice_us: slice_us} = point, budget_us) do
+  defp holds?(point, slice_us, budget_us) do
     slice_us > budget_us and
       (slice_us > @whole * point.elapsed_us or slice_us > @starves * budget_us)
   end
@@ -239,7 +259,7 @@ defmodule Tame.Audit.Verdict do
 
   def text({:blocks_at_times, one_of, slice_us, bytes}),
     do:
-      "blocks now and then: 1 of #{Number.grouped(one_of)} calls in a row holds its scheduler for at least " <>
+      "blocks now and then: 1 of #{Number.grouped(one_of)} calls holds its scheduler for at least " <>
         "#{Duration.measured(slice_us)} at #{bytes(bytes)}"
 
   def text({:under_charges, call_us, slice_us, late_us, ratio}) do

@@ -84,7 +84,27 @@ defmodule Tame.Audit.VerdictTest do
     assert [{:blocks_at_times, 5, 8000.0, 1024} = verdict] = judge(points)
 
     assert Verdict.text(verdict) ==
-             "blocks now and then: 1 of 5 calls in a row holds its scheduler for at least 8 ms at 1,024 bytes"
+             "blocks now and then: 1 of 5 calls holds its scheduler for at least 8 ms at 1,024 bytes"
+  end
+
+  test "one of the calls of a size that was long blocks now and then, and two of them from there on" do
+    once = [longest_slice_us: 13_500.0, elapsed_us: 13_500.0, calls: 3]
+
+    assert [{:blocks_at_times, 3, 13_500.0, 4096}] =
+             judge([point(4096, [second_slice_us: 900.0] ++ once)])
+
+    assert [{:blocks, _, _, _}] = judge([point(4096, [second_slice_us: 9000.0] ++ once)])
+    assert [{:blocks, _, _, _}] = judge([point(4096, once)])
+  end
+
+  test "what is long on both kinds of schedulers blocks, and is dirty" do
+    both = [longest_slice_us: 60_000.0, other_slice_us: 40_000.0, elapsed_us: 100_000.0]
+
+    for kind <- [:normal, :dirty], point = point(4096, [slice_kind: kind] ++ both) do
+      assert [{:blocks, 4096, normal, 4096}, {:dirty, dirty, 4096, nil}] = judge([point])
+      assert Enum.sort([normal, dirty]) == [40_000.0, 60_000.0]
+      assert dirty > normal == (kind == :dirty)
+    end
   end
 
   test "what blocks from a size on does not block at times besides" do
@@ -225,7 +245,7 @@ defmodule Tame.Audit.VerdictTest do
 
     @none %{nif: 0.0, gc: 0.0}
 
-    test "has the least of several calls, and the charge of the row" do
+    test "has the figures of one of several calls, and the charge of the row" do
       row = reading(%{reductions: 2000})
 
       point =
@@ -245,6 +265,42 @@ defmodule Tame.Audit.VerdictTest do
              } = point
 
       assert %{slice_kind: :normal, dirty_wait_max_us: nil, neighbour_max_us: 3000.0} = point
+    end
+
+    test "has all of the call from which the operating system took the least" do
+      call = fn ms, stolen_ms ->
+        ns = ms * 1_000_000
+
+        reading(%{
+          elapsed_ns: ns,
+          normal: %{longest_ns: ns, median_ns: ns, total_ns: ns},
+          stolen_ns: %{normal: stolen_ms * 1_000_000, dirty: 0}
+        })
+      end
+
+      assert %{elapsed_us: 13.0e3, longest_slice_us: 13.0e3, second_slice_us: 7000.0, calls: 3} =
+               Point.new(1024, [call.(6, 1), call.(7, 1), call.(13, 0)], nil, @none, nil)
+
+      assert %{second_slice_us: nil} = Point.new(1024, [call.(6, 1)], nil, @none, nil)
+    end
+
+    test "has the longest slice of both kinds of schedulers, without garbage collections" do
+      both =
+        reading(%{
+          elapsed_ns: 100_000_000,
+          normal: %{longest_ns: 60_000_000, median_ns: 1, total_ns: 60_000_000},
+          dirty: %{longest_ns: 40_000_000, median_ns: 1, total_ns: 40_000_000}
+        })
+
+      new = fn gc -> Point.new(1024, [both], nil, %{@none | gc: gc}, nil) end
+      assert %{slice_kind: :normal, longest_slice_us: 60.0e3, other_slice_us: 40.0e3} = new.(0.0)
+      assert %{other_slice_us: 30.0e3} = new.(0.1)
+      assert %{other_slice_us: nil} = new.(0.35)
+
+      dirty = %{both | normal: both.dirty, dirty: both.normal}
+
+      assert %{slice_kind: :dirty, longest_slice_us: 60.0e3, other_slice_us: 40.0e3} =
+               Point.new(1024, [dirty], nil, @none, nil)
     end
 
     test "leaves out what the operating system took, but no more than half of the slices show" do

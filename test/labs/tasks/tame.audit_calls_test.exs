@@ -39,6 +39,16 @@ defmodule Mix.Tasks.Tame.AuditCallsTest do
     assert ["dirty, holds " <> _, "ignores a killed caller: " <> _] = target["verdicts"]
   end
 
+  test "what holds a normal scheduler and then a dirty one is told of both", %{folder: folder} do
+    {target, 0} = target(folder, "audit_bad_nif:twofold/1", ~w(--input binary --up-to 1024))
+
+    for verdict <- ["blocks above ", "dirty, holds its thread for "],
+        do: assert(Enum.any?(target["verdicts"], &String.starts_with?(&1, verdict)))
+
+    assert [%{"other_slice_us" => us}] = target["points"]
+    assert us > 10_000
+  end
+
   test "a thousand cuts under-charge", %{folder: folder} do
     path = script(folder, "cut.exs", "fn size -> [min(div(size, 1024), 900)] end")
     {target, 0} = target(folder, "tame_thousand_cuts:cut/1", ["--input-file", path | @to_1_mib])
