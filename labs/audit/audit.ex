@@ -28,7 +28,7 @@ defmodule Tame.Audit do
 
   ## What a function does
 
-  The function is called in a VM of its own on inputs that grow fourfold from 1 KiB on. Each call runs in a fresh
+  The function is called in a VM of its own on inputs that grow fourfold from 1 KiB on, up to the largest size itself. Each call runs in a fresh
   process bound to one scheduler, beside a neighbour bound to the same:
 
         fxml_stream:parse_element/1  on xml.exs

@@ -7,7 +7,7 @@ defmodule Tame.Audit.Dynamic do
   killed, and calls in a row whose memory is looked at (`Tame.Audit.Leak`).
   """
 
-  alias Tame.Audit.{Advice, Growth, Held, Kill, Leak, Peer, Point, Verdict}
+  alias Tame.Audit.{Advice, Growth, Held, Input, Kill, Leak, Peer, Point, Verdict}
   alias Tame.{Duration, FunctionName}
 
   @typedoc "What was seen of one function. `:about` is its input in words, `:notes` what was not tried and why."
@@ -24,8 +24,8 @@ defmodule Tame.Audit.Dynamic do
         }
 
   @typedoc """
-  `:input` is `{about, generators}` or `{about, {:file, path}}`; `:up_to` the largest size in bytes, which then has to be
-  reached; `:total_ms` the time for all sizes, `:dirty` the kind of dirty scheduler that is looked at, and `:progress` is
+  `:input` is `{about, generators}` or `{about, {:file, path}}`; `:up_to` the largest size in bytes, which then is the last
+  one and has to be reached; `:total_ms` the time for all sizes, `:dirty` the kind of dirty scheduler that is looked at, and `:progress` is
   told before each size.
   """
   @type options :: %{
@@ -79,8 +79,8 @@ defmodule Tame.Audit.Dynamic do
 
       try do
         with {:ok, run} <- prepare(run),
-             {:ok, sensible} <- load(run),
-             most = min(sensible, options.up_to || sensible),
+             :ok <- load(run),
+             {:ok, most} <- most(run),
              {:ok, run} <- sizes(run, min(@first_bytes, most), most) do
           {:ok, run |> leak() |> kill() |> conclude()}
         end
@@ -124,17 +124,21 @@ defmodule Tame.Audit.Dynamic do
 
   defp load(%{options: %{input: {_, {:file, path}}}} = run) do
     case Peer.call(run.peer, Tame.Audit.InputFile, :load, [path], run.options.limit_ms) do
-      {:ok, :ok} -> {:ok, :tame_audit_input.most(:file)}
+      {:ok, :ok} -> :ok
       {:ok, {:error, why}} -> {:error, "#{path}: #{one_line(why)}"}
       {:error, why} -> {:error, "#{path}: reading it #{why}"}
     end
   end
 
-  defp load(%{options: %{input: {_, generators}}}), do: {:ok, :tame_audit_input.most(generators)}
+  defp load(_run), do: :ok
+
+  defp most(%{options: %{input: input, up_to: nil}}), do: {:ok, Input.most(input)}
+
+  defp most(%{text: text, options: %{input: input, up_to: up_to}}) do
+    with :ok <- Input.reaches(input, text, up_to), do: {:ok, up_to}
+  end
 
   # ---- sizes ----------------------------------------------------------------------------------------
-
-  defp sizes(run, bytes, most) when bytes > most, do: {:ok, run}
 
   defp sizes(run, bytes, most) do
     case not_tried(run, bytes) do
@@ -148,7 +152,7 @@ defmodule Tame.Audit.Dynamic do
         case size(run, bytes) do
           {:ok, point, refused} ->
             run = refused(%{run | points: run.points ++ [point]}, bytes, refused)
-            sizes(run, bytes * @factor, most)
+            if bytes == most, do: {:ok, run}, else: sizes(run, min(bytes * @factor, most), most)
 
           {:end, verdict} ->
             {:ok, ended(run, verdict)}
@@ -193,8 +197,8 @@ defmodule Tame.Audit.Dynamic do
 
   defp not_tried(%{points: []}, _bytes), do: nil
 
-  defp not_tried(run, _bytes) do
-    next_us = run.points |> Enum.map(& &1.elapsed_us) |> expected_us()
+  defp not_tried(run, bytes) do
+    next_us = expected_us(run.points, bytes)
     limit_us = 1000 * run.options.limit_ms
 
     cond do
@@ -213,12 +217,18 @@ defmodule Tame.Audit.Dynamic do
   defp total_ms(%{up_to: nil}), do: @total_ms
   defp total_ms(_options), do: @named_total_ms
 
-  # As much more as the last size took than the one before it, and no less than in proportion.
-  defp expected_us([us]), do: @factor * us
+  # As much more as the last size took than the one before it, and no less than in proportion; of the largest size,
+  # which may be less than fourfold, as much of that as its step is.
+  defp expected_us(points, bytes) do
+    last = List.last(points)
 
-  defp expected_us(all) do
-    [before, last] = Enum.take(all, -2)
-    last * max(@factor, last / max(before, 1))
+    growth =
+      case Enum.take(points, -2) do
+        [_] -> @factor
+        [before, _] -> max(@factor, last.elapsed_us / max(before.elapsed_us, 1))
+      end
+
+    last.elapsed_us * :math.pow(growth, :math.log(bytes / last.bytes) / :math.log(@factor))
   end
 
   defp size(run, bytes) do

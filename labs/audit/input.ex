@@ -43,6 +43,29 @@ defmodule Tame.Audit.Input do
       else: {:error, "--input-file #{path}: there is no such file"}
   end
 
+  @doc "The largest size of an input, in bytes."
+  @spec most(t()) :: pos_integer()
+  def most({_about, {:file, _}}), do: :tame_audit_input.most(:file)
+  def most({_about, generators}), do: :tame_audit_input.most(generators)
+
+  @doc """
+  Whether an input can be as large as `up_to`; `word` is what it is for.
+
+      iex> {:ok, input} = Tame.Audit.Input.parse("integer")
+      iex> Tame.Audit.Input.reaches(input, "erlang:abs/1", 300_000)
+      {:error, "erlang:abs/1: up to 300000 bytes: expected at most 262144, the largest integer that is made"}
+  """
+  @spec reaches(t(), String.t(), nil | pos_integer()) :: :ok | {:error, String.t()}
+  def reaches({about, _} = input, word, up_to) do
+    most = most(input)
+
+    if up_to == nil or up_to <= most,
+      do: :ok,
+      else:
+        {:error,
+         "#{word}: up to #{up_to} bytes: expected at most #{most}, the largest #{about} that is made"}
+  end
+
   # A comma within brackets belongs to the term: pieces are joined until they are one.
   defp words(text), do: text |> String.split(",") |> join()
 

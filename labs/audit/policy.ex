@@ -76,7 +76,8 @@ defmodule Tame.Audit.Policy do
          {:ok, budget_us} <- time("budget", options[:budget]),
          {:ok, limit_us} <- time("limit", options[:limit]),
          :ok <- allowed(word, options[:allow] || []),
-         :ok <- size(word, options[:up_to]) do
+         :ok <- size(word, options[:up_to]),
+         :ok <- reaches(word, input, options[:up_to]) do
       check = %{
         target: target,
         input: input,
@@ -153,6 +154,9 @@ defmodule Tame.Audit.Policy do
 
   defp size(word, other),
     do: {:error, "#{word}: up_to: expected a whole number above 0, got: #{inspect(other)}"}
+
+  defp reaches(_word, nil, _up_to), do: :ok
+  defp reaches(word, input, up_to), do: Input.reaches(input, word, up_to)
 
   # ---- judging --------------------------------------------------------------------------------------
 

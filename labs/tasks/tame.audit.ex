@@ -35,8 +35,9 @@ defmodule Mix.Tasks.Tame.Audit do
     * `--budget TIME` - the slice that is still good (default: 1ms)
     * `--limit TIME` - a size that would take longer is not tried, and a call that takes longer is ended (default:
       10s)
-    * `--up-to BYTES` - the largest size (default: 256 MiB of a binary, 16 MiB of a term); where it is named and the time
-      does not suffice for it, the verdict is `inconclusive`
+    * `--up-to BYTES` - the largest size, which is the last one (default and most: 256 MiB of a binary, 64 MiB of JSON, UTF-8
+      and a file's, 16 MiB of a term, 256 KiB of an integer); where it is named and the time does not suffice for it, the
+      verdict is `inconclusive`
     * `--json FILE` - write what was found as JSON too (`-`: standard output)
     * `--diff FILE` - show what has changed in the same libraries since that JSON was written
     * `--ci FILE` - check what the file lists, see `Tame.Audit.Policy`

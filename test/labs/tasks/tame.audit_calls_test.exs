@@ -191,6 +191,14 @@ defmodule Mix.Tasks.Tame.AuditCallsTest do
     refute out =~ "chatty\n"
   end
 
+  test "the largest size is the one that was named", %{folder: folder} do
+    for {up_to, sizes} <- [{"5000", [1024, 4096, 5000]}, {"10", [10]}] do
+      argv = ["--input", "binary", "--up-to", up_to]
+      {target, 0} = target(folder, "audit_bad_nif:picky/1", argv)
+      assert for(point <- target["points"], do: point["bytes"]) == sizes
+    end
+  end
+
   test "one that takes no larger input is inconclusive from there on", %{folder: folder} do
     {target, 0} = target(folder, "audit_bad_nif:picky/1", ~w(--input binary))
     verdicts = Enum.filter(target["verdicts"], &(&1 =~ ~r/^(well|inc)/))
