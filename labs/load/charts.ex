@@ -52,9 +52,9 @@ defmodule Tame.Load.Charts do
   @spec words() :: [Tame.Report.Section.word()]
   def words do
     [
-      {@levels.alive, "green", "hello's p99 is at most 100 ms"},
-      {@levels.slow, "yellow", "it is less than a second"},
-      {@levels.dead, "red", "it is a second or more, or the server died"}
+      {@levels.alive, "green", "hello's p99 is at most 100 ms, and no more than 1 % has no answer"},
+      {@levels.slow, "yellow", "it is less than a second, and no more than 10 % has no answer"},
+      {@levels.dead, "red", "it is a second or more, more has no answer, or the server died"}
     ] ++ for({name, colour, meaning} <- @lanes, do: {colour, "lane #{name}", meaning})
   end
 

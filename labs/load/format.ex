@@ -12,6 +12,7 @@ defmodule Tame.Load.Format do
     {"p99.9", :hello_p999_us, :time},
     {"max", :hello_max_us, :time},
     {"failed", :hello_failed, :count},
+    {"refused ", :hello_refused, :count},
     {"jobs/s asked", :job_rate, :count},
     {"answered/s", :job_answered_per_s, :number},
     {"refused", :job_refused, :count},
@@ -27,7 +28,7 @@ defmodule Tame.Load.Format do
   ]
 
   # How many of them are about hello, and then about jobs; the others are about cores.
-  @answers {6, 7}
+  @answers {7, 7}
 
   @blocks ~w(▁ ▂ ▃ ▄ ▅ ▆ ▇ █)
 
@@ -263,7 +264,7 @@ defmodule Tame.Load.Format do
       row.held_per_s && to_string(row.held_per_s),
       row.held_p99_us && Duration.short(row.held_p99_us),
       to_string(over.rate),
-      over.hello_p99_us && Duration.short(over.hello_p99_us),
+      over.hello_p99_us && Duration.short(over.hello_p99_us) <> Verdict.lost_text(over),
       to_string(over.refused),
       to_string(over.failed),
       if(over.recovered_ms, do: Duration.short(1000 * over.recovered_ms), else: "not seen")

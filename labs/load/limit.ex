@@ -2,11 +2,11 @@ defmodule Tame.Load.Limit do
   @moduledoc """
   The highest rate of jobs at which hello stays within its bound, by placement, and what is beyond it.
 
-  The rate is doubled, each time in a VM of its own, until hello's p99 leaves the bound or jobs are answered slower than they are
-  asked for. Then comes twice the highest rate that was held.
+  The rate is doubled, each time in a VM of its own, until hello's p99 leaves the bound, more than 1 % of hello is refused or
+  fails, or jobs are answered slower than they are asked for. Then comes twice the highest rate that was held.
   """
 
-  alias Tame.Load.Plan
+  alias Tame.Load.{Plan, Verdict}
   alias Tame.Turns
 
   # From a sixteenth of what all cores can do to eight times of it.
@@ -88,7 +88,7 @@ defmodule Tame.Load.Limit do
   end
 
   defp held?(%{status: "ok", hello_p99_us: us} = step, bound_us) when us != nil,
-    do: us <= bound_us and step.in_time >= @keeps_up
+    do: us <= bound_us and not Verdict.lost?(step) and step.in_time >= @keeps_up
 
   defp held?(_step, _bound_us), do: false
 
@@ -98,6 +98,9 @@ defmodule Tame.Load.Limit do
       status: cell.status,
       reason: cell.reason,
       hello_p99_us: cell.hello_p99_us,
+      hello_planned: cell.hello_planned,
+      hello_refused: cell.hello_refused,
+      hello_failed: cell.hello_failed,
       answered_per_s: cell.job_answered_per_s || 0.0,
       in_time: cell.job_in_time || 0.0,
       sent: cell.job_sent,

@@ -12,8 +12,8 @@ defmodule Tame.Load do
     * *placements* - an open loop: one client asks for `/job`, a job of a known length (`tame_spin`), at a rate that takes that many
       per cent of all cores, whether or not the server keeps up; a second one asks for `/hello` all the time. Its p99 is what
       users of everything else notice
-    * *limits* - the rate of jobs is doubled until hello's p99 leaves a bound, or jobs are not answered as fast as they are asked
-      for. Then comes twice the highest rate that was held: what is refused, what is given up, and when hello is normal again
+    * *limits* - the rate of jobs is doubled until hello's p99 leaves a bound, more than 1 % of hello is refused or fails, or jobs
+      are not answered as fast as they are asked for. Then comes twice the highest rate that was held: what is refused, what is given up, and when hello is normal again
 
   ## How it measures
 
@@ -31,7 +31,8 @@ defmodule Tame.Load do
   made before the run, on the loopback interface, without TLS. One round says nothing of the next: ask for `--rounds`.
   """
 
-  alias Tame.Load.{Cell, Client, Closed, Cowboy, Figures, H2load, Limit, Plan, Requests, Rounds}
+  alias Tame.Load.{Cell, Client, Closed, Cowboy, Figures, Format, H2load, Limit, Plan, Requests}
+  alias Tame.Load.{Rounds, Verdict}
   alias Tame.{Duration, OtherLoad, SystemInfo, Turns, Warning}
 
   @typedoc "Lists, maps, texts and numbers, as JSON has them."
@@ -363,12 +364,18 @@ defmodule Tame.Load do
   defp warnings(result) do
     late = for %{client_late_p99_us: us} <- result.cells, us != nil, us > @late_us, do: us
     disagree = Enum.reject(result.cells, & &1.counts_agree?)
+    lost = Enum.filter(result.cells, &Verdict.lost?/1)
 
     Warning.select([
       {late != [], :client_late,
        fn ->
          "In #{length(late)} of #{length(result.cells)} cells the client itself was late, by up to #{Duration.measured(Enum.max(late))} at p99, " <>
            "because it shares the cores with the server: so much of the latencies may be its own."
+       end},
+      {lost != [], :hello_lost,
+       fn ->
+         "Hello was refused or failed, and its times are of what was answered: " <>
+           Enum.map_join(lost, "; ", &(Format.name(&1) <> Verdict.lost_text(&1))) <> "."
        end},
       {disagree != [], :counts_disagree,
        fn ->

@@ -10,7 +10,7 @@ defmodule Tame.Load.Section do
   alias Tame.Report.{Figure, Finding, Section, Table, Words}
 
   # The warnings that concern the cells; the others are about the whole lab.
-  @of_cells ~w(client_late counts_disagree)
+  @of_cells ~w(client_late hello_lost counts_disagree)
 
   @doc "The section, from a result of the load lab (`format: 1`)."
   @spec from_result(map()) :: Section.t()
@@ -122,16 +122,25 @@ defmodule Tame.Load.Section do
           cells != [],
           do:
             {level,
-             Words.list(Enum.map(cells, &"#{&1.placement} (#{Words.time(&1.hello_p99_us)})"))}
+             Words.list(
+               Enum.map(
+                 cells,
+                 &"#{&1.placement} (#{Words.time(&1.hello_p99_us)}#{Verdict.lost_text(&1)})"
+               )
+             )}
 
-    [verb(first), {:strong, names}] ++
-      Enum.flat_map(rest, fn {level, names} -> [", ", verb(level), {:strong, names}] end) ++
+    [verb(first, shown), {:strong, names}] ++
+      Enum.flat_map(rest, fn {level, names} -> [", ", verb(level, shown), {:strong, names}] end) ++
       [" (its p99)."]
   end
 
-  defp verb(:dead), do: "takes a second or more beside "
-  defp verb(:slow), do: "is slow beside "
-  defp verb(:alive), do: "is answered at once beside "
+  defp verb(:alive, _shown), do: "is answered at once beside "
+
+  defp verb(level, shown) do
+    lost? = Enum.any?(shown, &(Verdict.level(&1) == level and Verdict.lost?(&1)))
+    slow = if level == :dead, do: "takes a second or more", else: "is slow"
+    slow <> if(lost?, do: ", or has no answer, beside ", else: " beside ")
+  end
 
   # ---- hello -------------------------------------------------------------------------------------
 
@@ -298,7 +307,7 @@ defmodule Tame.Load.Section do
         id: "limits",
         title: "The rate that each placement holds",
         caption: [
-          "The rate of jobs is doubled until hello's p99 is above #{Duration.text(result.bound_us)}, or jobs are answered slower than they are asked for."
+          "The rate of jobs is doubled until hello's p99 is above #{Duration.text(result.bound_us)}, more than 1 % of hello has no answer, or jobs are answered slower than they are asked for."
         ],
         table: %Table{
           title: "Rates that were held, and twice as much",

@@ -39,7 +39,7 @@ defmodule Tame.Load.PureTest do
 
   describe "the limit" do
     # Hello's p99 in ms at each rate, and whether jobs keep up.
-    defp limit(p99, keeps_up? \\ fn _ -> true end) do
+    defp limit(p99, keeps_up? \\ fn _ -> true end, failed \\ fn _ -> 0 end) do
       test = self()
 
       cell = fn rate ->
@@ -49,6 +49,9 @@ defmodule Tame.Load.PureTest do
           status: "ok",
           reason: nil,
           hello_p99_us: 1000.0 * p99.(rate),
+          hello_planned: 1000,
+          hello_refused: 5,
+          hello_failed: failed.(rate),
           job_answered_per_s: 1.0 * rate,
           job_in_time: if(keeps_up?.(rate), do: 0.95, else: 0.5),
           job_sent: rate,
@@ -86,6 +89,13 @@ defmodule Tame.Load.PureTest do
       assert {%{held_per_s: 20}, [10, 20, 40]} = limit(fn _ -> 1 end, &(&1 <= 20))
     end
 
+    test "is reached when hello has no answer, however fast the others come" do
+      failed = fn rate -> if rate <= 20, do: 5, else: 6 end
+      {limit, rates} = limit(fn _ -> 1 end, fn _ -> true end, failed)
+      assert {%{held_per_s: 20, held_p99_us: 1000.0}, [10, 20, 40]} = {limit, rates}
+      assert %{hello_planned: 1000, hello_refused: 5, hello_failed: 6} = limit.overload
+    end
+
     test "ends after a bounded number of steps, and then asks for twice the last" do
       {limit, rates} = limit(fn _ -> 1 end)
       assert length(rates) == 9
@@ -116,6 +126,19 @@ defmodule Tame.Load.PureTest do
         assert String.ends_with?(sentence, words)
         assert sentence =~ "jobs of 10 ms at 200 %"
       end
+    end
+
+    test "knows that hello has no answer, and says how much of it" do
+      lost = %{hello_planned: 1000, hello_refused: 100, hello_failed: 800, hello_p99_us: 900.0}
+      assert Verdict.level(lost) == :dead
+      assert Verdict.level(%{lost | hello_refused: 50, hello_failed: 0}) == :slow
+      assert Verdict.level(%{lost | hello_refused: 5, hello_failed: 5}) == :alive
+
+      %{cells: [inline, yielding]} = result = result(9.0e3, 9.0e3)
+      lossy = %{result | cells: [inline, Map.merge(yielding, lost)]}
+      assert [sentence] = Verdict.claim(lossy)
+      assert sentence =~ "900 µs (90 % refused or failed) beside its yielding form"
+      assert sentence =~ "the plain NIF keeps hello alive, and the yielding form kills hello."
     end
 
     test "is not made without both" do

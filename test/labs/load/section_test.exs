@@ -36,6 +36,27 @@ defmodule Tame.Load.SectionTest do
     assert Words.plain(late) =~ "hello takes a second or more beside inline"
   end
 
+  test "hello that has no answer is told beside its time" do
+    lossy = fn
+      %{placement: "pool"} = cell -> %{cell | hello_refused: 2025, hello_answered: 225}
+      cell -> cell
+    end
+
+    result = update_in(Fixture.result().cells, &Enum.map(&1, lossy))
+
+    said =
+      Enum.map_join(section(result).conclusion, " ", &Words.plain/1)
+      |> String.replace("\u00A0", " ")
+
+    assert said =~
+             "takes a second or more, or has no answer, beside inline (3.7 s) and pool (2.1 ms, 90 % refused or failed)"
+
+    [limit | _] = result.limits
+    over = Map.merge(limit.overload, %{hello_planned: 100, hello_refused: 0, hello_failed: 40})
+    assert "45ms, 40 % refused or failed" in Format.limit_row(%{limit | overload: over})
+    assert text(result) =~ ~r/^placement +hello p50 .* failed +refused +jobs/m
+  end
+
   test "the table has every placement and length of a job, and a server that died" do
     assert %{columns: [_, {"no job", _}, {"10 ms", _}], rows: rows} =
              figure(section(), "hello").table
