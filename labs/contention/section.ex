@@ -299,18 +299,16 @@ defmodule Tame.Contention.Section do
     end
   end
 
-  defp recommendation(%{talk_worst: nil} = row) do
-    [row.work, row.talk, nil, nil, Advice.verdict_text(row), row.best && row.best.placement]
-  end
+  defp recommendation(row) do
+    worst = row.talk_worst || %{neighbour_us: nil, dirty_us: nil}
 
-  defp recommendation(%{talk_worst: worst} = row) do
     [
       row.work,
       row.talk,
-      Number.short(worst.neighbour_us / 1000),
-      Number.short(worst.dirty_us / 1000),
+      worst.neighbour_us && Number.short(worst.neighbour_us / 1000),
+      worst.dirty_us && Number.short(worst.dirty_us / 1000),
       Advice.verdict_text(row),
-      row.best.placement
+      row.best && row.best.placement
     ]
   end
 end

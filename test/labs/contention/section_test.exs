@@ -146,6 +146,47 @@ defmodule Tame.Contention.SectionTest do
       assert [%{best: %{placement: "yielding"}} | _] = Advice.table(many.cells)
     end
 
+    test "is none of one placement alone, and what was not measured is no wait of 0" do
+      one = %{
+        Fixture.result()
+        | cells:
+            for(
+              c <- Fixture.result().cells,
+              c.placement == "inline",
+              do: %{c | dirty_cpu_wait_p99_us: nil}
+            )
+      }
+
+      assert [here, talk | _] = Advice.sentences(one)
+      refute here =~ " use "
+      assert here =~ "for work up to 1 ms only inline was measured, which is compared with nothing"
+      assert here =~ "(neighbours late by 1.2 s at p99 in the worst cell, dirty work not measured)"
+      assert talk =~ "contradicted: neighbours were late by 1.2 s, dirty work was not measured"
+
+      assert [["up to 1 ms", "inline", "1214", nil, _, nil] | _] =
+               figure(section(one), "advice").table.rows
+    end
+
+    test "is not a placement that failed in a cell, whatever it did in the others" do
+      failed = fn
+        %{placement: "auto", multiplier: 100} = cell ->
+          %{cell | status: "failed", neighbour_p99_us: nil, dirty_cpu_wait_p99_us: nil}
+
+        %{placement: "yielding", multiplier: 1} = cell ->
+          %{cell | status: "failed", neighbour_p99_us: nil}
+
+        cell ->
+          cell
+      end
+
+      cells = Enum.map(Fixture.result().cells, failed)
+
+      assert [%{best: %{placement: "yielding_dirty"}}, %{verdict: :not_measured} = row | _] =
+               Advice.table(cells)
+
+      assert Advice.verdict_text(row) == "not measured: a cell failed"
+    end
+
     test "says with which flags the figures were taken" do
       flags = %{Fixture.result() | flags: ~w(+sbwt none), calm: nil}
       assert List.last(Advice.sentences(flags)) =~ "with +sbwt none"
