@@ -2,7 +2,7 @@ defmodule Tame.Report.Compare do
   @moduledoc """
   Two reports side by side: what differs between the machines, and each lab's figures with their ratios. Pure.
 
-  A figure counts as changed where it is a quarter more or less than it was; how much two runs differ by themselves each
+  A figure counts as changed where it, or what it was, is 1.25 times the other or more; how much two runs differ by themselves each
   lab says of its own.
   """
 
@@ -41,8 +41,8 @@ defmodule Tame.Report.Compare do
       title: "Compared with the run of #{date(old)}",
       conclusion: conclusion(rows),
       words: [
-        {@worse, "slower", "a quarter more than it was, or above"},
-        {@better, "faster", "a quarter less, or below"},
+        {@worse, "slower", "#{@changed} times what it was, or more"},
+        {@better, "faster", "it was #{@changed} times as much, or more"},
         {@alike, "alike", "in between"}
       ],
       figures: [machine(new, old) | Enum.flat_map(both, &figure(&1, rows))]
@@ -75,9 +75,9 @@ defmodule Tame.Report.Compare do
       [
         "Of #{length(rows)} figures ",
         {:strong, "#{slower} are slower"},
-        " by a quarter or more, and ",
+        ", and ",
         {:strong, "#{faster} are faster"},
-        ". In the median a figure is #{Words.times(Tame.Stats.median(Enum.map(rows, & &1.ratio)))} what it was."
+        ", #{@changed} times or more. In the median a figure is #{Words.times(Tame.Stats.median(Enum.map(rows, & &1.ratio)))} what it was."
       ]
     ]
   end
@@ -166,7 +166,7 @@ defmodule Tame.Report.Compare do
     end
   end
 
-  defp caption([], own), do: "None of #{length(own)} figures changed by a quarter."
+  defp caption([], own), do: "None of #{length(own)} figures changed by #{@changed} times."
 
   defp caption(changed, own) do
     "The figures that changed most, #{length(changed)} of #{length(own)}, as multiples of what they were: to the right of " <>

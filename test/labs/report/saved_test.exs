@@ -85,7 +85,7 @@ defmodule Tame.Report.SavedTest do
       section = compared(Fixture.saved() |> slower("port", 0.5) |> slower("nif_normal", 2))
 
       assert Words.plain(hd(section.conclusion)) =~
-               "1 are slower by a quarter or more, and 1 are faster"
+               "1 are slower, and 1 are faster, 1.25 times or more"
 
       {worse, "slower", _} = hd(section.words)
       latency = Enum.find(section.figures, &(&1.id == "latency"))
@@ -98,6 +98,17 @@ defmodule Tame.Report.SavedTest do
       reductions = Enum.find(section.figures, &(&1.id == "reductions"))
       assert reductions.spec == nil
       assert hd(reductions.caption) =~ ~r/^None of \d+ figures changed/
+    end
+
+    test "say of what is 1.25 times less that it is faster, and of no less" do
+      for {then, verdict} <- [{1.2, "alike"}, {1.3, "faster"}, {0.7, "slower"}] do
+        section = compared(slower(Fixture.saved(), "port", then))
+        latency = Enum.find(section.figures, &(&1.id == "latency"))
+        ["port", "p50" | cells] = Enum.find(latency.table.rows, &(hd(&1) == "port"))
+        {:dot, colour, _} = List.last(cells)
+        assert {^colour, ^verdict, words} = List.keyfind(section.words, verdict, 1)
+        assert words =~ "1.25 times" or verdict == "alike"
+      end
     end
 
     test "say what differs between the machines" do
