@@ -17,7 +17,10 @@ defmodule Tame.Watch.Blame do
   @enforce_keys [:nifs, :fetch]
   defstruct [:nifs, :fetch, modules: MapSet.new(), dirty: MapSet.new(), calls: %{}]
 
-  @typedoc "`:nifs` are what is meant: one when it is certain, several when it is one of them, none when none is known."
+  @typedoc """
+  `:nifs` are what is meant: one when it is certain, several when it is one of them, none when none is known. `:from` is
+  what called it; where none is known, the function in which the process was seen.
+  """
   @type verdict :: %{nifs: [String.t()], from: String.t() | nil}
 
   @typedoc "`:calls` are the calls of each function of a module, as far as fetched; `:dirty` are NIFs that were seen on a dirty thread."
@@ -65,6 +68,18 @@ defmodule Tame.Watch.Blame do
       nif -> {%{nifs: [FunctionName.text(nif)], from: nil}, blame}
     end
   end
+
+  @doc """
+  Who called it, in words.
+
+      iex> Enum.map([["m:f/1"], []], &Tame.Watch.Blame.caller(%{nifs: &1, from: "timer:sleep/1"}))
+      ["timer:sleep/1", "none, seen in timer:sleep/1"]
+  """
+  @spec caller(%{:nifs => [String.t()], :from => nil | String.t(), optional(atom()) => term()}) ::
+          String.t()
+  def caller(%{from: nil}), do: "-"
+  def caller(%{nifs: [], from: from}), do: "none, seen in #{from}"
+  def caller(%{from: from}), do: from
 
   # A NIF, or a hop under a name that its module's code does not have.
   defp native?(blame, {module, name, arity} = function) do

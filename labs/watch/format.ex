@@ -6,7 +6,7 @@ defmodule Tame.Watch.Format do
   import Tame.Stats, only: [mean: 1, median: 1]
 
   alias Tame.{FunctionName, Number, Result, TextTable, Utilisation}
-  alias Tame.Watch.Second
+  alias Tame.Watch.{Blame, Second}
 
   @kinds %{normal: "normal", dirty_cpu: "dirty CPU", dirty_io: "dirty I/O"}
   @holder_kinds %{cpu: "dirty CPU", io: "dirty I/O", unknown: "dirty"}
@@ -98,7 +98,7 @@ defmodule Tame.Watch.Format do
   defp long(rows, left_out) do
     table =
       for row <- rows do
-        [blamed(row), row.from || "-", "#{row.count}", "#{row.longest_ms}", row.process]
+        [blamed(row), Blame.caller(row), "#{row.count}", "#{row.longest_ms}", row.process]
       end
 
     [

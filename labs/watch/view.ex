@@ -4,7 +4,7 @@ defmodule Tame.Watch.View do
   `Tame.Watch.Screen` asks the node.
   """
 
-  alias Tame.Watch.{Calls, Facts, Second}
+  alias Tame.Watch.{Blame, Calls, Facts, Second}
 
   @typedoc "A process that is in native code: in a dirty NIF, or (`:normal`) on a normal scheduler, which it holds."
   @type process :: %{
@@ -192,7 +192,7 @@ defmodule Tame.Watch.View do
       for row <- second.long_schedules do
         %{
           nif: nif(row.nifs),
-          from: row.from || "-",
+          from: Blame.caller(row),
           where: "normal",
           count: row.count,
           longest_ms: row.longest_ms,

@@ -1,5 +1,6 @@
 defmodule Tame.Watch.PureTest do
   use ExUnit.Case, async: true
+  doctest Tame.Watch.Blame
   doctest Tame.Watch.Calls
   doctest Tame.Watch.Connection
   doctest Tame.Watch.Second
@@ -111,6 +112,12 @@ defmodule Tame.Watch.PureTest do
     dirty_io_schedulers: 10,
     began_ns: 0
   }
+
+  test "a function that called no NIF is not named as its caller" do
+    row = %{nifs: [], from: "timer:sleep/1", count: 1, longest_ms: 12, process: "x"}
+    screen = Format.screen(@facts, %{second([]) | long_schedules: [row]}, [])
+    assert IO.iodata_to_binary(screen) =~ ~r/no NIF known +none, seen in timer:sleep\/1 /
+  end
 
   test "a screen says who holds what, and what was not looked at" do
     assert @facts |> Format.screen(second([]), []) |> IO.iodata_to_binary() == """
