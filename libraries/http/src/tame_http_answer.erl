@@ -110,18 +110,11 @@ is_body(Body) -> is_binary(Body) orelse is_list(Body).
 
 %% Answers, once. Returns when all of it is on its way.
 -spec send(tame_http:request(), tame_http:response()) -> ok | {error, closed | term()}.
-send(#{ref := Ref} = Req, Response) ->
-    try
-        sent(Req, Response)
-    catch
-        error:badarg:Stack -> refused(Ref, Stack)
-    end.
-
-sent(#{ref := Ref, method := Method}, {Status, Headers, {Kind, _} = Body}) when
+send(#{ref := Ref, method := Method}, {Status, Headers, {Kind, _} = Body}) when
     Kind =:= stream; Kind =:= file
 ->
     streamed(Ref, Status, headers(Headers), has_body(Method, Status), Body);
-sent(#{ref := Ref}, {Status, Headers, Body}) ->
+send(#{ref := Ref}, {Status, Headers, Body}) ->
     tame_http_nif:reply(Ref, Status, headers(Headers), iolist_to_binary(Body)).
 
 %% An isolated native half may end alone, and the request with it: that is closed.
