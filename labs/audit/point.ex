@@ -28,7 +28,7 @@ defmodule Tame.Audit.Point do
   @typedoc """
   Times in µs, of `:calls` single calls. `:elapsed_us` and the slices are of one call: that from which the operating system took the least, because
   a call is slower when others have the machine and never quicker. `:longest_slice_us` is of the kind of scheduler on which
-  it did most, `:other_slice_us` of the other kind, nil where it did nothing there; `:second_slice_us` is the longest slice
+  it did most; `:other_slice_us` is chosen alike of the other kind, nil where it did nothing there; `:second_slice_us` is the longest slice
   of any other call, with all that the operating system took, nil where there was one call. `:longest_call_us` is how
   long one NIF was at work within a call, `:loop_*` is of calls in a row: all that the operating system took from the
   row is taken off its longest slice, which is a lower bound. `:held` is a `t:Tame.Audit.Held.t/0`, or nil, and
@@ -63,7 +63,7 @@ defmodule Tame.Audit.Point do
       elapsed_us: elapsed_us,
       longest_slice_us: us(longest(call, kind)),
       slice_kind: kind,
-      other_slice_us: other_slice_us(call, kind, shares.gc),
+      other_slice_us: other_slice_us(calls, kind, shares.gc),
       second_slice_us: second_slice_us(List.delete(calls, call), kind),
       longest_call_us: if(shares.nif > 0, do: min(1.0, shares.nif) * elapsed_us),
       charge_ratio: if(kind == :normal, do: charge_ratio(loop || call)),
@@ -84,13 +84,17 @@ defmodule Tame.Audit.Point do
     if of.(& &1.dirty.total_ns) - collected > of.(& &1.normal.total_ns), do: :dirty, else: :normal
   end
 
-  defp other_slice_us(%{normal: %{total_ns: 0}}, :dirty, _gc), do: nil
-  defp other_slice_us(call, :dirty, _gc), do: us(longest(call, :normal))
+  # What was taken from one kind of schedulers says nothing of the other.
+  defp other_slice_us(calls, :dirty, _gc) do
+    call = least_disturbed(calls, :normal)
+    if call.normal.total_ns > 0, do: us(longest(call, :normal))
+  end
 
   # A dirty slice may be a garbage collection: of what is mostly that, nothing is the function's.
-  defp other_slice_us(%{dirty: %{total_ns: total_ns}} = call, :normal, gc) do
+  defp other_slice_us(calls, :normal, gc) do
+    call = least_disturbed(calls, :dirty)
     collected_ns = gc * call.elapsed_ns
-    if collected_ns < total_ns / 2, do: us(max(longest(call, :dirty) - collected_ns, 0))
+    if collected_ns < call.dirty.total_ns / 2, do: us(max(longest(call, :dirty) - collected_ns, 0))
   end
 
   defp second_slice_us([], _kind), do: nil
