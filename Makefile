@@ -29,13 +29,13 @@ report: deps-report build
 	@cd libraries/tcp && MIX_ENV=prod $(MIX) do deps.get, compile
 	cd labs && TAME_COWBOY="$$(../tools/cowboy || :)" $(MIX) tame.report --output ../report/index.html $(REPORT_FLAGS)
 
-# Several at a time, each prints when it is done: tests wait more than they compute. What only computes takes what they
-# leave of the processors and no more (sched(7), SCHED_IDLE).
+# Two or three at a time, each prints when it is done. The suite waits where it measures: what only computes takes what
+# it leaves of the processors and no more (sched(7), SCHED_IDLE).
 BESIDE = $(MAKE) --no-print-directory --output-sync=recurse
 test: deps-test build
 	@$(BESIDE) -j2 test-c check test-aarch64 test-warnings
-	@$(BESIDE) -j4 test-async test-alone-1 test-alone-2 computed
-	@$(BESIDE) -j4 test-sanitized test-libraries test-examples test-sanitized-host test-fuzz
+	@$(BESIDE) -j3 test-async test-alone computed
+	@$(BESIDE) -j3 test-sanitized test-libraries test-examples test-sanitized-host test-fuzz
 
 computed:
 	@chrt --idle 0 $(MAKE) --no-print-directory -j1 test-rebar3 sanitized built-http
@@ -97,14 +97,14 @@ CALM := +sbwt none +sbwtdcpu none +sbwtdio none
 # A test that makes its VM a node ends the epmd that it began, which another VM's tests may have found meanwhile.
 OWN_EPMD = ERL_EPMD_PORT=$$((20000 + $$$$ % 12000))
 
-# Those of the suite that may run beside each other, and in two other VMs at the same time those that need one for
+# Those of the suite that may run beside each other, and in another VM at the same time those that need one for
 # themselves: with `async: false`.
 SUITE = cd test && $(OWN_EPMD) ERL_FLAGS="$(CALM)" $(MIX) test --warnings-as-errors $(SUITE_FLAGS)
 test-async:
-	$(SUITE) --only async:true --max-cases 8
+	$(SUITE) --only async:true
 
-test-alone-%:
-	export MIX_TEST_PARTITION=$*; $(SUITE) --exclude async:true --partitions 2
+test-alone:
+	$(SUITE) --exclude async:true
 
 # The natives that live in the VM, built with sanitizers, in the real VM. With +Mea min the emulator
 # takes its memory from malloc, where the address sanitizer sees it. Leaks are not looked for: the
@@ -181,7 +181,7 @@ test-version: natives test-c
 	$(MIX) compile --warnings-as-errors
 	cd labs && $(MIX) compile --warnings-as-errors
 	@$(MAKE) --no-print-directory test-warnings
-	@$(BESIDE) -j4 test-async test-alone-1 test-alone-2 test-dialyzer SUITE_FLAGS="--exclude browser"
+	@$(BESIDE) -j3 test-async test-alone test-dialyzer SUITE_FLAGS="--exclude browser"
 	@$(MAKE) --no-print-directory test-version-libraries
 
 # The packages whose tests are quick, built and tested by Mix alone, but for what measures the machine; tools/matrix
@@ -223,5 +223,5 @@ clean:
 	rm -rf _build labs/priv/report report tmp labs/assets/node_modules
 	for example in examples/*/ libraries/*/; do $(MAKE) -C $$example clean; done
 
-.PHONY: report test deps-report deps-test build natives assets check nif-suite nif-suite-here test-c test-aarch64 computed built-http test-warnings test-async sanitized \
+.PHONY: report test deps-report deps-test build natives assets check nif-suite nif-suite-here test-c test-aarch64 computed built-http test-warnings test-async test-alone sanitized \
         test-sanitized test-sanitized-host test-fuzz soak soak-isolated soak-jobs test-rebar3 test-dialyzer test-examples test-libraries test-version test-version-libraries matrix docs docs-here bench clean

@@ -4,7 +4,6 @@ defmodule Tame.HostileLeasesTest do
 
   alias Tame.Test.{CLibrary, HostileHost, PeerVm}
 
-  @tag timeout: 200_000
   test "a running host that asks for leases without end is ended, and replaced" do
     folder = CLibrary.tmp_dir!()
     program = HostileHost.build!(folder)

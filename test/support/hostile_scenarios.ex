@@ -108,7 +108,7 @@ defmodule Tame.HostileScenarios do
     receive do
       {:report, text} -> if text =~ words, do: text, else: report_of(words)
     after
-      120_000 -> "none"
+      500_000 -> "none"
     end
   end
 

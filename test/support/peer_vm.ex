@@ -16,7 +16,7 @@ defmodule Tame.Test.PeerVm do
   end
 
   # What a function of a module of scenarios returns there.
-  def scenario(peer, module, name, args \\ []), do: :peer.call(peer, module, name, args, 150_000)
+  def scenario(peer, module, name, args \\ []), do: :peer.call(peer, module, name, args, 600_000)
 
   defp with_our_code(options) do
     paths = Enum.map(Tame.Peer.code_path(), &to_charlist/1)
