@@ -99,7 +99,7 @@ OWN_EPMD = ERL_EPMD_PORT=$$((20000 + $$$$ % 12000))
 
 # Those of the suite that may run beside each other, and in another VM at the same time those that need one for
 # themselves: with `async: false`.
-SUITE = cd test && $(OWN_EPMD) ERL_FLAGS="$(CALM)" $(MIX) test --warnings-as-errors $(SUITE_FLAGS)
+SUITE = cd test && $(OWN_EPMD) ERL_FLAGS="$(CALM)" $(MIX) test --warnings-as-errors
 test-async:
 	$(SUITE) --only async:true
 
@@ -181,8 +181,9 @@ test-version: natives test-c
 	$(MIX) compile --warnings-as-errors
 	cd labs && $(MIX) compile --warnings-as-errors
 	@$(MAKE) --no-print-directory test-warnings
-	@$(BESIDE) -j3 test-async test-alone test-dialyzer SUITE_FLAGS="--exclude browser"
+	cd test && $(MIX) test --warnings-as-errors --exclude browser
 	@$(MAKE) --no-print-directory test-version-libraries
+	@$(MAKE) --no-print-directory test-dialyzer
 
 # The packages whose tests are quick, built and tested by Mix alone, but for what measures the machine; tools/matrix
 # reads these lines.

@@ -53,7 +53,7 @@ defmodule TameNativeTest do
 
     test "says in an escript that isolation needs files", %{folder: folder} do
       {:ok, {_, zip}} =
-        :zip.create(~c"tame.zip", [~c"ebin/tame_native.beam"], [:memory, cwd: folder])
+        :zip.create(~c"tame.zip", [~c"ebin/tame_native.beam"], [:memory, cwd: to_charlist(folder)])
 
       archive = Path.join(folder, "tame.ez")
       File.write!(archive, zip)

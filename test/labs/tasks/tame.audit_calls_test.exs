@@ -12,17 +12,25 @@ defmodule Mix.Tasks.Tame.AuditCallsTest do
     %{folder: folder!(audit_bad_nif: [], audit_load_nif: ["CRASH_ON_LOAD"])}
   end
 
+  # On a busy machine a caller may be killed too late, time and again: what its call does then is not measured.
+  defp measured(target), do: target["verdicts"] -- not_measured(target)
+  defp not_measured(target), do: Enum.filter(target["verdicts"], &(&1 =~ ~r/^not measured, /))
+
   test "exor_inline blocks from some size on", %{folder: folder} do
-    {target, 0} = target(folder, "tame_exor:exor_inline/2", ~w(--input binary --budget 100us))
+    {target, 0} =
+      target(folder, "tame_exor:exor_inline/2", ~w(--input binary --budget 100us --up-to 16777216))
+
     assert_schema(Path.join(folder, "out.json"))
-    assert ["blocks above " <> _ | _] = target["verdicts"]
+    assert ["blocks above " <> _ | _] = measured(target)
     assert target["growth_exponent"] > 0.25
     assert target["crosses_budget_at_bytes"] > 10_000
   end
 
   test "exor_yielding is well-behaved", %{folder: folder} do
-    {target, 0} = target(folder, "tame_exor:exor_yielding/2", ~w(--input binary --budget 5ms))
-    assert ["well-behaved: " <> _] = target["verdicts"]
+    {target, 0} =
+      target(folder, "tame_exor:exor_yielding/2", ~w(--input binary --budget 5ms --up-to 16777216))
+
+    assert Enum.all?(measured(target), &String.starts_with?(&1, "well-behaved: "))
     assert target["crosses_budget_at_bytes"] == :null
   end
 
@@ -30,23 +38,26 @@ defmodule Mix.Tasks.Tame.AuditCallsTest do
   test "exor_dirty is dirty, a stubborn NIF ignores a killed caller besides", %{folder: folder} do
     argv = ~w(--input binary --up-to 16777216 --budget 100us)
     {target, 0} = target(folder, "tame_exor:exor_dirty/2", argv)
-    assert ["dirty, holds its thread for " <> _] = target["verdicts"]
+    assert ["dirty, holds its thread for " <> _] = measured(target)
     assert List.last(target["points"])["slice_kind"] == "dirty"
 
     path = script(folder, "stubborn.exs", "fn size -> [div(size, 1024)] end")
     argv = ["--input-file", path, "--up-to", "524288"]
     {target, 0} = target(folder, "audit_bad_nif:stubborn/1", argv)
-    assert ["dirty, holds " <> _, "ignores a killed caller: " <> _] = target["verdicts"]
+    assert ["dirty, holds " <> _ | killed] = measured(target)
+
+    assert match?(["ignores a killed caller: " <> _], killed) or
+             (killed == [] and not_measured(target) != [])
   end
 
   test "what holds a normal scheduler and then a dirty one is told of both", %{folder: folder} do
     {target, 0} = target(folder, "audit_bad_nif:twofold/1", ~w(--input binary --up-to 1024))
 
-    for verdict <- ["blocks above ", "dirty, holds its thread for "],
-        do: assert(Enum.any?(target["verdicts"], &String.starts_with?(&1, verdict)))
-
+    told? = fn verdict -> Enum.any?(target["verdicts"], &String.starts_with?(&1, verdict)) end
+    assert told?.("dirty, holds its thread for ")
+    # Of the 60 ms those are taken off for which others may have had the core.
     assert [%{"other_slice_us" => us}] = target["points"]
-    assert us > 2000
+    assert told?.("blocks above ") == us > 1500
   end
 
   test "a thousand cuts under-charge", %{folder: folder} do

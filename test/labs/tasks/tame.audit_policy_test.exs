@@ -13,11 +13,13 @@ defmodule Mix.Tasks.Tame.AuditPolicyTest do
     ci = Path.join(folder, "tame.audit.exs")
     xml = Path.join(folder, "out.xml")
 
+    # On a busy machine a caller may be killed too late, which is not what is tested.
     File.write!(ci, """
     ["tame_thousand_cuts",
-     {"tame_exor:exor_yielding/2", input: "binary", budget: "5ms", up_to: 4_000_000},
-     {"tame_exor:exor_inline/2", input: "binary", budget: "100us", up_to: 20_000_000, allow: [:ignores_kill]},
-     {"tame_exor:exor_inline/2", input: "binary", budget: "100us", up_to: 20_000_000, allow: [:blocks, :ignores_kill]}]
+     {"tame_exor:exor_yielding/2", input: "binary", budget: "5ms", up_to: 4_000_000, allow: [:not_measured]},
+     {"tame_exor:exor_inline/2", input: "binary", budget: "100us", up_to: 20_000_000, allow: [:ignores_kill, :not_measured]},
+     {"tame_exor:exor_inline/2", input: "binary", budget: "100us", up_to: 20_000_000,
+      allow: [:blocks, :ignores_kill, :not_measured]}]
     """)
 
     {out, err, 1} = audit(["--ci", ci, "--junit", xml])
@@ -82,7 +84,7 @@ defmodule Mix.Tasks.Tame.AuditPolicyTest do
     assert err =~ "audit_bad_nif:picky/1: inconclusive above 4,096 bytes"
 
     # What a busy machine may make of so short a function is accepted too.
-    all = ~w(inconclusive blocks under_charges dirty leaks ignores_kill)a
+    all = ~w(inconclusive not_measured blocks under_charges dirty leaks ignores_kill)a
 
     path = accept.([entry.("m:f/1", :blocks) | Enum.map(all, &entry.("audit_bad_nif:picky/1", &1))])
 
