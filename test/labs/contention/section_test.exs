@@ -167,7 +167,7 @@ defmodule Tame.Contention.SectionTest do
                figure(section(one), "advice").table.rows
     end
 
-    test "is not a placement that failed in a cell, whatever it did in the others" do
+    test "is never a placement of which one cell failed" do
       failed = fn
         %{placement: "auto", multiplier: 100} = cell ->
           %{cell | status: "failed", neighbour_p99_us: nil, dirty_cpu_wait_p99_us: nil}
