@@ -201,12 +201,11 @@ init([]) ->
     Starts = [StartMs || #entry{options = #{start_ms := StartMs}} <- Begun],
     Old = [Module || #entry{module = Module} <- All, erlang:check_old_code(Module)],
     State = #state{
-        old = maps:from_keys(Old, true),
         begun = [Module || #entry{module = Module} <- Begun],
         loading = [Pid || Begun =/= [], Pid <- loading()],
         until = now_ms() + 2 * lists:max([0 | Starts]) + ?SLACK_MS
     },
-    {ok, again(looked(State))}.
+    {ok, looked(with_old(Old, State))}.
 
 is_begun(#entry{phase = Phase, coming = Coming}) ->
     Phase =/= bound orelse Coming =/= none.
@@ -243,7 +242,9 @@ ended(#state{begun = Begun, later = Later} = State) ->
         gen_server:reply(From, Reply),
         After
     end,
-    lists:foldr(Answer, State#state{begun = [], loading = [], later = []}, Later).
+    Old = lists:filter(fun erlang:check_old_code/1, Begun),
+    Ended = with_old(Old, State#state{begun = [], loading = [], later = []}),
+    lists:foldr(Answer, Ended, Later).
 
 brought_to_an_end(#entry{module = Module, phase = leaving, versions = [#{md5 := Bound} | _]}) ->
     case md5(Module) of
@@ -310,14 +311,12 @@ handle_call({restore, Module}, _From, State) ->
         error -> {reply, not_isolated(Module), State}
     end.
 
-purged_later(Module, Answer, #state{old = Old} = State) ->
-    case erlang:check_old_code(Module) andalso not is_map_key(Module, Old) of
-        true ->
-            More = State#state{old = Old#{Module => true}},
-            {reply, Answer, if map_size(Old) =:= 0 -> again(More); true -> More end};
-        false ->
-            {reply, Answer, State}
-    end.
+purged_later(Module, Answer, State) ->
+    {reply, Answer, with_old(lists:filter(fun erlang:check_old_code/1, [Module]), State)}.
+
+with_old(Modules, #state{old = Old} = State) ->
+    More = State#state{old = maps:merge(Old, maps:from_keys(Modules, true))},
+    if map_size(Old) =:= 0 -> again(More); true -> More end.
 
 not_isolated(Module) ->
     {error, {not_isolated, text("~p is not isolated; see tame:info/0", [Module])}}.
