@@ -56,7 +56,6 @@ defmodule Tame.HTTP.ClientsTest do
   end
 
   # A browser that starts on a machine that is busy.
-  @tag timeout: 120_000
   test "Chromium", %{url: url, tmp_dir: folder, server: server} do
     chromium =
       System.find_executable("chromium") ||

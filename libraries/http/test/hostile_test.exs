@@ -7,8 +7,6 @@ defmodule Tame.HTTP.HostileTest do
 
   alias Tame.HTTP.Test.{Frames, Witness}
 
-  @moduletag timeout: 120_000
-
   @short %{
     header_timeout_ms: 1000,
     idle_timeout_ms: 1000,

@@ -6,7 +6,6 @@ defmodule Tame.HTTP.PanicTest do
 
   @moduletag :tmp_dir
   # Where it was not built before.
-  @moduletag timeout: 600_000
 
   @said "the path that panics"
 

@@ -13,4 +13,4 @@ Code.prepend_path(folder)
 
 # Handlers fail on purpose here.
 :logger.set_primary_config(:level, :none)
-ExUnit.start()
+ExUnit.start(timeout: 900_000, assert_receive_timeout: 5000)

@@ -138,7 +138,6 @@ defmodule Tame.Nng.PeersTest do
         :ok = :peer.stop(peer)
       end
 
-      @tag timeout: 180_000
       test "closing goes on where nng itself hangs, and so does the VM's end", %{by: by} do
         peer = Peer.start_link()
         seen = :peer.call(peer, Tame.Nng.Test.Far, :close_beside_hung, [by], 150_000)

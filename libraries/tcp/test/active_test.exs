@@ -157,7 +157,7 @@ defmodule Tame.Tcp.ActiveTest do
 
     test "and ends by its time leaves the credit to messages" do
       {client, server} = pair()
-      {pid, _} = spawn_monitor(fn -> exit(:tame_tcp.recv(client, 0, 100)) end)
+      {pid, _} = spawn_monitor(fn -> exit(:tame_tcp.recv(client, 0, 1000)) end)
       assert until(fn -> waiting?(pid) end)
       assert :tame_tcp.setopts(client, active: :once) == :ok
       assert_receive {:DOWN, _, _, ^pid, {:error, :timeout}}

@@ -4,7 +4,6 @@ defmodule Tame.TTY.EndsTest do
   alias Tame.TTY.Test.Pane
 
   @moduletag :terminal
-  @moduletag timeout: 120_000
 
   @starts ["-noinput", "-noshell"]
 

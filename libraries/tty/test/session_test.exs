@@ -4,7 +4,6 @@ defmodule Tame.TTY.SessionTest do
   alias Tame.TTY.Test.Pane
 
   @moduletag :terminal
-  @moduletag timeout: 120_000
 
   setup do
     pane = Pane.start()

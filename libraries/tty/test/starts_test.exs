@@ -4,7 +4,6 @@ defmodule Tame.TTY.StartsTest do
   alias Tame.TTY.Test.Pane
 
   @moduletag :terminal
-  @moduletag timeout: 300_000
 
   setup do
     folder = Path.join(System.tmp_dir!(), "tame_tty_starts_#{System.pid()}")

@@ -6,4 +6,4 @@ excluded =
     [:terminal]
   end
 
-ExUnit.start(exclude: excluded)
+ExUnit.start(exclude: excluded, timeout: 900_000, assert_receive_timeout: 5000)
