@@ -112,6 +112,17 @@ defmodule Tame.Host.LeasesTest do
     assert Process.get({Host, :holds}) > 0
   end
 
+  test "many are asked for a thousand at a time: a frame is bounded", %{host: host} do
+    refs = for _ <- 1..1500, do: elem(Host.call(host, :resource_make_counted, [[]]), 1)
+    this = self()
+    other = spawn_link(fn -> receive do: (message -> send(this, {:got, message})) end)
+    Process.put({Host, :holds}, 0)
+    # Four messages.
+    assert {:value, true} = Host.call(host, :send, [{other, refs}])
+    assert Process.get({Host, :holds}) == 8
+    assert_receive {:got, {0, ^refs}}, 20_000
+  end
+
   test "identifiers stay what they are when the node gets a name", %{host: host} do
     {:value, ref} = Host.call(host, :resource_kept, [[]])
     Host.tell(host, {:node, :renamed@host, 77})

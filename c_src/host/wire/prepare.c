@@ -118,20 +118,25 @@ struct holding {
     struct resource *resource;
 };
 
-/* The references of what has to be asked for, which is put into holdings. What has got a new lease is
- * in the list of leases. */
+/* References in one query. A frame is bounded, and between two queries the VM answers others. */
+#define REFS_TOGETHER 1000
+
+/* Takes some of what is sent again: the references of what has to be asked for, which is put into holdings.
+ * What has got a new lease is in the list of leases. */
 static term refs_to_hold(ErlNifEnv *env, struct etf_out *out, struct work *holdings)
 {
-    struct resource **resources = out->resent.items;
+    struct resource **top;
     term refs = TERM_NIL;
 
-    for (size_t i = 0; i < out->resent.len; i++) {
+    while (holdings->len < REFS_TOGETHER && (top = work_top(&out->resent)) != NULL) {
+        struct resource *resource = *top;
+        work_pop(&out->resent);
         /* "gone" may have come since it was looked at: then this is a new lease. */
-        struct lease_use use = lease_use(resources[i], LEASE_GIVEN);
+        struct lease_use use = lease_use(resource, LEASE_GIVEN);
         if (use.first) {
             *(uint64_t *)work_push(&out->leases) = use.id;
         } else {
-            *(struct holding *)work_push(holdings) = (struct holding){use.id, resources[i]};
+            *(struct holding *)work_push(holdings) = (struct holding){use.id, resource};
             refs = term_cons(env, term_ref(env, use.words, use.words_len), refs);
         }
     }
@@ -154,7 +159,6 @@ static void hold_leases(struct etf_out *out, uint64_t call_id, uint64_t call_num
 
         env_init(&env, ENV_INDEPENDENT);
         term refs = refs_to_hold(&env, out, &holdings);
-        out->resent.len = 0;
         if (refs != TERM_NIL) {
             read_ids(
                 query_ask(&env, query_term(&env, "hold", 2, term_unsigned(&env, call_id), refs)),
