@@ -59,6 +59,8 @@ defmodule Tame.Host.ContractProcessesTest do
     port = Port.open({:spawn, "cat"}, [:binary])
     assert {:value, 1} = Host.call(host, :port_command, [{port, ["written", " by a NIF"]}])
     assert_receive {^port, {:data, "written by a NIF"}}, 5000
+    # More than the VM reads of one frame.
+    assert {:value, 0} = Host.call(host, :port_command, [{port, :binary.copy("x", 67_108_864)}])
     Port.close(port)
     assert {:value, 0} = Host.call(host, :port_command, [{port, "x"}])
   end
@@ -143,5 +145,40 @@ defmodule Tame.Host.ContractProcessesTest do
       assert {:value, ^sent?} = Host.call(host, :send, [{self(), :binary.copy("x", bytes)}])
       assert sent? == (Process.info(self(), :message_queue_len) != {:message_queue_len, 0})
     end
+  end
+
+  # Arguments of large_term (contract.h). What the VM reads of a frame is bounded in bytes, in memory and in
+  # depth (tame_control.erl).
+  for {bound, args} <- [
+        bytes: {:mib, 65, 0},
+        memory: {:string, 257, 0},
+        depth: {:atom, 1, 1_048_577}
+      ] do
+    test "what the VM would not read for its #{bound} is not sent, and not asked", %{host: host} do
+      {part, times, depth} = unquote(Macro.escape(args))
+      large = {part(part), times, depth}
+      assert Host.call(host, :send_large, [{self(), large}]) == {:value, false}
+      assert Host.call(host, :phash2_large, [large]) == {:raise, :system_limit}
+      assert Host.call(host, :echo, [1]) == {:value, 1}
+      assert messages() == []
+    end
+  end
+
+  test "what the VM would read is sent, and asked", %{host: host} do
+    assert Host.call(host, :send_large, [{self(), {"x", 2, 2}}]) == {:value, true}
+    sent = {{["x", "x"], 0}, 0}
+    assert messages() == [sent]
+    hash = :erlang.phash2(sent)
+    assert Host.call(host, :phash2_large, [{"x", 2, 2}]) == {:value, hash}
+  end
+
+  defp part(:mib), do: :binary.copy("x", 1_048_576)
+  defp part(:string), do: List.duplicate(?x, 65_535)
+  defp part(:atom), do: :x
+
+  test "a hash of atoms that the VM will not make is none", %{host: host} do
+    name = "no_atom_#{System.unique_integer([:positive])}"
+    Process.put({Host, :no_atoms}, true)
+    assert Host.call(host, :phash2_of_atom, [name]) == {:raise, :system_limit}
   end
 end

@@ -1,5 +1,6 @@
 /* The functions of the API on processes, ports and messages. */
 #include "life/call.h"
+#include "life/thread.h"
 #include "memory/otp.h"
 #include "term/atom.h"
 #include "term/hash.h"
@@ -161,35 +162,35 @@ ERL_NIF_TERM enif_make_unique_integer(ErlNifEnv *env, ErlNifUniqueInteger proper
     return made == TERM_NONE ? enif_make_badarg(env) : made;
 }
 
-ErlNifUInt64 enif_hash(ErlNifHash type, ERL_NIF_TERM t, ErlNifUInt64 salt)
+/* What the VM says of a term, a number. None says that it was not asked, because it makes no more atoms or would
+ * not read the term: then the call raises. */
+static ErlNifUInt64 ask_number(const char *name, term t)
 {
     ErlNifEnv scratch;
-    ErlNifUInt64 hash = 0;
+    term answer = TERM_NONE;
 
+    env_init(&scratch, ENV_INDEPENDENT);
+    if (prepare_question(t))
+        answer = query_ask(&scratch, query_term(&scratch, name, 1, t));
+    env_destroy(&scratch);
+    if (is_small(answer))
+        return (ErlNifUInt64)small_value(answer);
+    if (host_thread.call_env != NULL)
+        enif_raise_exception(host_thread.call_env, ATOM_LITERAL("system_limit"));
+    return 0;
+}
+
+ErlNifUInt64 enif_hash(ErlNifHash type, ERL_NIF_TERM t, ErlNifUInt64 salt)
+{
     if (type == ERL_NIF_INTERNAL_HASH)
         return term_hash(t, salt) & (otp_hashes_wide() ? UINT64_MAX : UINT32_MAX);
-    env_init(&scratch, ENV_INDEPENDENT);
-    if (prepare_question(t)) {
-        term answer = query_ask(&scratch, query_term(&scratch, "phash2", 1, t));
-        hash = is_small(answer) ? (ErlNifUInt64)small_value(answer) : 0;
-    }
-    env_destroy(&scratch);
-    return hash;
+    return ask_number("phash2", t);
 }
 
 #if HAS_NIF_2_18
 /* Words of the VM's heap, which only the VM knows. */
 size_t enif_term_size(ERL_NIF_TERM t)
 {
-    ErlNifEnv scratch;
-    size_t words = 0;
-
-    env_init(&scratch, ENV_INDEPENDENT);
-    if (prepare_question(t)) {
-        term answer = query_ask(&scratch, query_term(&scratch, "flat_size", 1, t));
-        words = is_small(answer) ? (size_t)small_value(answer) : 0;
-    }
-    env_destroy(&scratch);
-    return words;
+    return (size_t)ask_number("flat_size", t);
 }
 #endif

@@ -300,12 +300,14 @@ int host_call(int number, uint64_t id, const unsigned char *args, size_t size,
     worker_begin_call();
     host_thread.type = thread_type(library_flags(call.library, function));
     host_thread.function = function;
+    host_thread.call_env = &call.env;
     limits_watch();
     term result = function->fptr(&call.env, (int)function->arity, argv);
     if (result == TERM_NONE)
         result = run_hops(&call.env, result);
     host_thread.type = type;
     host_thread.function = NULL;
+    host_thread.call_env = NULL;
     limits_watch();
     finish(&call, result, writer);
     leave(&call);

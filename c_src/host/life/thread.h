@@ -7,6 +7,7 @@
 struct host_thread {
     int type;                      /* ERL_NIF_THR_... */
     const ErlNifFunc *function;    /* that the VM called and that runs now; NULL: none */
+    ErlNifEnv *call_env;           /* its call's; NULL: no NIF runs here */
     struct env_chunk *spare_chunk; /* a chunk of the last call, for the next one */
     int in_call;
     int refused_thread;      /* in this call the library was refused one: thread_count.h */

@@ -10,6 +10,7 @@
 #include "term/atom.h"
 #include "wire/etf.h"
 #include "wire/query.h"
+#include "wire/readable.h"
 
 term query_term(ErlNifEnv *env, const char *name, unsigned count, ...)
 {
@@ -29,19 +30,23 @@ term query_term(ErlNifEnv *env, const char *name, unsigned count, ...)
 term query_ask(ErlNifEnv *env, term what)
 {
     struct etf_out out;
+    unsigned char *room, *answer = NULL;
     size_t size;
-    term made;
+    term made = TERM_NONE;
 
     if (port.out < 0)
         return TERM_NONE;
     etf_out_init(&out);
     etf_size(what, ETF_COMPARABLE, &out);
-    unsigned char *room = host_malloc(ASK_HEAD_BYTES + out.size);
-    etf_write(what, room + ASK_HEAD_BYTES);
-    unsigned char *answer = ask(room, out.size, &size);
+    if (readable_size(out.size)) {
+        room = host_malloc(ASK_HEAD_BYTES + out.size);
+        etf_write(what, room + ASK_HEAD_BYTES);
+        if (readable(room + ASK_HEAD_BYTES - 1, out.size))
+            answer = ask(room, out.size, &size);
+        free(room);
+    }
     etf_out_free(&out);
-    free(room);
-    if (etf_read(env, answer, size, ETF_TRUSTED, &made) != size)
+    if (answer != NULL && etf_read(env, answer, size, ETF_TRUSTED, &made) != size)
         host_die("the VM's answer to a query is not a term");
     free(answer);
     return made;

@@ -7,7 +7,8 @@
 /* {Name, Argument ...}, in env. */
 term query_term(ErlNifEnv *env, const char *name, unsigned count, ...);
 
-/* The answer is made in env; TERM_NONE: there is no VM. */
+/* The answer is made in env; TERM_NONE: there is no VM, or it would not read the
+ * question (readable.h). */
 term query_ask(ErlNifEnv *env, term what);
 
 #endif

@@ -4,10 +4,12 @@
 
 #include "memory/alloc.h"
 #include "port/ask.h"
+#include "port/frame_bounds.h"
 #include "port/port.h"
 #include "term/lease.h"
 #include "wire/prepare.h"
 #include "wire/query.h"
+#include "wire/readable.h"
 #include "wire/tell.h"
 
 static _Atomic uint64_t sent;      /* written to the control port, in units of messages */
@@ -15,12 +17,6 @@ static _Atomic uint64_t delivered; /* of that, how much the VM is known to have 
 
 /* A message counts as one unit, plus one for each UNIT_BYTES of it. */
 #define UNIT_BYTES 4096
-
-/* The VM reads no frame above FRAME_BYTES_MAX (tame_control.erl), and ends a host that writes one. */
-#define FRAME_BYTES_MAX (1u << 26)
-/* Of a frame with a message, without the message and its leases, of which each takes up to 11. */
-#define SEND_BYTES_MAX 2048
-#define LEASE_BYTES_MAX 11
 
 /* Units that may be on their way. A thread that sends in a loop is faster than the VM, and the VM ends a
  * host when five times as many messages wait (FLOOD_LEN, tame_host_port.erl). */
@@ -60,25 +56,38 @@ void tell(term frame)
     free(bytes);
 }
 
+/* Writes the frame of a message whose leases these are, unless the VM would not read it. */
+static int send_frame(term pid, term message, const struct work *leases)
+{
+    ErlNifEnv scratch;
+    size_t size;
+
+    env_init(&scratch, ENV_INDEPENDENT);
+    unsigned char *bytes =
+        encode(query_term(&scratch, "send", 3, pid, message,
+                          prepare_lease_list(&scratch, leases->items, leases->len)),
+               &size);
+    env_destroy(&scratch);
+    const int ok = readable(bytes + PORT_LENGTH_BYTES, size - PORT_LENGTH_BYTES - 1);
+    if (ok)
+        port_write(bytes, size);
+    free(bytes);
+    return ok;
+}
+
 int tell_message(const ErlNifEnv *env, term pid, term message)
 {
     struct etf_out out;
-    ErlNifEnv scratch;
     int ok;
 
     if (port.out < 0)
         return 1;
-    ok = prepare(message, env, &out) &&
-         out.size + LEASE_BYTES_MAX * out.leases.len <= FRAME_BYTES_MAX - SEND_BYTES_MAX;
-    if (ok) {
-        env_init(&scratch, ENV_INDEPENDENT);
-        tell(query_term(&scratch, "send", 3, pid, message,
-                        prepare_lease_list(&scratch, out.leases.items, out.leases.len)));
-        env_destroy(&scratch);
+    ok = prepare(message, env, &out) && readable_size(out.size) && out.leases.len <= LEASES_MAX &&
+         send_frame(pid, message, &out.leases);
+    if (ok)
         sent += 1 + out.size / UNIT_BYTES; /* when it is written: a sync comes behind it */
-    } else {
+    else
         lease_owe(&out.leases);
-    }
     etf_out_free(&out);
     if (sent - delivered > UNITS_AHEAD)
         tell_sync();

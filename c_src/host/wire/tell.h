@@ -12,8 +12,8 @@ void tell(term frame);
 unsigned char *tell_frame(term frame, size_t *size);
 
 /* A message for a local pid. env: of the call that sends it, or NULL. Waits for the VM where more is on
- * its way than that can read. Returns 0: the VM refuses its atoms, or would refuse it
- * for its size. */
+ * its way than that can read. Returns 0: the VM refuses its atoms, or would not
+ * read it (readable.h). */
 int tell_message(const ErlNifEnv *env, term pid, term message);
 
 /* Waits until the VM has delivered every message that was sent, by whatever thread. */

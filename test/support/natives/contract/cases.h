@@ -2,9 +2,10 @@
 #ifndef CONTRACT_CASES_H
 #define CONTRACT_CASES_H
 
-#define CASES_TERMS(F)                                                              \
-    F(echo), F(copy_there_and_back), F(clear_env_and_use_again), F(term_to_binary), \
-        F(binary_to_term), F(binary_to_term_safe), F(order), F(phash2), F(internal_hash_of_a_copy)
+#define CASES_TERMS(F)                                                                   \
+    F(echo), F(copy_there_and_back), F(clear_env_and_use_again), F(term_to_binary),      \
+        F(binary_to_term), F(binary_to_term_safe), F(order), F(phash2), F(phash2_large), \
+        F(phash2_of_atom), F(internal_hash_of_a_copy)
 
 #define CASES_NUMBERS(F) \
     F(types), F(numbers), F(make_numbers), F(make_double_infinite), F(make_double_nan)
@@ -43,9 +44,9 @@
     F(select_open), F(select), F(select_number), F(select_again), F(select_put), F(select_take), \
         F(select_close), F(select_stops), F(select_slot), F(select_let_go), F(select_destructors)
 
-#define CASES_PROCESSES(F)                                                                        \
-    F(self), F(pids), F(whereis), F(send), F(send_from_thread), F(make_refs), F(unique_integers), \
-        F(port_command)
+#define CASES_PROCESSES(F)                                                                   \
+    F(self), F(pids), F(whereis), F(send), F(send_from_thread), F(send_large), F(make_refs), \
+        F(unique_integers), F(port_command)
 
 #define CASES_MONITORS(F) \
     F(monitor), F(monitor_term), F(monitor_downs), F(monitor_many), F(demonitor)

@@ -80,6 +80,25 @@ static inline term text(ErlNifEnv *env, const char *s)
     return bytes(env, s, strlen(s));
 }
 
+/* IN: {Term, Times, Depth}: a list that has the term as often, in as many pairs {_, 0}. What is large where it is
+ * written, and not here. */
+static inline term large_term(ErlNifEnv *env, term in)
+{
+    const term *parts;
+    int arity;
+    unsigned times, depth;
+    term made = enif_make_list(env, 0);
+
+    if (!enif_get_tuple(env, in, &arity, &parts) || arity != 3 ||
+        !enif_get_uint(env, parts[1], &times) || !enif_get_uint(env, parts[2], &depth))
+        return enif_make_badarg(env);
+    while (times-- > 0)
+        made = enif_make_list_cell(env, parts[0], made);
+    while (depth-- > 0)
+        made = enif_make_tuple2(env, made, enif_make_int(env, 0));
+    return made;
+}
+
 static inline term boolean(ErlNifEnv *env, int value)
 {
     return enif_make_atom(env, value ? "true" : "false");

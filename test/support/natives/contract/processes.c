@@ -70,6 +70,19 @@ CASE(send)
     return boolean(env, ok);
 }
 
+/* IN: {Pid, as of large_term} */
+CASE(send_large)
+{
+    const term *in;
+    int arity;
+    ErlNifPid pid;
+
+    if (!enif_get_tuple(env, IN, &arity, &in) || arity != 2 ||
+        !enif_get_local_pid(env, in[0], &pid))
+        return enif_make_badarg(env);
+    return boolean(env, enif_send(env, &pid, NULL, large_term(env, in[1])));
+}
+
 struct sender {
     ErlNifPid pid;
     ErlNifEnv *env;

@@ -89,6 +89,23 @@ CASE(phash2)
     return enif_make_uint64(env, enif_hash(ERL_NIF_PHASH2, IN, 42));
 }
 
+/* IN: as of large_term. */
+CASE(phash2_large)
+{
+    return enif_make_uint64(env, enif_hash(ERL_NIF_PHASH2, large_term(env, IN), 42));
+}
+
+/* Of an atom that may be new. IN: its name */
+CASE(phash2_of_atom)
+{
+    ErlNifBinary name;
+
+    if (!enif_inspect_binary(env, IN, &name))
+        return enif_make_badarg(env);
+    return enif_make_uint64(
+        env, enif_hash(ERL_NIF_PHASH2, enif_make_atom_len(env, (char *)name.data, name.size), 42));
+}
+
 /* "Hashes term": the same for identical terms, whatever they were made of. */
 CASE(internal_hash_of_a_copy)
 {
