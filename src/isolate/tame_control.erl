@@ -23,7 +23,7 @@
 -import(tame_text, [text/2]).
 
 %% The longest frame, and the most memory that one may take as a term: a list of empty lists takes
-%% 16 bytes of memory for each byte of its frame.
+%% 16 bytes of memory for each byte of its frame. As c_src/host/port/frame_bounds.h.
 -define(FRAME_BYTES_MAX, 1 bsl 26).
 -define(FRAME_MEMORY_MAX, 1 bsl 28).
 %% Before its library is loaded a host has little to say.
