@@ -100,6 +100,36 @@ defmodule Tame.ShareTest do
     assert %{same: true, called: true} = scenario(context, :hosts)
   end
 
+  describe "the process that was asked dies while the code is being loaded, which" do
+    test "is isolated all the same", context do
+      assert {{:error, {:interrupted, _}}, {:error, {:already_isolated, _}}, [:share_one], who} =
+               scenario(context, :interrupted, [:isolate, :ok])
+
+      assert {_, :share_one, 1, 0} = who
+    end
+
+    test "refuses: it is not isolated, and can be", context do
+      assert {{:error, {:interrupted, _}}, :ok, [:share_one], {_, :share_one, 1, 0}} =
+               scenario(context, :interrupted, [:isolate, :refused])
+    end
+
+    test "is restored all the same", context do
+      assert {{:error, {:interrupted, _}}, {:error, {:not_isolated, _}}, [], {:own, 1}} =
+               scenario(context, :interrupted, [:restore, :ok])
+    end
+
+    test "refuses: it stays isolated, and can be restored", context do
+      assert {{:error, {:interrupted, _}}, :ok, [], {:own, 1}} =
+               scenario(context, :interrupted, [:restore, :refused])
+    end
+
+    test "is restored, and some still run the code before: their host ends with the last",
+         context do
+      assert {{:error, {:interrupted, _}}, {:leaving, true}, true, true} =
+               scenario(context, :restore_interrupted)
+    end
+  end
+
   describe "new code of a module," do
     for bind <- [:recompile, :overlay] do
       test "#{bind}: its library is upgraded beside the old one", context do

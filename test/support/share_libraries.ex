@@ -38,6 +38,18 @@ defmodule Tame.Test.ShareLibraries do
     )
   end
 
+  # Code whose -on_load asks the process of the name `gate`, if there is one, and returns what that answers.
+  def waiting_beam(module) do
+    compiled(module, 1, """
+    -on_load(start/0).
+    start() ->
+        case whereis(gate) of
+            undefined -> ok;
+            Gate -> Gate ! {self(), loads}, receive {Gate, Answer} -> Answer end
+        end.
+    """)
+  end
+
   # What the libraries have written, a line each.
   def log(folder), do: folder |> Path.join("log") |> File.read!() |> String.split("\n", trim: true)
   def new_log(folder), do: File.write!(Path.join(folder, "log"), "")

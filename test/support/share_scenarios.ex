@@ -384,6 +384,64 @@ defmodule Tame.ShareScenarios do
     {interrupted, loaded, {before, upgrades}, {:start, 0} in :share_one.module_info(:functions)}
   end
 
+  @doc """
+  The process behind isolate/2 or restore/1 is killed while the code that it loads is in its -on_load, which then
+  returns `answer`: what was said, what another who asks for the same meanwhile is told, whether the module is isolated
+  then, and who answers.
+  """
+  def interrupted(folder, what, answer) do
+    start(folder, [])
+    File.write!(Path.join(folder, "share_one.beam"), ShareLibraries.waiting_beam(:share_one))
+    ask = fn -> asks(what, folder) end
+    if what == :restore, do: :ok = asks(:isolate, folder)
+    true = Process.register(self(), :gate)
+    first = Task.async(ask)
+    loader = receive do: ({loader, :loads} -> loader)
+    killed = kill_isolation()
+    true = Process.unregister(:gate)
+    interrupted = Task.await(first)
+    true = Await.until(fn -> isolation() not in [nil, killed] end)
+    second = Task.async(ask)
+    send(loader, {self(), answer})
+    told = Task.await(second, 60_000)
+    isolated = Map.keys(:tame.info())
+    if isolated != [], do: :ok = bind(folder, :share_one, 1)
+    {interrupted, told, isolated, :share_one.who()}
+  end
+
+  @doc """
+  It is killed while restore/1 waits for a process in the bound code: what was said, whether that process is served by
+  its host then, and whether nothing is left when it has ended.
+  """
+  def restore_interrupted(folder) do
+    start(folder, [:share_one])
+    old = spawn_link(:share_one, :loop, [])
+    {_, :share_one, 1, 0} = asked(old)
+    first = Task.async(fn -> :tame.restore(:share_one) end)
+    # The code before, its library in this VM.
+    here = {String.to_integer(System.pid()), :share_one, 1, 0}
+    true = Await.until(fn -> :share_one.who() == here end)
+    killed = kill_isolation()
+    interrupted = Task.await(first)
+    true = Await.until(fn -> isolation() not in [nil, killed] end)
+    %{share_one: %{phase: phase}} = :tame.info()
+    {_, :share_one, 1, 0} = theirs = asked(old)
+    send(old, :stop)
+    left = Await.until(fn -> :tame.info() == %{} end)
+    {interrupted, {phase, theirs != here}, left, :share_one.who() == here}
+  end
+
+  defp asks(:isolate, folder), do: isolate(folder, :share_one, %{})
+  defp asks(:restore, _folder), do: :tame.restore(:share_one)
+
+  defp isolation, do: ProcessScenarios.process(:isolation, :boxes)
+
+  defp kill_isolation do
+    killed = isolation()
+    Process.exit(killed, :kill)
+    killed
+  end
+
   defp told_to_load?(host) do
     {:messages, messages} = Process.info(host, :messages)
     Enum.any?(messages, &match?({:"$gen_cast", {:libraries, _}}, &1))
