@@ -155,6 +155,7 @@ static const struct tame_resource *const resources[] = {&thing, NULL};
     JOB(parts_nif, 3, parts, TAME_POOL)
 
 #define ROWS 8
+#define THREAD 4
 #define POOL 5
 #define PARTS 7
 
@@ -336,18 +337,43 @@ static void *kill_now_and_then(void *arg)
     return NULL;
 }
 
+static pthread_t destroyer;
+
+static void load_library(ErlNifEnv *env)
+{
+    fake_over = inits = cleanups = 0;
+    entry = nif_init();
+    CHECK_EQ(entry->load(env, &fake_priv_data, FAKE_TERM(FAKE_INT, 0)), 0);
+    (void)pthread_create(&destroyer, NULL, fake_destroyer, NULL);
+}
+
+static void unload_library(ErlNifEnv *env)
+{
+    /* As the VM: no unload before the last resource has gone. */
+    for (int ms = 0; ms < 20000 && __atomic_load_n(&fake_resources, __ATOMIC_SEQ_CST) > 0; ms++)
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    CHECK_EQ(fake_resources, 0);
+    entry->unload(env, fake_priv_data);
+    pthread_mutex_lock(&fake_resources_lock);
+    fake_over = 1;
+    pthread_cond_signal(&fake_doomed_came);
+    pthread_mutex_unlock(&fake_resources_lock);
+    (void)pthread_join(destroyer, NULL);
+    enif_free_env(env);
+    CHECK_EQ(inits, cleanups);
+    CHECK_EQ(fake_envs, 0);
+}
+
 static void nothing_is_lost_when_callers_die(void)
 {
-    pthread_t threads[CALLERS], killer, destroyer;
+    pthread_t threads[CALLERS], killer;
     ErlNifEnv *env = enif_alloc_env();
 
     memset(outcomes, 0, sizeof outcomes);
-    fake_over = inits = cleanups = destroyed = messages_left = 0;
-    entry = nif_init();
-    CHECK_EQ(entry->load(env, &fake_priv_data, FAKE_TERM(FAKE_INT, 0)), 0);
+    destroyed = messages_left = 0;
+    load_library(env);
     for (int i = 0; i < THINGS; i++)
         things[i] = tame_resource_new(env, &thing);
-    (void)pthread_create(&destroyer, NULL, fake_destroyer, NULL);
     for (int i = 0; i < CALLERS; i++) {
         memset(&callers[i], 0, sizeof callers[i]);
         callers[i].seed = (unsigned)i + 1;
@@ -360,24 +386,11 @@ static void nothing_is_lost_when_callers_die(void)
     (void)pthread_join(killer, NULL);
     for (int i = 0; i < THINGS; i++)
         enif_release_resource(tame_impl_context_of(things[i]));
-    /* As the VM: no unload before the last resource has gone. */
-    for (int ms = 0; ms < 20000 && __atomic_load_n(&fake_resources, __ATOMIC_SEQ_CST) > 0; ms++)
-        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    CHECK_EQ(fake_resources, 0);
-    entry->unload(env, fake_priv_data);
-    pthread_mutex_lock(&fake_resources_lock);
-    fake_over = 1;
-    pthread_cond_signal(&fake_doomed_came);
-    pthread_mutex_unlock(&fake_resources_lock);
-    (void)pthread_join(destroyer, NULL);
-    enif_free_env(env);
-
-    CHECK_EQ(inits, cleanups);
+    unload_library(env);
     CHECK_EQ(destroyed, THINGS);
     CHECK_EQ(alone_broken, 0);
     CHECK_EQ(over, 0);
     CHECK_EQ(messages_left, 0);
-    CHECK_EQ(fake_envs, 0);
     CHECK_EQ(outcomes[WRONG], 0);
 }
 
@@ -417,8 +430,66 @@ static void a_young_pool_takes_all_that_come(void)
     fake_late_us = 0;
 }
 
+/* A call of 10 steps on a thread of ours, up to where it is given to that: the run, and the arguments. */
+static ERL_NIF_TERM run_of(ErlNifEnv *env, int row, ERL_NIF_TERM *list)
+{
+    const ERL_NIF_TERM argv[] = {enif_make_atom(env, "none"), enif_make_uint(env, 10),
+                                 fake_make(env, FAKE_BINARY, 1, 1, "\1")};
+    const ERL_NIF_TERM *tuple;
+    int len;
+
+    *list = FAKE_TERM(FAKE_NIL, 0);
+    for (int i = 2; i >= 0; i--)
+        *list = enif_make_list_cell(env, argv[i], *list);
+    CHECK_EQ(enif_get_tuple(env, fake_call(env, 0, entry->funcs[row].fptr, 3, argv), &len, &tuple),
+             1);
+    CHECK_EQ(is_kind(env, tuple[1], "run"), 1);
+    return tuple[2];
+}
+
+static void call_unwatched(int row)
+{
+    ErlNifEnv *env = enif_alloc_env();
+    ERL_NIF_TERM run, list;
+
+    env->process = fake_process_begin();
+    /* What a library's first call asks for. */
+    (void)verb(env, enif_make_uint(env, 4), enif_make_atom(env, "online"), FAKE_TERM(FAKE_NIL, 0));
+    run = run_of(env, row, &list);
+    fake_full_type = ((struct tame_impl_instance *)fake_priv_data)->watch_type;
+    CHECK_EQ(verb(env, run, make_reference(), list) == FAKE_EXCEPTION, 1);
+    fake_full_type = NULL;
+    CHECK_EQ(env->reason == enif_make_atom(env, "enomem"), 1);
+    CHECK_EQ(inits, cleanups);
+    env->raised = 0;
+    /* The same process, when there is memory again. */
+    run = run_of(env, row, &list);
+    CHECK_EQ(
+        follow(env,
+               enif_make_tuple3(env, enif_make_atom(env, "none"), enif_make_atom(env, "run"), run),
+               list, 11, 0, UINT64_C(60000000000)),
+        RIGHT);
+    fake_kill(env->process);
+    (void)fake_looks(env->process, 0);
+    enif_free_env(env);
+}
+
+static void a_call_raises_enomem_where_there_is_none_for_its_watch(void)
+{
+    ErlNifEnv *env = enif_alloc_env(), *holding = enif_alloc_env();
+
+    load_library(env);
+    /* The library is held, or memory is short for that before. */
+    CHECK_EQ(tame_impl_hold_term(holding) != 0, 1);
+    call_unwatched(POOL);
+    call_unwatched(THREAD);
+    enif_free_env(holding);
+    unload_library(env);
+}
+
 int main(void)
 {
+    RUN(a_call_raises_enomem_where_there_is_none_for_its_watch);
     RUN(a_young_pool_takes_all_that_come);
     RUN(nothing_is_lost_when_callers_die);
     RUN(nobody_waits_for_ever_where_the_system_makes_every_second_thread);

@@ -29,6 +29,8 @@ static pthread_mutex_t fake_resources_lock = PTHREAD_MUTEX_INITIALIZER; /* guard
 static pthread_cond_t fake_doomed_came = PTHREAD_COND_INITIALIZER;
 static struct fake_resource *fake_doomed, *fake_monitoring;
 static int fake_over, fake_resources; /* that live */
+static ErlNifResourceType
+    *fake_full_type; /* for whose resources there is no memory; NULL: there is for all */
 
 /* Not inline: gcc would see that it leaves what enif_alloc_resource gave. */
 __attribute__((noinline)) static struct fake_resource *fake_resource(const void *object)
@@ -38,8 +40,11 @@ __attribute__((noinline)) static struct fake_resource *fake_resource(const void 
 
 void *enif_alloc_resource(ErlNifResourceType *type, size_t size)
 {
-    struct fake_resource *resource = malloc(sizeof *resource + size); /* its holders own it */
+    struct fake_resource *resource;
 
+    if (type == fake_full_type)
+        return NULL;
+    resource = malloc(sizeof *resource + size); /* its holders own it */
     if (resource == NULL)
         abort();
     memset(resource, 0, sizeof *resource);

@@ -24,6 +24,7 @@ struct enif_environment_t {
     struct fake_process *process; /* NULL: of none */
     struct fake_tree *trees;      /* owned */
     int raised;
+    ERL_NIF_TERM reason; /* of what was raised last */
     /* What enif_schedule_nif said. */
     ERL_NIF_TERM (*nif)(ErlNifEnv *, int, const ERL_NIF_TERM[]);
     int argc, dirty;
@@ -257,7 +258,7 @@ ERL_NIF_TERM enif_make_sub_binary(ErlNifEnv *env, ERL_NIF_TERM term, size_t at, 
 
 ERL_NIF_TERM enif_raise_exception(ErlNifEnv *env, ERL_NIF_TERM reason)
 {
-    (void)reason;
+    env->reason = reason;
     env->raised = 1;
     return FAKE_EXCEPTION;
 }
