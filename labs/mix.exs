@@ -5,8 +5,11 @@ defmodule Mix.Tasks.Compile.TameLabsNatives do
 
   @impl true
   def run(_args) do
+    # Where Mix has them; the code knows that too, but for code that was compiled with `deterministic`.
+    sources = Enum.map([File.cwd!(), Mix.Project.deps_paths()[:tame]], &String.to_charlist/1)
+
     # Not by name: this file is compiled before that module.
-    case apply(:tame_labs_native, :build, []) do
+    case apply(:tame_labs_native, :build, sources) do
       :ok ->
         :ok
 

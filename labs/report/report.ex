@@ -98,12 +98,16 @@ defmodule Tame.Report do
 
       {:error, reason} ->
         {:error,
-         "cannot read the report's #{name} at #{path}: #{:file.format_error(reason)}; run: make -C #{tree()} assets"}
+         "cannot read the report's #{name} at #{path}: #{:file.format_error(reason)}; run: make #{tree()}assets"}
     end
   end
 
   # Where the Makefile lies that builds them, also for a project that has the labs as a dependency.
-  defp tree, do: Path.dirname(to_string(:tame_labs_native.source_dir()))
+  defp tree do
+    with {:ok, labs} <- :tame_labs_native.source_dir(),
+         do: "-C #{Path.dirname(labs)} ",
+         else: (:unknown -> "")
+  end
 
   # Style and script stand in the page as they are; the one thing that would end them early must not be in them.
   defp raw(text, ending) do

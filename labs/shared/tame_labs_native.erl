@@ -4,6 +4,7 @@
 -module(tame_labs_native).
 
 -export([build/0]).
+-export([build/2]).
 -export([dir/0]).
 -export([path/1]).
 -export([source_dir/0]).
@@ -12,15 +13,24 @@
 %% compiler's own last words. Without sources it is ok: what was built before is used as it is.
 -spec build() -> ok | {error, Text :: unicode:unicode_binary()}.
 build() ->
-    Folder = filename:join(source_dir(), "c_src"),
+    case {source_dir(), tame_native:source_dir()} of
+        {{ok, Sources}, {ok, Tame}} -> build(Sources, Tame);
+        _ -> ok
+    end.
+
+%% The same, for who knows where the sources of the labs and tame's are.
+-spec build(file:filename(), file:filename()) ->
+    ok | {error, Text :: unicode:unicode_binary()}.
+build(Sources, Tame) ->
+    Folder = filename:join(Sources, "c_src"),
     case {filelib:is_regular(filename:join(Folder, "Makefile")), os:find_executable("make")} of
         {false, _} -> ok;
         {true, false} -> {error, <<"no make on PATH: install make and gcc">>};
-        {true, Make} -> make(Make, Folder)
+        {true, Make} -> make(Make, Folder, Tame)
     end.
 
-make(Make, Folder) ->
-    Args = ["-s", "-C", Folder, "OUT=" ++ dir(), "TAME=" ++ tame:source_dir() | otp()],
+make(Make, Folder, Tame) ->
+    Args = ["-s", "-C", Folder, "OUT=" ++ dir(), "TAME=" ++ Tame | otp()],
     Options = [exit_status, stderr_to_stdout, binary, {args, Args}],
     case output(open_port({spawn_executable, Make}, Options), <<>>) of
         {0, _} -> ok;
@@ -69,8 +79,11 @@ dir() ->
 path(Name) ->
     filename:join(dir(), Name).
 
-%% The folder of the labs' sources. A build-time answer, from the path kept in the beam file.
--spec source_dir() -> file:filename().
+%% The folder of the labs' sources, by the path in the beam file, which has none where it was
+%% stripped, or compiled with `deterministic'.
+-spec source_dir() -> {ok, file:filename()} | unknown.
 source_dir() ->
-    {source, Source} = lists:keyfind(source, 1, ?MODULE:module_info(compile)),
-    filename:dirname(filename:dirname(Source)).
+    case [Source || {source, Source} <- ?MODULE:module_info(compile)] of
+        [Source] -> {ok, filename:dirname(filename:dirname(Source))};
+        [] -> unknown
+    end.

@@ -37,7 +37,7 @@ defmodule Tame.TreeLibrary do
 
   # Who names a folder means that one.
   defp found(nil, library) do
-    case Enum.find(Path.wildcard(in_tree(library)), &whole?(&1, library)) do
+    case Enum.find(in_tree(library), &whole?(&1, library)) do
       nil -> {:error, missing(library)}
       folder -> {:ok, [Path.join(folder, "ebin")]}
     end
@@ -59,8 +59,12 @@ defmodule Tame.TreeLibrary do
   defp variable(library), do: library.app |> to_string() |> String.upcase()
 
   defp in_tree(library) do
-    tree = Path.dirname(to_string(:tame_labs_native.source_dir()))
-    Path.join(tree, "#{library.folder}/_build/mix/{prod,dev,test}/lib/#{library.app}")
+    built = "#{library.folder}/_build/mix/{prod,dev,test}/lib/#{library.app}"
+
+    case :tame_labs_native.source_dir() do
+      {:ok, labs} -> labs |> Path.dirname() |> Path.join(built) |> Path.wildcard()
+      :unknown -> []
+    end
   end
 
   defp missing(library) do

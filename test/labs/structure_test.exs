@@ -71,7 +71,7 @@ defmodule Tame.Labs.StructureTest do
 
   # The folder of each module, by the source that it was compiled from.
   defp folders do
-    root = to_string(:tame_labs_native.source_dir())
+    {:ok, root} = :tame_labs_native.source_dir()
 
     for module <- modules(:tame_labs), into: %{} do
       source = to_string(module.module_info(:compile)[:source])

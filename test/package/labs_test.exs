@@ -7,6 +7,19 @@ defmodule Tame.Package.LabsTest do
 
   @tag skip: no_git()
   test "the labs are a dependency by git, below the runtime in the same repository" do
+    app = lab!([])
+    assert {_, 0} = run(app, "mix", ~w(compile), [{"MIX_ENV", "prod"}])
+    assert File.ls!(Path.join(app, "_build/prod/lib")) |> Enum.sort() == ~w(app tame)
+  end
+
+  # Such code does not know where its sources are.
+  @tag skip: no_git()
+  test "also where code is compiled with `deterministic`" do
+    lab!([{"ERL_COMPILER_OPTIONS", "deterministic"}])
+  end
+
+  # A project whose lab has run.
+  defp lab!(env) do
     dir = tmp_dir!()
     package = tame!(dir)
     unpack!("labs", Path.join(package, "labs"))
@@ -18,11 +31,10 @@ defmodule Tame.Package.LabsTest do
     app = app!(Path.join(dir, "app"), deps)
 
     assert {_, 0} = run(app, "mix", ~w(deps.get))
-    assert {out, 0} = run(app, "mix", ~w(tame.latency --only nif_normal,isolated --iterations 100))
+    lab = ~w(tame.latency --only nif_normal,isolated --iterations 100)
+    assert {out, 0} = run(app, "mix", lab, env)
     refute out =~ "warning: :tame"
     assert out =~ ~r/^isolated +process/m
-
-    assert {_, 0} = run(app, "mix", ~w(compile), [{"MIX_ENV", "prod"}])
-    assert File.ls!(Path.join(app, "_build/prod/lib")) |> Enum.sort() == ~w(app tame)
+    app
   end
 end
