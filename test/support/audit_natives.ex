@@ -45,7 +45,7 @@ defmodule Tame.AuditNatives do
 
   @functions ~w(forever forking crash stubborn leaky leaky_malloc leaky_little leaky_shared leaky_descriptor thrifty) ++
                ~w(chatty picky tired stuck slow_end at_times) ++
-               ~w(crash_late hang_late tired_late crash_at_times crash_killed twofold)
+               ~w(crash_late hang_late tired_late crash_at_times crash_killed hang_killed twofold)
 
   defp erlang(module), do: "-module(#{module}).\n-on_load(load/0).\n#{functions()}"
 

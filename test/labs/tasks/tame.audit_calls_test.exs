@@ -105,7 +105,9 @@ defmodule Mix.Tasks.Tame.AuditCallsTest do
           {"hang_late", "does not return: ended with its VM after 2 s", 1024,
            "it is called in a row"},
           {"crash_at_times", "crashes: ended the VM with SIGSEGV", 1024, "it is called in a row"},
-          {"crash_killed", "crashes: ended the VM with SIGSEGV", 1024, "its caller is killed"}
+          {"crash_killed", "crashes: ended the VM with SIGSEGV", 1024, "its caller is killed"},
+          {"hang_killed", "does not return: ended with its VM after 2 s", 1024,
+           "its caller is killed"}
         ] do
       argv = ["--input", "binary", "--up-to", "#{bytes}", "--limit", "2s"]
       {target, status} = target(folder, "audit_bad_nif:#{name}/1", argv)

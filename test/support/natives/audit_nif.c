@@ -320,6 +320,21 @@ static ERL_NIF_TERM crash_killed_nif(ErlNifEnv *env, int argc, const ERL_NIF_TER
     return enif_schedule_nif(env, "crash_killed", 0, step_nif, 1, &term);
 }
 
+/* Keeps a dirty thread for 80 ms, and for ever once its caller is gone. */
+static ERL_NIF_TERM hang_killed_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    int left;
+
+    (void)argc;
+    (void)argv;
+    for (left = 200; left > 0; left--) {
+        keep_busy(CLOCK_MONOTONIC, 400);
+        while (!enif_is_current_process_alive(env))
+            pause();
+    }
+    return enif_make_atom(env, "ok");
+}
+
 static ERL_NIF_TERM more_dirty_nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)argc;
@@ -358,6 +373,7 @@ static ErlNifFunc functions[] = {{"forever", 1, forever_nif, 0},
                                  {"tired_late", 1, tired_late_nif, 0},
                                  {"crash_at_times", 1, crash_at_times_nif, 0},
                                  {"crash_killed", 1, crash_killed_nif, 0},
+                                 {"hang_killed", 1, hang_killed_nif, ERL_NIF_DIRTY_JOB_CPU_BOUND},
                                  {"twofold", 1, twofold_nif, 0}};
 
 static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)
