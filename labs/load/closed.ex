@@ -1,7 +1,7 @@
 defmodule Tame.Load.Closed do
   @moduledoc "Servers in a closed loop, in turns: what a request for hello costs each."
 
-  alias Tame.Load.{H2load, Rounds}
+  alias Tame.Load.{H2load, Requests, Rounds}
   alias Tame.Turns
 
   @typedoc "A name, a module with the behaviour `Tame.Load.Server`, what it is asked by."
@@ -23,8 +23,14 @@ defmodule Tame.Load.Closed do
       spec = plan |> Map.take([:port, :for_s]) |> Map.merge(%{server: module, protocol: protocol})
 
       case H2load.run(spec, plan.flags) do
-        {:ok, seen} -> {place, row |> Map.merge(%{status: "ok", reason: nil}) |> Map.merge(seen)}
-        {:error, why} -> {place, Map.merge(row, none(why))}
+        {:ok, %{answered: 0, sent: sent}} ->
+          {place, Map.merge(row, none(Requests.none_answered(sent)))}
+
+        {:ok, seen} ->
+          {place, row |> Map.merge(%{status: "ok", reason: nil}) |> Map.merge(seen)}
+
+        {:error, why} ->
+          {place, Map.merge(row, none(why))}
       end
     end)
     |> Rounds.together(& &1.per_s)

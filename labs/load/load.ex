@@ -347,17 +347,21 @@ defmodule Tame.Load do
 
     case Cell.run(spec, plan.flags) do
       {:ok, raw} ->
-        row |> Map.merge(status(raw)) |> Map.merge(Figures.figures(raw, spec, plan.bound_us))
+        figures = Figures.figures(raw, spec, plan.bound_us)
+        row |> Map.merge(status(raw, figures)) |> Map.merge(figures)
 
       {:error, why} ->
         row |> Map.merge(%{status: "failed", reason: why}) |> Map.merge(Figures.none())
     end
   end
 
-  defp status(%{died: nil}), do: %{status: "ok", reason: nil}
-
-  defp status(%{died: %{after_ms: ms, how: how}}),
+  defp status(%{died: %{after_ms: ms, how: how}}, _figures),
     do: %{status: "died", reason: "died after #{Duration.measured(1000 * ms)}, #{how}"}
+
+  defp status(_lived, %{hello_answered: 0, hello_planned: planned}),
+    do: %{status: "failed", reason: Requests.none_answered(planned)}
+
+  defp status(_lived, _figures), do: %{status: "ok", reason: nil}
 
   # ---- warnings ----------------------------------------------------------------------------------
 

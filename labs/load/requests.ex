@@ -38,6 +38,15 @@ defmodule Tame.Load.Requests do
   end
 
   @doc """
+  Why there is no figure, where a server answered nothing.
+
+      iex> Tame.Load.Requests.none_answered(800)
+      "none of 800 requests for hello was answered"
+  """
+  @spec none_answered(non_neg_integer()) :: String.t()
+  def none_answered(count), do: "none of #{count} requests for hello was answered"
+
+  @doc """
   The time of a request in µs, given up at `end_ns`; nil of one that was refused or has failed.
 
       iex> request = %{planned_ns: 1_000, sent_ns: 2_000, done_ns: 5_000, status: :answered}

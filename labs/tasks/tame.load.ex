@@ -38,8 +38,8 @@ defmodule Mix.Tasks.Tame.Load do
 
   ## Exit status
 
-  `0` when all was measured and all counts agree, `1` when a server died, a cell failed or counts do not agree (the tables name
-  it), or the command line is wrong.
+  `0` when all was measured and all counts agree, `1` when a server died or answered no hello, a cell failed or counts do not agree
+  (the tables name it), or the command line is wrong.
   """
 
   alias Tame.{Duration, Load, Options, Output, Progress}

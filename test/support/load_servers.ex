@@ -55,6 +55,24 @@ defmodule Tame.LoadServers do
     def start(port, :h1), do: :tame_load_bare.start(port, :h1, fn _ -> {500, "no"} end)
   end
 
+  defmodule Once do
+    @moduledoc "Answers the first hello, by which the lab sees whether a server answers at all, and 500 from then on."
+    @behaviour Tame.Load.Server
+
+    @impl true
+    def protocols, do: [:h1]
+
+    @impl true
+    def start(port, :h1) do
+      asked = :counters.new(1, [])
+
+      :tame_load_bare.start(port, :h1, fn path ->
+        :counters.add(asked, 1, 1)
+        if :counters.get(asked, 1) == 1, do: :tame_load_work.answer(path), else: {500, "no"}
+      end)
+    end
+  end
+
   defmodule Unstartable do
     @moduledoc "Says why it does not start."
     @behaviour Tame.Load.Server

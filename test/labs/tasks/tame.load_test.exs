@@ -51,6 +51,28 @@ defmodule Mix.Tasks.Tame.LoadTest do
     assert [%{"status" => "died", "reason" => "died after " <> _}] = assert_schema(path)["cells"]
   end
 
+  @tag :tmp_dir
+  test "a server that answers no hello was not measured: a row, and the exit status of a failure",
+       %{
+         tmp_dir: folder
+       } do
+    path = Path.join(folder, "out.json")
+    parts = if @no_h2load, do: "placements", else: "capacity,placements"
+
+    argv =
+      ~w(--only #{parts} --server Tame.LoadServers.Once --placements inline --job 1ms --for 300ms)
+
+    text =
+      capture_io(fn ->
+        assert {:shutdown, 1} = catch_exit(Load.run(argv ++ ["--json", path]))
+      end)
+
+    assert text =~ ~r/^inline, 1 ms  failed: none of \d+ requests for hello was answered$/m
+    json = assert_schema(path)
+    assert [%{"status" => "failed", "hello_answered" => 0}] = json["cells"]
+    for row <- json["capacity"], do: assert(%{"status" => "failed", "answered" => 0} = row)
+  end
+
   test "a server of the project that does not start is one line, before anything is measured" do
     assert_refused(
       Load,
