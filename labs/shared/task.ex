@@ -50,6 +50,20 @@ defmodule Tame.Task do
   def outcome(true), do: :ok
   def outcome(false), do: :failed
 
+  @doc """
+  The same of a task that may be able to try nothing of what it was asked for: that is no success.
+
+      iex> Tame.Task.outcome(true, [%{status: "skipped", tried?: false}], & &1.tried?)
+      {:error, "nothing was measured: the output says why"}
+  """
+  @spec outcome(boolean(), [row], (row -> boolean())) :: :ok | :failed | {:error, String.t()}
+        when row: map()
+  def outcome(ok?, rows, tried?) do
+    if ok? and not Enum.any?(rows, tried?),
+      do: {:error, "nothing was measured: the output says why"},
+      else: outcome(ok?)
+  end
+
   defp ended({:error, line}), do: Mix.raise(line)
   defp ended(:failed), do: exit({:shutdown, 1})
   defp ended(_), do: :ok

@@ -50,7 +50,8 @@ defmodule Mix.Tasks.Tame.Contention do
 
   `0` when every cell ended or was stopped at its limit. `1` when a cell failed (it is named, and the cells before it are in
   the JSON), the command line is wrong, the VM does not start with the flags, or the jobs do not fit in memory.
-  The lab does not try more than 1000 threads for each core; the cell says so, and this is no failure.
+  The lab does not try more than 1000 threads for each core; the cell says so, and this is no failure, unless no
+  cell was tried.
   """
 
   alias Tame.{Contention, Options, Output, Progress}
@@ -93,7 +94,7 @@ defmodule Mix.Tasks.Tame.Contention do
            ),
          result = measure(plan),
          :ok <- Output.write(options[:json], json(result)),
-         do: Tame.Task.outcome(Contention.ok?(result))
+         do: Tame.Task.outcome(Contention.ok?(result), result.cells, & &1.tried?)
   end
 
   defp measure(plan) do

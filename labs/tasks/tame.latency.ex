@@ -32,7 +32,7 @@ defmodule Mix.Tasks.Tame.Latency do
   ## Exit status
 
   `0` when every method that this machine can run ended well, `1` when one failed midway or the command line is wrong.
-  A method that cannot start here is `skipped`, with the reason; this is no failure.
+  A method that cannot start here is `skipped`, with the reason; this is no failure, unless all are.
   """
 
   alias Tame.{Latency, Options, Output, Payload, Progress}
@@ -62,7 +62,7 @@ defmodule Mix.Tasks.Tame.Latency do
          result = measure(term, methods, options, Enum.join(["mix tame.latency" | argv], " ")),
          :ok <- Output.write(options[:json], fn -> Latency.Format.json(result) end),
          :ok <- write_hgrm(options[:hgrm], result),
-         do: Tame.Task.outcome(Latency.ok?(result))
+         do: Tame.Task.outcome(Latency.ok?(result), result.methods, &(&1.status != "skipped"))
   end
 
   defp measure(term, methods, options, command) do

@@ -31,7 +31,7 @@ defmodule Mix.Tasks.Tame.Reductions do
   ## Exit status
 
   `0` when every variant that is there ended well, `1` when one failed or returned something wrong, or the command
-  line is wrong. A variant that is not there is `skipped`, with the reason; this is no failure.
+  line is wrong. A variant that is not there is `skipped`, with the reason; this is no failure, unless all are.
   """
 
   alias Tame.{Options, Output, Progress, Reductions}
@@ -56,7 +56,7 @@ defmodule Mix.Tasks.Tame.Reductions do
          :ok <- Output.check(options[:json]),
          result = measure(bytes, variants, options, Enum.join(["mix tame.reductions" | argv], " ")),
          :ok <- Output.write(options[:json], fn -> Reductions.Format.json(result) end),
-         do: Tame.Task.outcome(Reductions.ok?(result))
+         do: Tame.Task.outcome(Reductions.ok?(result), result.variants, &(&1.status != "skipped"))
   end
 
   defp measure(bytes, variants, options, command) do

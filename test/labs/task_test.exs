@@ -11,6 +11,8 @@ defmodule Tame.TaskTest do
            Enum.filter(modules, &String.starts_with?(inspect(&1), "Mix.Tasks.Tame."))
          )
 
+  doctest Tame.Task
+
   test "there are tasks" do
     assert Mix.Tasks.Tame.Latency in @tasks
   end

@@ -56,4 +56,18 @@ defmodule Mix.Tasks.Tame.ReductionsTest do
     assert text =~ ~r/^wrong  failed: what it returned is not the exclusive or of the two$/m
     assert text =~ ~r/^crypto_exor +at hand +\d/m
   end
+
+  test "where no variant is there nothing was measured, which is no success" do
+    variant = %{id: "nowhere", mfa: {:no_such_module, :exor}}
+    Application.put_env(:tame_labs, :reductions_variants, [variant])
+    on_exit(fn -> Application.delete_env(:tame_labs, :reductions_variants) end)
+
+    text =
+      capture_io(fn ->
+        argv = ~w(--only nowhere --bytes 1000 --rounds 1)
+        assert_refused(Reductions, argv, "nothing was measured: the output says why")
+      end)
+
+    assert text =~ ~r/^nowhere  skipped: there is no module no_such_module$/m
+  end
 end
