@@ -14,12 +14,15 @@ defmodule Tame.FunctionName do
 
       iex> Tame.FunctionName.parse("jiffy")
       {:error, "jiffy: expected a function as module:function/arity"}
+
+      iex> Tame.FunctionName.parse("jiffy:encode/256")
+      {:error, "jiffy:encode/256: expected at most 255 arguments"}
   """
   @spec parse(String.t()) :: {:ok, mfa()} | {:error, String.t()}
   def parse(text) do
     case {Regex.run(@erlang, text), Regex.run(@elixir, text)} do
-      {[_, module, function, arity], _} -> function(module, function, arity)
-      {nil, [_, module, function, arity]} -> function("Elixir." <> module, function, arity)
+      {[_ | found], _} -> function(text, found)
+      {nil, [_, module | found]} -> function(text, ["Elixir." <> module | found])
       {nil, nil} -> {:error, "#{text}: expected a function as module:function/arity"}
     end
   end
@@ -38,8 +41,11 @@ defmodule Tame.FunctionName do
     end
   end
 
-  defp function(module, function, arity) do
-    {:ok, {atom(module), atom(function), String.to_integer(arity)}}
+  defp function(text, [module, function, arity]) do
+    case Integer.parse(arity) do
+      {arity, ""} when arity <= 255 -> {:ok, {atom(module), atom(function), arity}}
+      _ -> {:error, "#{text}: expected at most 255 arguments"}
+    end
   end
 
   # An atom has at most 255 characters; no function has the empty name.

@@ -44,7 +44,7 @@ defmodule Tame.Options do
         with {:ok, options} <- read(pairs, switches), do: {:ok, options, words}
 
       {_, _, [{switch, value} | _]} ->
-        {:error, refuse(switch, value, strict)}
+        {:error, refuse(switch, value, strict, argv)}
     end
   end
 
@@ -96,13 +96,21 @@ defmodule Tame.Options do
   end
 
   # OptionParser does not say whether the switch or its value is wrong; whether we know it does.
-  defp refuse(switch, value, strict) do
+  defp refuse(switch, value, strict, argv) do
     known? = Enum.any?(strict, fn {name, _} -> switch(name) == switch end)
 
     case {known?, value} do
       {false, _} -> "unknown switch #{switch}, #{choices(strict)}"
-      {true, nil} -> "#{switch} needs a value"
+      {true, nil} -> "#{switch} needs a value" <> behind(switch, argv)
       {true, value} -> "#{switch} takes no value, got: #{value}"
+    end
+  end
+
+  # A value that begins with -, such as an emulator's flag, is taken for the next switch.
+  defp behind(switch, argv) do
+    case Enum.drop_while(argv, &(&1 != switch)) do
+      [_, "-" <> _ = next | _] -> ", got the switch #{next}; as a value it is #{switch}=#{next}"
+      _ -> ""
     end
   end
 

@@ -98,9 +98,15 @@ defmodule Mix.Tasks.Tame.Conform do
         {:error, "#{word}: there is no #{module}.beam in #{folder}"}
       end
     else
-      nil -> Target.parse(word)
+      nil -> library(word)
       {:error, _} = error -> error
     end
+  end
+
+  # What is compared is a whole library.
+  defp library(word) do
+    with {:ok, {:function, _}} <- Target.parse(word),
+         do: {:error, "#{word} is a function, expected a module, an application, a folder or a .so"}
   end
 
   defp limit(nil), do: {:ok, 1000 * Conform.default_total_ms()}

@@ -27,6 +27,8 @@ defmodule Tame.OptionsTest do
         {~w(--bytes -1), "--bytes -1: expected a whole number of 0 or more"},
         {~w(--bytes 1.5), "--bytes 1.5: expected a whole number of 0 or more"},
         {~w(--bytes), "--bytes needs a value"},
+        {~w(--json -sname),
+         "--json needs a value, got the switch -sname; as a value it is --json=-sname"},
         {~w(--quick=maybe), "--quick takes no value, got: maybe"},
         {~w(--quick=false), "--quick takes no value, got: false"},
         {~w(--no-quick),

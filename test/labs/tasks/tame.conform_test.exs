@@ -189,6 +189,8 @@ defmodule Mix.Tasks.Tame.ConformTest do
   test_refused(Conform, [
     {[], "nothing to compare, expected: mix tame.conform MODULE"},
     {~w(no_such_thing), "no_such_thing: no application, module or folder of that name is here"},
+    {~w(crypto:hash/2),
+     "crypto:hash/2 is a function, expected a module, an application, a folder or a .so"},
     {~w(jiffy --calls 0), "--calls 0: expected a whole number of 1 or more"},
     {~w(jiffy --seed x), "--seed x: expected a whole number of 0 or more"},
     {~w(jiffy --limit 5), "--limit 5: expected a whole number above 0 with us, ms or s"},
