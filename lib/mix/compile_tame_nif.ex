@@ -8,12 +8,12 @@ defmodule Mix.Tasks.Compile.TameNif do
           tame_nif: "priv/my_nif.so",
           ...
 
-  `tame_nif` is the target that make is asked for, in the folder of `mix.exs`. The Makefile gets two variables:
+  `tame_nif` is the target that make is asked for, in the folder of `mix.exs`, or a list of targets. The Makefile gets two variables:
 
     * `ERL_INCLUDE` - the folder that holds `erl_nif.h`
     * `TAME_INCLUDE` - the folder that holds `tame.h`
 
-  What make prints is shown. A target that cannot be made ends the compilation with exit status 1. `mix clean` removes the target.
+  What make prints is shown. A target that cannot be made ends the compilation with exit status 1. `mix clean` removes what was made.
   """
 
   use Mix.Task.Compiler
@@ -26,9 +26,9 @@ defmodule Mix.Tasks.Compile.TameNif do
 
   @impl true
   def run(_args) do
-    target = target(Mix.Project.config()[:tame_nif])
+    targets = targets(Mix.Project.config()[:tame_nif])
     make = System.find_executable("make") || Mix.raise("make is not installed: tame_nif needs it")
-    arguments = ["-s", target | variables()]
+    arguments = ["-s" | targets ++ variables()]
     options = [into: IO.stream(), stderr_to_stdout: true, env: @own]
 
     case System.cmd(make, arguments, options) do
@@ -45,8 +45,10 @@ defmodule Mix.Tasks.Compile.TameNif do
 
   @impl true
   def clean do
-    target = Mix.Project.config()[:tame_nif]
-    if is_binary(target) and File.regular?(target), do: File.rm!(target)
+    for target <- List.wrap(Mix.Project.config()[:tame_nif]),
+        is_binary(target) and File.regular?(target),
+        do: File.rm!(target)
+
     :ok
   end
 
@@ -67,11 +69,15 @@ defmodule Mix.Tasks.Compile.TameNif do
     end
   end
 
-  defp target(target) when is_binary(target) and target != "", do: target
+  defp targets(wanted) do
+    targets = List.wrap(wanted)
 
-  defp target(other) do
-    Mix.raise(
-      "tame_nif in mix.exs is #{inspect(other)}: expected make's target, such as \"priv/my_nif.so\""
-    )
+    if targets == [] or not Enum.all?(targets, &(is_binary(&1) and &1 != "")) do
+      Mix.raise(
+        "tame_nif in mix.exs is #{inspect(wanted)}: expected make's target, such as \"priv/my_nif.so\", or a list of them"
+      )
+    end
+
+    targets
   end
 end

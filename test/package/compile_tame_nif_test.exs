@@ -14,6 +14,8 @@ defmodule Tame.CompileTameNifTest do
   \tmkdir -p priv
   \ttest -f $(ERL_INCLUDE)/erl_nif.h && test -f $(TAME_INCLUDE)/tame.h
   \techo built > $@
+  priv/other.so:
+  \ttest -f priv/it.so && echo other > $@
   broken:
   \techo this is wrong >&2; false
   """
@@ -37,6 +39,14 @@ defmodule Tame.CompileTameNifTest do
     assert File.read!(Path.join(folder, "priv/it.so")) == "built\n"
   end
 
+  test "several targets are made in their order, and cleaned", %{tmp_dir: folder} do
+    targets = ["priv/it.so", "priv/other.so"]
+    assert capture_io(fn -> assert compiled(folder, :nif_two, targets) == :ok end) == ""
+    for target <- targets, do: assert(File.regular?(Path.join(folder, target)))
+    Mix.Project.in_project(:nif_two, folder, fn _ -> TameNif.clean() end)
+    assert File.ls!(Path.join(folder, "priv")) == []
+  end
+
   test "a make above Mix that runs several jobs at once is not that make's", %{tmp_dir: folder} do
     before = Map.new(~w(MAKEFLAGS MAKELEVEL), &{&1, System.get_env(&1)})
 
@@ -56,10 +66,17 @@ defmodule Tame.CompileTameNifTest do
   end
 
   test "a target that is missing or no text is named", %{tmp_dir: folder} do
-    for {name, target} <- [nif_none: nil, nif_atom: :priv, nif_empty: ""] do
-      assert_raise Mix.Error, ~r/tame_nif in mix.exs is #{inspect(target)}: expected/, fn ->
-        compiled(folder, name, target)
-      end
+    for {name, target} <- [
+          nif_none: nil,
+          nif_atom: :priv,
+          nif_empty: "",
+          nif_list: ["priv/it.so", nil]
+        ] do
+      assert_raise Mix.Error,
+                   ~r/tame_nif in mix.exs is #{Regex.escape(inspect(target))}: expected/,
+                   fn ->
+                     compiled(folder, name, target)
+                   end
     end
   end
 end
