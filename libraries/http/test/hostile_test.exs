@@ -7,10 +7,11 @@ defmodule Tame.HTTP.HostileTest do
 
   alias Tame.HTTP.Test.{Frames, Witness}
 
-  @short %{
-    header_timeout_ms: 1000,
-    idle_timeout_ms: 1000,
-    request_timeout_ms: 1500,
+  # The other client keeps to them, however busy the machine is; a test of one makes it shorter.
+  @bounds %{
+    header_timeout_ms: 10_000,
+    idle_timeout_ms: 10_000,
+    request_timeout_ms: 20_000,
     max_connections: 2000
   }
 
@@ -20,13 +21,14 @@ defmodule Tame.HTTP.HostileTest do
   @enhance_your_calm 11
 
   # A wide margin: the machine may be busy. An attack that holds the I/O thread for good is over this.
-  @answered_ms 2000
+  @answered_ms 10_000
 
   defp attacked(options \\ %{}, fun) do
-    {server, port} = start(Map.merge(@short, options))
+    {server, port} = start(Map.merge(@bounds, options))
     {value, times} = Witness.during(port, fn -> fun.(port) end)
     assert Witness.p99(times) < @answered_ms
-    assert {200, _, "hello"} = get(port)
+    socket = send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+    assert all(socket) =~ "hello"
     eventually(fn -> :tame_http.info(server).connections == 0 end)
     balanced(server)
     value
@@ -43,30 +45,30 @@ defmodule Tame.HTTP.HostileTest do
 
   describe "HTTP/1.1" do
     test "slowloris: headers that come a byte at a time are waited for no longer than header_timeout_ms" do
-      attacked(fn port ->
+      attacked(%{header_timeout_ms: 2000}, fn port ->
         sockets = for _ <- 1..200, do: send_raw(port, "GET / HTTP/1.1\r\nhost: a\r\nx: ")
 
-        for _ <- 1..15 do
+        for _ <- 1..30 do
           for socket <- sockets, do: :gen_tcp.send(socket, "y")
           Process.sleep(100)
         end
 
-        closes_within(sockets, 3000)
+        closes_within(sockets, 10_000)
       end)
     end
 
     test "a body that comes a byte at a time has request_timeout_ms in all" do
-      attacked(fn port ->
+      attacked(%{request_timeout_ms: 3000}, fn port ->
         sockets =
           for _ <- 1..100,
               do: send_raw(port, "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 100000\r\n\r\n")
 
-        for _ <- 1..25 do
+        for _ <- 1..45 do
           for socket <- sockets, do: :gen_tcp.send(socket, "y")
           Process.sleep(100)
         end
 
-        closes_within(sockets, 5000)
+        closes_within(sockets, 15_000)
       end)
     end
 
@@ -136,7 +138,7 @@ defmodule Tame.HTTP.HostileTest do
     end
 
     test "ten thousand requests whose answers nobody reads hold nothing for long" do
-      {server, port} = start(@short)
+      {server, port} = start(@bounds)
       socket = connect(port)
       :inet.setopts(socket, send_timeout: 500)
       Frames.flood(socket, String.duplicate("GET / HTTP/1.1\r\nhost: a\r\n\r\n", 100), 100)
@@ -243,8 +245,8 @@ defmodule Tame.HTTP.HostileTest do
     end
 
     test "a window of nothing: an answer that cannot leave is given up" do
-      {server, port} =
-        start(Map.put(@short, :handler, fn _ -> {200, [], :binary.copy("x", 100_000)} end))
+      handler = fn _ -> {200, [], :binary.copy("x", 100_000)} end
+      {server, port} = start(Map.merge(@bounds, %{handler: handler, idle_timeout_ms: 2000}))
 
       sockets =
         for _ <- 1..20 do
@@ -254,7 +256,7 @@ defmodule Tame.HTTP.HostileTest do
           socket
         end
 
-      closes_within(sockets, 10_000)
+      closes_within(sockets, 20_000)
       balanced(server)
     end
 
@@ -281,14 +283,12 @@ defmodule Tame.HTTP.HostileTest do
         end
 
         # Refused one by one, or the connection is closed.
-        {ended, frames} = Frames.all(socket, 3000)
+        refused? = fn frames ->
+          Enum.any?(frames, &match?({type, _, _, _} when type in [:headers, :rst_stream], &1))
+        end
 
-        assert ended == :closed or
-                 Enum.any?(
-                   frames,
-                   &match?({type, _, _, _} when type in [:headers, :rst_stream], &1)
-                 )
-
+        {ended, frames} = Frames.all(socket, 500, refused?)
+        assert ended == :closed or refused?.(frames)
         assert resident_kb() - before < 100_000
         :gen_tcp.close(socket)
       end)

@@ -146,7 +146,7 @@ defmodule Tame.HTTP.StrictTest do
   end
 
   test "random bytes: the server lives, and counts right" do
-    {server, port} = start(header_timeout_ms: 500)
+    {server, port} = start(header_timeout_ms: 10_000)
 
     seeds = [
       "",

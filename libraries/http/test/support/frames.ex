@@ -81,12 +81,14 @@ defmodule Tame.HTTP.Test.Frames do
     end
   end
 
-  # All frames until the server closes, or says nothing for so long: {:closed | :silent, frames}.
-  def all(socket, ms \\ 10_000), do: all(socket, "", ms, [])
+  # All frames until the server closes, or says nothing for so long: {:closed | :silent, frames}. Until enough have come, as the
+  # function says, it may be silent for longer: the machine may be busy.
+  def all(socket, ms \\ 10_000, enough \\ fn _frames -> true end),
+    do: all(socket, "", ms, enough, [])
 
-  defp all(socket, bytes, ms, seen) do
-    case next(socket, bytes, ms) do
-      {frame, rest} -> all(socket, rest, ms, [frame | seen])
+  defp all(socket, bytes, ms, enough, seen) do
+    case next(socket, bytes, if(enough.(seen), do: ms, else: 20_000)) do
+      {frame, rest} -> all(socket, rest, ms, enough, [frame | seen])
       ended -> {ended, Enum.reverse(seen)}
     end
   end
