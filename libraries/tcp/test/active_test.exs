@@ -150,7 +150,7 @@ defmodule Tame.Tcp.ActiveTest do
          %{client: client, server: server, pid: pid} do
       assert :tame_tcp.setopts(client, active: true) == :ok
       task = Task.async(fn -> :tame_tcp.setopts(client, active: false) end)
-      assert Task.yield(task, 1000) == {:ok, :ok}
+      assert Task.yield(task, 20_000) == {:ok, :ok}
       :ok = :tame_tcp.send(server, "a")
       assert_receive {:DOWN, _, _, ^pid, {:ok, "a"}}
     end

@@ -66,7 +66,7 @@ defmodule Tame.Tcp.EchoTest do
       assert Task.await(receiver) == {:ok, bytes}
       # What one receive left is the next one's, of any length.
       assert :tame_tcp.send(client, <<first>>) == :ok
-      assert :tame_tcp.recv(server, size, 50) == {:error, :timeout}
+      come_early(server, total(client, :send_oct), size, 50)
       assert :tame_tcp.send(client, rest) == :ok
       assert :tame_tcp.recv(server, 0, 5000) == {:ok, <<first>>}
       assert :tame_tcp.recv(server, size - 1, 5000) == {:ok, rest}
@@ -77,19 +77,19 @@ defmodule Tame.Tcp.EchoTest do
     {client, server} = pair()
     bytes = :crypto.strong_rand_bytes(16_000_000)
     sender = Task.async(fn -> :tame_tcp.send(client, bytes) end)
-    assert :tame_tcp.recv(server, 16_000_001, 2000) == {:error, :timeout}
+    come_early(server, 16_000_000, 16_000_001, 2000)
     assert Task.await(sender) == :ok
 
-    {us, parts} =
-      :timer.tc(fn ->
+    {times, parts} =
+      Enum.unzip(
         for _ <- 1..1000 do
-          {:ok, part} = :tame_tcp.recv(server, 1000)
-          part
+          {us, {:ok, part}} = :timer.tc(fn -> :tame_tcp.recv(server, 1000) end)
+          {us, part}
         end
-      end)
+      )
 
-    # 1 ms; to move the rest each time takes 200.
-    assert us < 60_000
+    # 1 us; to move the rest each time takes 200. The median: some wait for a core.
+    assert Enum.at(Enum.sort(times), 500) < 60
     assert IO.iodata_to_binary(parts) == binary_part(bytes, 0, 1_000_000)
     assert :tame_tcp.recv(server, 15_000_001, 0) == {:error, :timeout}
     assert :tame_tcp.recv(server, 1000) == {:ok, binary_part(bytes, 1_000_000, 1000)}
@@ -101,7 +101,7 @@ defmodule Tame.Tcp.EchoTest do
     {client, server} = pair()
     bytes = :crypto.strong_rand_bytes(300_000)
     :ok = :tame_tcp.send(client, bytes)
-    assert :tame_tcp.recv(server, 300_001, 200) == {:error, :timeout}
+    come_early(server, 300_000, 300_001, 200)
     assert :tame_tcp.recv(server, 1000) == {:ok, binary_part(bytes, 0, 1000)}
     :ok = :tame_tcp.send(client, "end")
     {:ok, rest} = :tame_tcp.recv(server, 299_003, 5000)
@@ -113,9 +113,8 @@ defmodule Tame.Tcp.EchoTest do
       {client, server} = pair()
       bytes = :crypto.strong_rand_bytes(16_000_000)
       sender = Task.async(fn -> :tame_tcp.send(client, bytes) end)
-      assert :tame_tcp.recv(server, 16_000_001, 2000) == {:error, :timeout}
+      come_early(server, 16_000_000, 16_000_001, 2000)
       assert Task.await(sender) == :ok
-      assert :tame_tcp.getstat(server, [:recv_oct]) == {:ok, [recv_oct: 16_000_000]}
       %{client: client, server: server, bytes: bytes}
     end
 
@@ -264,6 +263,14 @@ defmodule Tame.Tcp.EchoTest do
     {listening, port} = listen()
     assert :tame_tcp.close(listening) == :ok
     assert {:error, :nxdomain} = :tame_tcp.connect(~c"no.such.host.invalid", port, [], 5000)
+  end
+
+  # Receives of more than there is, until so many bytes in all have come; the next one has them.
+  defp come_early(socket, bytes, size, ms) do
+    assert until(fn ->
+             assert :tame_tcp.recv(socket, size, ms) == {:error, :timeout}
+             total(socket, :recv_oct) == bytes
+           end)
   end
 
   defp total(socket, name) do

@@ -91,8 +91,8 @@ defmodule Tame.Tcp.EndingTest do
       assert :tame_tcp.recv(client, 5, 5000) == {:ok, "abcde"}
       :ok = :tame_tcp.send(server, "fgh")
       assert :tame_tcp.recv(client, 9, 10) == {:error, :timeout}
-      assert :tame_tcp.recv(client, 2, 10) == {:ok, "fg"}
-      assert :tame_tcp.recv(client, 0, 10) == {:ok, "h"}
+      assert :tame_tcp.recv(client, 2, 5000) == {:ok, "fg"}
+      assert :tame_tcp.recv(client, 0, 5000) == {:ok, "h"}
       refute_received _
     end
 
@@ -103,7 +103,7 @@ defmodule Tame.Tcp.EndingTest do
       {:ok, {_, unused}} = :tame_tcp.sockname(listening)
       :ok = :tame_tcp.close(listening)
 
-      assert :tame_tcp.connect({127, 0, 0, 1}, unused, [active: false], 1000) ==
+      assert :tame_tcp.connect({127, 0, 0, 1}, unused, [active: false], 5000) ==
                {:error, :econnrefused}
 
       refute_received _

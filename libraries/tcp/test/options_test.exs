@@ -285,12 +285,12 @@ defmodule Tame.Tcp.OptionsTest do
                :tame_tcp.connect(:loopback, port, active: false) == {:error, :emfile}
              end)
 
-      assert :tame_tcp.accept(listening, 1000) == {:error, :emfile}
+      assert :tame_tcp.accept(listening, 5000) == {:error, :emfile}
     after
       set_limit.("")
     end
 
-    assert {:ok, _} = :tame_tcp.accept(listening, 1000)
+    assert {:ok, _} = :tame_tcp.accept(listening, 5000)
     for socket <- peer, do: :gen_tcp.close(socket)
   end
 

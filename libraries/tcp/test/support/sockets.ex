@@ -34,8 +34,8 @@ defmodule Tame.Tcp.Test.Sockets do
 
   def waiting?(pid), do: Process.info(pid, :status) == {:status, :waiting}
 
-  # Whether a condition holds within some seconds: for what nobody announces.
-  def until(condition, ms \\ 5000) do
+  # Whether a condition holds within half a minute: for what nobody announces.
+  def until(condition, ms \\ 30_000) do
     cond do
       condition.() -> true
       ms <= 0 -> false
