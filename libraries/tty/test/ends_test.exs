@@ -94,6 +94,7 @@ defmodule Tame.TTY.EndsTest do
         Pane.keys(pane, ["F5"])
         Pane.await(pane, "session gone")
         Pane.until("the settings are as before", fn -> Pane.stty(pane) == before end)
+        Pane.go_on(pane)
         Pane.await(pane, "opened again")
         assert Pane.stty(pane) =~ "-icanon"
         Pane.keys(pane, ["x"])

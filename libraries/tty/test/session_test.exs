@@ -44,6 +44,7 @@ defmodule Tame.TTY.SessionTest do
       Pane.await(pane, ~r/^cooked$/m)
       assert Pane.stty(pane) == before
       refute Pane.alternate?(pane)
+      Pane.go_on(pane)
       Pane.await(pane, "raw again")
       assert Pane.stty(pane) =~ "-icanon"
       Pane.keys(pane, ["b"])

@@ -8,7 +8,7 @@ defmodule Tame.TTY.Test.Pane do
 
   defstruct [:socket, :port, :tty]
 
-  @deadline_ms 15_000
+  @deadline_ms 60_000
   @look_ms 20
 
   # At the end of its input it ends the server, and it does so at most 5 minutes later.
@@ -73,6 +73,9 @@ defmodule Tame.TTY.Test.Pane do
     tmux(pane, ["send-keys", "-l", line])
     tmux(pane, ["send-keys", "Enter"])
   end
+
+  @doc "What runs in it has waited to be told so, or will."
+  def go_on(pane), do: tmux(pane, ["wait-for", "-S", "go"])
 
   @doc "What is to be seen, without the empty lines."
   def screen(pane) do

@@ -50,7 +50,7 @@ do(9, _Tty) -> halt(abort);
 do(10, Tty) ->
     ok = tame_tty:mode(Tty, cooked),
     io:format("cooked~n"),
-    receive after 1500 -> ok end,
+    told_to_go_on(),
     ok = tame_tty:mode(Tty, raw),
     say(Tty, "raw again", []);
 do(12, Tty) ->
@@ -79,12 +79,15 @@ last_key(Tty) ->
         {tame_tty, Tty, Event} -> say(Tty, "~0p", [Event]), last_key(Tty)
     end.
 
+%% By Pane.go_on/1.
+told_to_go_on() -> [] = os:cmd("tmux wait-for go").
+
 killed(Tty) ->
     Monitor = monitor(process, Tty),
     exit(Tty, kill),
     receive {'DOWN', Monitor, process, Tty, _} -> ok end,
     io:format("session gone~n"),
-    receive after 1000 -> ok end,
+    told_to_go_on(),
     {ok, Mine} = tame_tty:open(#{alternate => false}),
     say(Mine, "opened again", []),
     loop(Mine).
