@@ -33,7 +33,7 @@ defmodule Tame.Nng.ContextsTest do
         assert :tame_nng.request(req, "x", 30) == {:error, :timeout}
         {:ok, context} = :tame_nng.context(req)
         assert :tame_nng.recv(context, 30) == {:error, :estate}
-        assert :tame_nng.send(context, "y", 1000) == :ok
+        assert :tame_nng.send(context, "y", 5000) == :ok
         assert :tame_nng.recv(context, 0) == {:error, :timeout}
         assert :tame_nng.close(context) == :ok
         assert :tame_nng.recv(context, 30) == {:error, :closed}

@@ -61,7 +61,7 @@ defmodule Tame.Nng.PeersTest do
           if ours == :sub0, do: :ok = :tame_nng.setopts(socket, subscribe: "to")
           url = listen(socket, :tcp)
           cat = nngcat(theirs ++ ["--dial", url, "--data", @data, "--interval", "1"])
-          assert :tame_nng.recv(socket, 5000) == {:ok, @data}
+          assert :tame_nng.recv(socket, 20_000) == {:ok, @data}
           if ours == :respondent0, do: assert(:tame_nng.send(socket, "me") == :ok)
           if ours == :respondent0, do: assert(said(cat, "me"))
           stop(cat)
@@ -72,7 +72,7 @@ defmodule Tame.Nng.PeersTest do
         cat = nngcat(["--respondent", "--dial", listen(surveyor, :ipc), "--data", "here"])
         assert connected(surveyor, 1)
         assert :tame_nng.send(surveyor, "who?") == :ok
-        assert :tame_nng.recv(surveyor, 5000) == {:ok, "here"}
+        assert :tame_nng.recv(surveyor, 20_000) == {:ok, "here"}
         stop(cat)
         assert :tame_nng.close(surveyor) == :ok
       end
@@ -85,9 +85,9 @@ defmodule Tame.Nng.PeersTest do
           {_, url} = Peer.call(peer, Tame.Nng.Test.Far, :serve, [other, address(transport)])
           req = open(:req0, by: by, reconnect_min: 5, reconnect_max: 20, resend_time: 100)
           dial(req, url)
-          assert :tame_nng.request(req, "ab", 5000) == {:ok, "abab"}
+          assert :tame_nng.request(req, "ab", 20_000) == {:ok, "abab"}
           large = :binary.copy("x", 400_000)
-          assert :tame_nng.request(req, large, 5000) == {:ok, large <> large}
+          assert :tame_nng.request(req, large, 20_000) == {:ok, large <> large}
           :ok = :peer.stop(peer)
           assert connected(req, 0)
           assert :tame_nng.request(req, "nobody", 100) == {:error, :timeout}
@@ -202,7 +202,7 @@ defmodule Tame.Nng.PeersTest do
     Port.open({:spawn_executable, path}, [:binary, :stderr_to_stdout, args: arguments])
   end
 
-  defp said(cat, text, ms \\ 5000, before \\ "") do
+  defp said(cat, text, ms \\ 20_000, before \\ "") do
     receive do
       {^cat, {:data, bytes}} -> before <> bytes =~ text or said(cat, text, ms, before <> bytes)
     after

@@ -63,13 +63,15 @@ defmodule Tame.Nng.ProtocolsTest do
 
       test "a survey, its responses and its end", tags do
         {surveyor, respondent} = connect(tags, :surveyor0, :respondent0)
-        assert :tame_nng.setopts(surveyor, survey_time: 200) == :ok
+        assert :tame_nng.setopts(surveyor, survey_time: 60_000) == :ok
         assert :tame_nng.recv(surveyor) == {:error, :estate}
         assert :tame_nng.send(surveyor, "who?") == :ok
         assert :tame_nng.recv(respondent, 5000) == {:ok, "who?"}
         assert :tame_nng.send(respondent, "me") == :ok
         assert :tame_nng.recv(surveyor, 5000) == {:ok, "me"}
         # Without a deadline of its own: the survey has one.
+        assert :tame_nng.setopts(surveyor, survey_time: 1000) == :ok
+        assert :tame_nng.send(surveyor, "who else?") == :ok
         assert :tame_nng.recv(surveyor) == {:error, :timeout}
         done([surveyor, respondent])
       end

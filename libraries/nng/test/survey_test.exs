@@ -25,7 +25,8 @@ defmodule Tame.Nng.SurveyTest do
         for asker <- [surveyor, context, surveyor] do
           :ok = :tame_nng.send(asker, "first")
           assert :tame_nng.recv(respondent, 5000) == {:ok, "first"}
-          assert :tame_nng.recv(asker) == {:error, :timeout}
+          # estate: it was over before.
+          assert :tame_nng.recv(asker) in [{:error, :timeout}, {:error, :estate}]
           :ok = :tame_nng.send(respondent, "too late", 5000)
           Process.sleep(20)
           assert :tame_nng.recv(asker) == {:error, :estate}
@@ -56,7 +57,7 @@ defmodule Tame.Nng.SurveyTest do
         assert :tame_nng.setopts(surveyor, survey_time: 2_147_483_648) == {:error, :einval}
         assert :tame_nng.setopts(surveyor, survey_time: -1) == {:error, :einval}
         # A context begins with its socket's.
-        assert :tame_nng.setopts(surveyor, survey_time: 20) == :ok
+        assert :tame_nng.setopts(surveyor, survey_time: 1000) == :ok
         {:ok, context} = :tame_nng.context(surveyor)
         assert :tame_nng.setopts(surveyor, survey_time: :infinity) == :ok
         assert :tame_nng.send(context, "who?") == :ok

@@ -47,8 +47,8 @@ defmodule Tame.Nng.Test.Sockets do
   # The descriptors of sockets, pipes and the like of this VM.
   def descriptors, do: length(File.ls!("/proc/self/fd"))
 
-  # Whether a condition holds within some seconds: for what nobody announces.
-  def until(condition, ms \\ 5000) do
+  # Whether a condition holds within half a minute: for what nobody announces.
+  def until(condition, ms \\ 30_000) do
     cond do
       condition.() -> true
       ms <= 0 -> false
