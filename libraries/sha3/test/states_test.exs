@@ -86,8 +86,8 @@ defmodule Tame.SHA3.StatesTest do
     error -> error
   end
 
-  # 400 MB, most of a second; the binaries are the same one.
-  defp much, do: List.duplicate(:binary.copy("a", 50_000_000), 8)
+  # 4 GB, most of ten seconds; the binaries are the same one.
+  defp much, do: List.duplicate(:binary.copy("a", 50_000_000), 80)
 
   defp ended(fun),
     do: assert_raise(ErlangError, fn -> :tame.with(%{deadline_ms: 1}, fun) end).original

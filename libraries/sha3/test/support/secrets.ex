@@ -55,7 +55,7 @@ defmodule Tame.SHA3.Test.Secrets do
   # In the VM that looks on.
 
   @doc "What stays: looked for again while there is something, because destructors run when a scheduler has a moment."
-  def left(os_pid, looks \\ 5) do
+  def left(os_pid, looks \\ 50) do
     case found(os_pid) do
       [_ | _] when looks > 1 ->
         Process.sleep(100)
