@@ -5,6 +5,7 @@
 
 -export([spawn/1]).
 -export([end_all/1]).
+-export([needed/1]).
 
 %% Room for a request's terms and a short answer, without a collection.
 -define(HEAP_WORDS, 610).
@@ -29,8 +30,19 @@ end_all(Acceptors) ->
     _ = [exit(Pid, shutdown) || Pid <- processes(), is_child(Pid, Known)],
     ok.
 
-is_child(Pid, Known) ->
+is_child(Pid, Known) -> is_map_key(parent(Pid), Known).
+
+parent(Pid) ->
     case process_info(Pid, parent) of
-        {parent, Parent} -> is_map_key(Parent, Known);
-        undefined -> false
+        {parent, Parent} -> Parent;
+        undefined -> undefined
     end.
+
+%% Of these acceptors those that live, or have started a process that does; and the others.
+-spec needed([pid()]) -> {[pid()], [pid()]}.
+needed(Acceptors) ->
+    %% First: what has ended starts nothing that the look at the processes would miss.
+    {Living, Ended} = lists:partition(fun is_process_alive/1, Acceptors),
+    Parents = maps:from_keys([parent(Pid) || Pid <- processes()], true),
+    {Parental, Others} = lists:partition(fun(Pid) -> is_map_key(Pid, Parents) end, Ended),
+    {Living ++ Parental, Others}.

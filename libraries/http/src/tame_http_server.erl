@@ -19,12 +19,17 @@
 -export([handle_info/2]).
 -export([terminate/2]).
 
+%% More than a server has at a time.
+-define(ACCEPTORS, 256).
+
 -record(state, {
     sup :: pid(),
     handle :: tame_http_nif:server(),
     table :: reference(),
-    %% All there were, for the time when the table is gone.
+    %% Those there are, and those of which a process is left, for the time when the table is gone.
     acceptors = [] :: [pid()],
+    %% With more than so many of them, it looks which are needed.
+    most = ?ACCEPTORS :: pos_integer(),
     %% Who waits for the end of the threads; ended when they have.
     closing = [] :: [gen_server:from()] | ended
 }).
@@ -34,9 +39,12 @@
 
 -define(LOOK_MS, 1000).
 
+%% Less than a supervisor waits for its children.
+-define(END_MS, 2000).
+
 %% A server that starts anew may find the port of the one before still open, for as long as its
 %% threads take to end.
--define(TRIES, 40).
+-define(TRIES, 100).
 -define(TRY_MS, 50).
 
 -spec start_link(pid(), tame_http_options:checked()) -> {ok, pid()} | {error, term()}.
@@ -67,12 +75,13 @@ init({Sup, Options}) ->
 
 init(Sup, Options, Table) ->
     %% What an owner that was killed, or a whole server, has left.
-    Left = tame_http_servers:take_acceptors(Sup) ++ tame_http_servers:take_dead(),
-    ok = tame_http_requests:end_all(Left),
+    {Acceptors, Ports} = tame_http_servers:take_dead(),
+    ok = tame_http_requests:end_all(tame_http_servers:take_acceptors(Sup) ++ Acceptors),
+    #{port := Wanted} = Options,
     Tries =
-        case tame_http_servers:find(Sup) of
-            {ok, _} -> ?TRIES;
-            error -> 1
+        case tame_http_servers:find(Sup) =/= error orelse lists:member(Wanted, Ports) of
+            true -> ?TRIES;
+            false -> 1
         end,
     case open(Options, Tries) of
         {ok, Handle, Port} ->
@@ -111,12 +120,20 @@ open(Options) ->
     {reply, ok, #state{}} | {noreply, #state{}}.
 handle_call({has_acceptor, Acceptor}, _From, #state{sup = Sup, acceptors = Acceptors} = State) ->
     ok = tame_http_servers:insert_acceptor(Sup, Acceptor),
-    {reply, ok, State#state{acceptors = [Acceptor | Acceptors]}};
+    {reply, ok, forget_ended(State#state{acceptors = [Acceptor | Acceptors]})};
 handle_call({close, _}, _From, #state{closing = ended} = State) ->
     {reply, ok, State};
 handle_call({close, GraceMs}, From, #state{handle = Handle, closing = Waiting} = State) ->
     ok = close_native(Handle, GraceMs),
     {noreply, State#state{closing = [From | Waiting]}}.
+
+%% Seldom, however often they end: it looks at each process of the VM.
+forget_ended(#state{acceptors = Acceptors, most = Most} = State) when length(Acceptors) =< Most ->
+    State;
+forget_ended(#state{acceptors = Acceptors} = State) ->
+    {Needed, Others} = tame_http_requests:needed(Acceptors),
+    ok = tame_http_servers:delete_acceptors(Others),
+    State#state{acceptors = Needed, most = max(?ACCEPTORS, 2 * length(Needed))}.
 
 close_native(Handle, GraceMs) ->
     try
@@ -153,7 +170,7 @@ handle_info({tame_http, stopped}, #state{closing = Waiting} = State) when Waitin
     _ = is_list(Waiting) andalso [gen_server:reply(From, ok) || From <- Waiting],
     {noreply, State#state{closing = ended}};
 handle_info({tame_http, stopped}, State) ->
-    {stop, io_threads_ended, State};
+    {stop, io_threads_ended, State#state{closing = ended}};
 handle_info({tame_http, panicked, Text}, State) ->
     {stop, {io_thread_panicked, Text}, State};
 handle_info({tame_http, contained, Text}, State) ->
@@ -166,13 +183,23 @@ handle_info(_, State) ->
 -spec terminate(term(), #state{}) -> ok.
 terminate(native_half_gone, _State) ->
     ok;
-terminate(Reason, #state{sup = Sup, handle = Handle, acceptors = Acceptors}) ->
+terminate(Reason, #state{sup = Sup, handle = Handle, acceptors = Acceptors} = State) ->
     ok = close_native(Handle, 0),
     case Reason =/= shutdown andalso is_process_alive(Sup) of
         true ->
             %% It starts anew, and its place in the table says so. Its acceptors end first.
             ok;
         false ->
+            %% As long as the table has it, the next one waits for its port.
+            ok = threads_end(State),
             ok = tame_http_servers:delete(Sup),
             tame_http_requests:end_all(Acceptors)
+    end.
+
+threads_end(#state{closing = ended}) ->
+    ok;
+threads_end(_) ->
+    receive
+        {tame_http, stopped} -> ok
+    after ?END_MS -> ok
     end.

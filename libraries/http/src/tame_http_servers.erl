@@ -9,6 +9,7 @@
 -export([delete/1]).
 -export([find/1]).
 -export([insert_acceptor/2]).
+-export([delete_acceptors/1]).
 -export([take_acceptors/1]).
 
 -export_type([entry/0]).
@@ -37,22 +38,29 @@ insert(#{sup := Sup} = Entry) ->
     ok.
 
 %% The acceptors of servers that were killed, which are not known any more: nobody else will ask.
--spec take_dead() -> [pid()].
+%% And the ports that may not be free yet. An owner that lives deletes its server, once that has
+%% ended.
+-spec take_dead() -> {[pid()], [inet:port_number()]}.
 take_dead() ->
-    Dead = [Sup || {Sup, _} <- ets:tab2list(?MODULE), is_pid(Sup), not is_process_alive(Sup)],
-    Acceptors = lists:flatmap(fun take_acceptors/1, Dead),
-    ok = lists:foreach(fun delete/1, Dead),
-    Acceptors.
+    Servers = [Entry || {Sup, Entry} <- ets:tab2list(?MODULE), is_pid(Sup)],
+    Dead = [Entry || #{sup := Sup} = Entry <- Servers, not is_process_alive(Sup)],
+    Acceptors = lists:flatmap(fun(#{sup := Sup}) -> take_acceptors(Sup) end, Dead),
+    _ = [delete(Sup) || #{sup := Sup, owner := Owner} <- Dead, not is_process_alive(Owner)],
+    {Acceptors, [Port || #{port := Port} <- Dead]}.
 
 -spec insert_acceptor(pid(), pid()) -> ok.
 insert_acceptor(Sup, Acceptor) ->
     if_there(fun() -> ets:insert(?MODULE, {{acceptor, Acceptor}, Sup}) end).
 
+-spec delete_acceptors([pid()]) -> ok.
+delete_acceptors(Acceptors) ->
+    if_there(fun() -> [ets:delete(?MODULE, {acceptor, Pid}) || Pid <- Acceptors] end).
+
 %% They are not known any more.
 -spec take_acceptors(pid()) -> [pid()].
 take_acceptors(Sup) ->
     Acceptors = [Pid || [Pid] <- ets:match(?MODULE, {{acceptor, '$1'}, Sup})],
-    _ = [ets:delete(?MODULE, {acceptor, Pid}) || Pid <- Acceptors],
+    ok = delete_acceptors(Acceptors),
     Acceptors.
 
 %% With its acceptors.

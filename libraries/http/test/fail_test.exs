@@ -203,6 +203,38 @@ defmodule Tame.HTTP.FailTest do
     assert_receive {:DOWN, ^monitor, _, _, :shutdown}, 10_000
   end
 
+  test "acceptors end again and again: known are those that live, and those that have left a process" do
+    test = self()
+    handler = fn _ -> send(test, {:request, self()}) && Process.sleep(:infinity) end
+    {server, port} = start(handler: handler)
+    ask(port)
+    assert_receive {:request, pid}, 5000
+    owner = owner(server)
+    first = acceptor(server)
+    Process.exit(first, :kill)
+
+    # More than a supervisor would allow.
+    for _ <- 1..2000 do
+      {ended, monitor} = spawn_monitor(fn -> :ok end)
+      receive do: ({:DOWN, ^monitor, _, _, _} -> :ok)
+      :ok = :tame_http_server.has_acceptor(owner, ended)
+    end
+
+    table = for [pid] <- :ets.match(:tame_http_servers, {{:acceptor, :"$1"}, server}), do: pid
+    [acceptors] = for list when is_list(list) and list != [] <- state(owner), do: list
+
+    for known <- [table, acceptors] do
+      assert length(known) < 1000
+      assert first in known and acceptor(server) in known
+    end
+
+    monitor = Process.monitor(pid)
+    :ok = :tame_http.drain(server, 0)
+    assert_receive {:DOWN, ^monitor, _, _, :shutdown}, 10_000
+  end
+
+  defp state(owner), do: owner |> :sys.get_state() |> Tuple.to_list()
+
   test "an acceptor that does not read: what it has no credit for waits, and is refused in time" do
     {server, port} = start(handler: told(), run: :acceptor, credit: 2, wait_timeout_ms: 1000)
     first = ask(port)

@@ -133,6 +133,29 @@ defmodule Tame.HTTP.LifeTest do
     eventually(fn -> Peer.call(peer, Peer, :threads, []) == 2 end)
   end
 
+  @tag :no_peer
+  test "a server that a supervisor of yours has is killed: one restart, though its port is not free at once" do
+    port = free_port()
+    child = :tame_http.child_spec(%{ip: {127, 0, 0, 1}, port: port, handler: &hello/1})
+    {:ok, supervisor} = Supervisor.start_link([child], strategy: :one_for_one, max_restarts: 1)
+    [{_, server, _, _}] = Supervisor.which_children(supervisor)
+    {_, owner, _, _} = List.keyfind(Supervisor.which_children(server), :server, 0)
+    # It does not see that it has to end, as on a busy machine.
+    true = :erlang.suspend_process(owner)
+    Process.exit(server, :kill)
+    eventually(fn -> starts(supervisor) end)
+    true = :erlang.resume_process(owner)
+    [{_, next, _, _}] = Supervisor.which_children(supervisor)
+    assert next != server
+    assert {200, _, "hello"} = get(port)
+    :ok = Supervisor.stop(supervisor)
+  end
+
+  defp starts(supervisor) do
+    {:current_stacktrace, stack} = Process.info(supervisor, :current_stacktrace)
+    Enum.any?(stack, &match?({:tame_http, :start_link, _, _}, &1))
+  end
+
   defp free_port do
     {:ok, socket} = :gen_tcp.listen(0, ip: {127, 0, 0, 1})
     {:ok, port} = :inet.port(socket)
