@@ -9,7 +9,7 @@
 -module(tame_control).
 
 -export([new/0]).
--export([loaded/1]).
+-export([long/1]).
 -export([feed/2]).
 -export([check/1]).
 -export([encode/1]).
@@ -26,7 +26,7 @@
 %% 16 bytes of memory for each byte of its frame. As c_src/host/port/frame_bounds.h.
 -define(FRAME_BYTES_MAX, 1 bsl 26).
 -define(FRAME_MEMORY_MAX, 1 bsl 28).
-%% Before its library is loaded a host has little to say.
+%% Before it has its ring, and loads a library, a host has little to say.
 -define(EARLY_BYTES_MAX, 1 bsl 20).
 %% The most that a library can have: enif's function table is written by hand.
 -define(FUNCTIONS_MAX, 10000).
@@ -94,8 +94,8 @@ new() ->
     #reader{}.
 
 %% From now on frames may be as long as messages are.
--spec loaded(reader()) -> reader().
-loaded(Reader) ->
+-spec long(reader()) -> reader().
+long(Reader) ->
     Reader#reader{most = ?FRAME_BYTES_MAX}.
 
 %% More bytes from the port: the frames that they complete, in order. What is bad ends the stream;

@@ -38,8 +38,11 @@ frame({hello, OsPid}, starting, #host{os_pid = 0, spec = #{options := Options}} 
     end;
 frame({ring, Fd}, starting, #host{os_pid = OsPid, ring = none} = Host) when OsPid > 0 ->
     case tame_host_start:ring(OsPid, Fd, Host#host.spec) of
-        {ok, Ring, Leases} -> answered(starting, send(Leases, Host#host{ring = Ring}));
-        {refused, Reason, Text} -> {refused, Reason, Text}
+        {ok, Ring, Leases} ->
+            Long = tame_host_port:long(Host#host.port),
+            answered(starting, send(Leases, Host#host{ring = Ring, port = Long}));
+        {refused, Reason, Text} ->
+            {refused, Reason, Text}
     end;
 frame({ring_refused, Text}, starting, _Host) ->
     {refused, no_ring, tame_control:printable(Text, 1000)};
@@ -113,10 +116,7 @@ advanced(#host{spec = #{libraries := Wanted, options := Options}} = Host) ->
 
 %% The host has answered.
 answered(starting, Host) ->
-    case advanced(Host) of
-        {up, Up} -> {up, Up#host{port = tame_host_port:loaded(Up#host.port)}};
-        Next -> Next
-    end;
+    advanced(Host);
 answered(up, Host) ->
     tell(status(up, Host), Host),
     {_, Next} = advanced(Host),

@@ -12,7 +12,7 @@
 -export([none/0]).
 -export([open/1]).
 -export([event/2]).
--export([loaded/1]).
+-export([long/1]).
 -export([expect_end/2]).
 -export([send/2]).
 -export([flush/1]).
@@ -168,10 +168,10 @@ is_flood(Data) ->
     {message_queue_len, Len} = process_info(self(), message_queue_len),
     Len > ?FLOOD_LEN orelse Len * byte_size(Data) > ?FLOOD_BYTES.
 
-%% The library is loaded: from now on frames may be as long as messages are.
--spec loaded(state()) -> state().
-loaded(#port{reader = Reader} = State) ->
-    State#port{reader = tame_control:loaded(Reader)}.
+%% Code of a library is to run: from now on frames may be as long as messages are.
+-spec long(state()) -> state().
+long(#port{reader = Reader} = State) ->
+    State#port{reader = tame_control:long(Reader)}.
 
 %% The host said that it has ended; its exit status is to follow.
 -spec expect_end(#{signal := non_neg_integer(), _ => _}, state()) -> state().

@@ -38,7 +38,7 @@ defmodule Tame.ControlTest do
 
   # Linear work takes as long eight times as once for eight times as much, and work in the square an eighth of that.
   test "a frame that comes byte by byte costs in proportion to its length" do
-    up = :tame_control.loaded(:tame_control.new())
+    up = :tame_control.long(:tame_control.new())
 
     [short, long] =
       for {size, times} <- [{32_768, 8}, {262_144, 1}] do
@@ -104,12 +104,12 @@ defmodule Tame.ControlTest do
     assert {:bad, [{:pong, 1}], _} = read(data)
   end
 
-  test "long frames are refused by their length, before they are read; longer ones may come when it is up" do
+  test "long frames are refused by their length, before they are read; longer ones may come when it has a ring" do
     assert {:bad, [], sentence} = read(<<0xFFFF_FFFF::32>>)
     assert to_string(sentence) == "a frame of 4294967295 bytes, and 1048576 are the most"
     assert {:ok, [], _} = read(<<1_048_576::32>>)
     assert {:bad, [], _} = read(<<1_048_577::32>>)
-    up = :tame_control.loaded(:tame_control.new())
+    up = :tame_control.long(:tame_control.new())
     message = ControlFrames.framed({:send, self(), :binary.copy("x", 10_000_000), []})
     assert {:ok, [{:send, _, _, [], _}], _} = :tame_control.feed(message, up)
     assert {:bad, [], _} = :tame_control.feed(<<67_108_865::32>>, up)
@@ -156,7 +156,7 @@ defmodule Tame.ControlTest do
   end
 
   test "identifiers of a bounded number of nodes are taken, in one frame and in all" do
-    up = :tame_control.loaded(:tame_control.new())
+    up = :tame_control.long(:tame_control.new())
     framed = &ControlFrames.framed_bytes(ExternalForms.of_nodes(:some@one, &1, {:pong, 1}))
     own = ControlFrames.framed({:send, self(), [self(), make_ref()], []})
 

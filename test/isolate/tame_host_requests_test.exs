@@ -25,7 +25,7 @@ defmodule Tame.HostRequestsTest do
   test "a message is the same whichever way it goes" do
     for message <- [:small, Enum.to_list(1..100_000), Map.new(1..10_000, &{&1, make_ref()})] do
       frame = ControlFrames.framed({:send, self(), message, []})
-      up = :tame_control.loaded(:tame_control.new())
+      up = :tame_control.long(:tame_control.new())
       assert {:ok, [{:send, pid, ^message, [], memory}], _} = :tame_control.feed(frame, up)
       assert memory >= 8 * :erts_debug.flat_size(message)
       :ok = :tame_ring.send(pid, message, memory)

@@ -40,6 +40,12 @@ defmodule Tame.ShareTest do
     assert seen.log == for(name <- ~w(two one three), do: "load share_#{name} 1")
   end
 
+  test "what a library asks while it is loaded may be as long as later, in a new host too",
+       context do
+    assert {:ok, {:error, {:tame, {:crashed, _}}}, {_, :share_one, 1, 0}} =
+             scenario(context, :loads_with_much)
+  end
+
   describe "one that is refused when it joins leaves the group as it was:" do
     test "its load returns an error", context do
       seen = scenario(context, :refused, [42])

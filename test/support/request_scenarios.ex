@@ -92,7 +92,7 @@ defmodule Tame.RequestScenarios do
     list = Enum.to_list(1..4_000_000)
     map = Map.new(1..1_000_000, &{&1, &1})
     frame = ControlFrames.framed({:send, self(), map, []})
-    up = :tame_control.loaded(:tame_control.new())
+    up = :tame_control.long(:tame_control.new())
 
     send_list = fn ->
       receiver = spawn_until_end_of(self())

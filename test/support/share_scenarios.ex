@@ -84,6 +84,15 @@ defmodule Tame.ShareScenarios do
     %{answer: answer, own: own, same_host: host == now, again: again}
   end
 
+  @doc "One whose load asks the VM for the hash of 4 MiB, in a host that starts: whether it starts, twice."
+  def loads_with_much(folder) do
+    start(folder, [], %{backoff_ms: {0, 0}})
+    :ok = isolate(folder, :share_one, %{backoff_ms: {0, 0}})
+    bound = bind(folder, :share_one, 1, -3)
+    raised = outcome(fn -> :share_one.crash() end)
+    {bound, raised, :share_one.who()}
+  end
+
   @doc "What is refused before anything runs."
   def disagreements(folder) do
     start(folder, [:share_one], %{workers: 3, slots: 32})
