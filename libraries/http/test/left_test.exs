@@ -268,8 +268,11 @@ defmodule Tame.HTTP.LeftTest do
     {server, port} =
       start(handler: handler, idle_timeout_ms: 3000, static: %{"/s" => {200, [], ""}})
 
+    short = [{0, 5}, {4, 5}, {0, 1000}]
+    long = for window <- [0, 1000], size <- [2000, 100_000, 300_000], do: {window, size}
+
     clients =
-      for window <- [0, 1000], size <- [2000, 100_000, 300_000] do
+      for {window, size} <- short ++ long do
         Task.async(fn ->
           socket = Frames.connect(port, [{4, window}])
           :ok = :gen_tcp.send(socket, Frames.get_path(1, "/#{size}"))

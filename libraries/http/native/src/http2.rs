@@ -36,8 +36,6 @@ const RESETS: usize = 1024;
 /// What h2 has around small pieces of bodies that nobody has read yet, in bytes: one turn of a connection brings some
 /// thousand.
 const SMALL_FRAMES: usize = 4 * 1024 * 1024;
-/// An answer of so few bytes is h2's at once, whether or not the client takes it: there are at most max_streams of them.
-const FEW: usize = 1024;
 
 pub async fn serve<S>(local: &Rc<Local>, connection: &Rc<Connection>, stream: Strict<S>)
 where
@@ -245,7 +243,7 @@ fn send(local: &Rc<Local>, mut respond: SendResponse<Bytes>, is_head: bool, resp
     };
     match body {
         _ if is_whole => (),
-        Answer::Whole(bytes) if bytes.len() <= FEW || has_room(&mut to, bytes.len()) => {
+        Answer::Whole(bytes) if has_room(&mut to, bytes.len()) => {
             let _ = to.send_data(bytes, true);
         }
         body => {
