@@ -240,7 +240,7 @@ defmodule Tame.Host.RefusalTest do
       assert %{"module" => "daemon", "resources" => []} = probe
       # Its limit is 10 s.
       assert us < 5_000_000
-      assert OsProcess.gone?(folder |> Path.join("daemon.pid") |> File.read!())
+      OsProcess.await_gone(folder |> Path.join("daemon.pid") |> File.read!())
     end
 
     test "every NIF library of this OTP" do

@@ -60,24 +60,24 @@ defmodule Tame.IsolationTest do
 
   describe "a deadline" do
     test "is raised on time", %{peer: peer} do
-      {result, ms} = scenario(peer, :spin, [:spin_inline, 5000, %{deadline_ms: 50}])
+      {result, ms} = scenario(peer, :spin, [:spin_inline, 60_000, %{deadline_ms: 50}])
       assert {:error, {:tame, :deadline}, {:tame_spin, :spin_inline_nif, 1}} = result
-      assert ms >= 50 and ms < 4000
+      assert ms >= 50 and ms < 40_000
     end
 
     test "of tame:with/2 counts as well", %{peer: peer} do
       assert {{:error, {:tame, :deadline}, _}, ms} =
-               scenario(peer, :spin_with, [:spin_inline, 5000, 50])
+               scenario(peer, :spin_with, [:spin_inline, 60_000, 50])
 
-      assert ms >= 50 and ms < 4000
+      assert ms >= 50 and ms < 40_000
     end
 
     test "costs a host its life when the call goes on past the grace period", %{peer: peer} do
-      {{raised, _}, {replaced, ms}, next} =
+      {raised, {replaced, ms}, next} =
         scenario(peer, :overdue, [%{deadline_ms: 1000, grace_ms: 200}])
 
       assert {:error, {:tame, :deadline}, _} = raised
-      assert replaced and ms >= 100
+      assert replaced and ms >= 1100
       assert next == {:ok, :ok}
     end
 
@@ -89,14 +89,14 @@ defmodule Tame.IsolationTest do
   describe "the hosts of a library" do
     test "are more while callers wait, and fewer when they are idle", %{peer: peer} do
       options = %{hosts: {1, 3}, workers: 1, slots: 2, idle_ms: 300}
-      {ends, most} = scenario(peer, :crowd, [12, 100, options])
+      {ends, most} = scenario(peer, :crowd, [12, 300, options])
       assert ends == %{ok: 12}
       assert most in 2..3
-      assert scenario(peer, :idle, [2000]) == 1
+      assert scenario(peer, :idle, [])
     end
 
     test "refuse callers beyond max_waiting at once", %{peer: peer} do
-      {ends, 1} = scenario(peer, :crowd, [20, 1000, %{workers: 1, slots: 1, max_waiting: 4}])
+      {ends, 1} = scenario(peer, :crowd, [20, 3000, %{workers: 1, slots: 1, max_waiting: 4}])
       assert ends[{:tame, :busy}] == 15
       assert ends[:ok] == 5
     end

@@ -26,11 +26,16 @@ defmodule Tame.HostsScenarios do
   end
 
   defp cell_beside(module, n) do
-    busy = Task.async(fn -> module.pause_ms(rem(n, 2) * 20) end)
-    if rem(n, 2) == 1, do: Tame.Await.until(fn -> in_use(module) > 0 end)
+    busy = Task.async(fn -> module.pause_ms(rem(n, 2) * 50) end)
+    if rem(n, 2) == 1, do: await_busy(module, busy)
     cell = module.new_cell(n)
     Task.await(busy)
     cell
+  end
+
+  # Somebody who looks late finds that it has ended.
+  defp await_busy(module, %{pid: pid}) do
+    true = Tame.Await.until(fn -> in_use(module) > 0 or not Process.alive?(pid) end)
   end
 
   @doc "How calls spread over hosts, of callers at once."
@@ -40,7 +45,7 @@ defmodule Tame.HostsScenarios do
     true =
       Tame.Await.until(fn -> Enum.count(:tame.info()[module].hosts, &(&1.state == :up)) == hosts end)
 
-    tasks = for _ <- 1..callers, do: Task.async(fn -> module.pause_ms(500) end)
+    tasks = for _ <- 1..callers, do: Task.async(fn -> module.pause_ms(3000) end)
     tasks |> Task.await_many(20_000) |> Enum.uniq() |> length()
   end
 
@@ -56,7 +61,7 @@ defmodule Tame.HostsScenarios do
     module = start()
     Process.register(self(), :places_test)
     own = module.tell(:places_test, :hello)
-    heard = receive do: (:hello -> true), after: (5000 -> false)
+    heard = receive do: (:hello -> true), after: (20_000 -> false)
 
     {own, heard,
      for(
@@ -80,10 +85,10 @@ defmodule Tame.HostsScenarios do
 
   @doc "An idle host is kept while the VM holds one of its resources, and stopped afterwards."
   def idle_with_resource do
-    module = start(:places, %{hosts: {1, 2}, idle_ms: 2000, workers: 1, slots: 1})
+    module = start(:places, %{hosts: {1, 2}, idle_ms: 5000, workers: 1, slots: 1})
     [_, %{os_pid: newest}] = crowded(module, 20)
     cell = cell_in(module, newest)
-    Process.sleep(4000)
+    Process.sleep(8000)
     kept = length(:tame.info()[module].hosts)
     {^newest, 7} = module.sum([cell])
     {kept, released(module)}
@@ -99,8 +104,8 @@ defmodule Tame.HostsScenarios do
 
   # A cell that lives in this very host: made while the other one has a call, if that is the other one.
   defp cell_in(module, os_pid) do
-    busy = Task.async(fn -> module.pause_ms(100) end)
-    true = Tame.Await.until(fn -> in_use(module) == 1 end)
+    busy = Task.async(fn -> module.pause_ms(300) end)
+    await_busy(module, busy)
     cell = module.new_cell(7)
     Task.await(busy)
     if elem(module.sum([cell]), 0) == os_pid, do: cell, else: cell_in(module, os_pid)
@@ -108,6 +113,6 @@ defmodule Tame.HostsScenarios do
 
   defp released(module) do
     :erlang.garbage_collect()
-    Tame.Await.until(fn -> length(:tame.info()[module].hosts) == 1 end, 10_000)
+    Tame.Await.until(fn -> length(:tame.info()[module].hosts) == 1 end)
   end
 end

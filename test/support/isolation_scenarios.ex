@@ -84,32 +84,33 @@ defmodule Tame.IsolationScenarios do
   end
 
   @doc """
-  A call longer than its deadline, which goes on without end: what the caller gets and when, and how long
-  until the host that had it is replaced, in ms. What the next call comes to.
+  A call longer than its deadline, which goes on without end: what the caller gets, and how long it is from the
+  call until the host that had it is replaced, in ms. What the next call comes to.
   """
   def overdue(options) do
     start(:tame_spin, options)
     [%{os_pid: before}] = :tame.info().tame_spin.hosts
-    {raised, ms} = timed(fn -> outcome(fn -> :tame_spin.spin_inline(600_000_000) end) end)
 
-    {replaced, until_ms} =
-      timed(fn -> Tame.Await.until(fn -> other_host?(:tame_spin, before) end, 10_000) end)
+    {{raised, replaced}, ms} =
+      timed(fn ->
+        raised = outcome(fn -> :tame_spin.spin_inline(600_000_000) end)
+        {raised, Tame.Await.until(fn -> other_host?(:tame_spin, before) end)}
+      end)
 
-    {{raised, ms}, {replaced, until_ms}, outcome(fn -> :tame_spin.spin_inline(10) end)}
+    {raised, {replaced, ms}, outcome(fn -> :tame_spin.spin_inline(10) end)}
   end
 
   @doc "As overdue/1, for a caller that is killed."
   def killed_caller(options) do
     start(:tame_spin, options)
     [%{os_pid: before}] = :tame.info().tame_spin.hosts
+    worked_ns = :tame_cpu.process_ns(before)
     caller = spawn(fn -> :tame_spin.spin_inline(600_000_000) end)
-    true = Tame.Await.until(fn -> ring(:tame_spin).slots_in_use == 1 end)
-    # Nothing announces that the host has begun; one that has not drops the call.
-    Process.sleep(200)
+    # The host has begun when it works; one that has not drops the call.
+    true = Tame.Await.until(fn -> :tame_cpu.process_ns(before) > worked_ns + 50_000_000 end)
     Process.exit(caller, :kill)
 
-    {replaced, ms} =
-      timed(fn -> Tame.Await.until(fn -> other_host?(:tame_spin, before) end, 10_000) end)
+    {replaced, ms} = timed(fn -> Tame.Await.until(fn -> other_host?(:tame_spin, before) end) end)
 
     {replaced, ms, outcome(fn -> :tame_spin.spin_inline(10) end)}
   end
@@ -160,11 +161,8 @@ defmodule Tame.IsolationScenarios do
     end
   end
 
-  @doc "How many hosts there are once nobody calls."
-  def idle(ms) do
-    Process.sleep(ms)
-    length(:tame.info().tame_spin.hosts)
-  end
+  @doc "Whether there is one host at last, when nobody calls."
+  def idle, do: Tame.Await.until(fn -> length(:tame.info().tame_spin.hosts) == 1 end)
 
   @doc "What a reply that is twice its arguments' size raises."
   def large_reply(options) do
@@ -323,8 +321,6 @@ defmodule Tame.IsolationScenarios do
     {us, value} = :timer.tc(fun)
     {value, us / 1000}
   end
-
-  defp ring(module), do: hd(:tame.info()[module].hosts).ring
 
   defp other_host?(module, before) do
     Enum.all?(:tame.info()[module].hosts, &(&1.state == :up and &1.os_pid != before))

@@ -91,7 +91,8 @@ defmodule Tame.LimitsScenarios do
     raised = Task.await(spinning, 20_000)
 
     {:ok, {other, _, _}} = call(:where, [])
-    {raised, OsProcess.gone?(host), other != host, call(:must_take, [100, :abort])}
+    gone = Tame.Await.until(fn -> OsProcess.gone?(host) end)
+    {raised, gone, other != host, call(:must_take, [100, :abort])}
   end
 
   @doc "Callers in the host while another one reaches a limit."
@@ -116,7 +117,7 @@ defmodule Tame.LimitsScenarios do
     :ok = :logger.remove_handler(:default)
     :ok = :logger.add_handler(:limits_test, Tame.LimitsScenarios.Handler, %{config: handler})
     raised = call(:must_take, [100, :abort])
-    report = receive(do: ({:report, report} -> report), after: (5000 -> :none))
+    report = receive(do: ({:report, report} -> report), after: (20_000 -> :none))
     {:tame.info().bounds.limits, raised, report}
   end
 

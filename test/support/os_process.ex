@@ -4,7 +4,7 @@ defmodule Tame.Test.OsProcess do
 
   import ExUnit.Assertions
 
-  @gone_ms 5_000
+  @gone_ms 30_000
 
   # Ended but not yet collected by its parent counts as gone: in a container nobody may.
   def gone?(os_pid), do: thread_state("/proc/#{os_pid}") in [nil, "Z", "X"]

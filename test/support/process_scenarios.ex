@@ -184,13 +184,9 @@ defmodule Tame.ProcessScenarios do
     Places.build!(module)
     parent = self()
     inside = Task.async(fn -> outcome(fn -> module.paused(ms) end) end)
+    true = Tame.Await.until(fn -> in_its_code?(inside.pid, module) end)
     staying = spawn_link(fn -> send(parent, {:left, module.stay(fn -> :left end)}) end)
-    # Both have begun when the process's function says so.
-    true =
-      Tame.Await.until(fn ->
-        match?({:current_function, {^module, _, _}}, Process.info(staying, :current_function))
-      end)
-
+    true = Tame.Await.until(fn -> in_its_code?(staying, module) end)
     isolated = :tame.isolate(module)
     host = module.pause_ms(0)
     # It may not be replaced once more while that process is in the code of before.
@@ -202,6 +198,9 @@ defmodule Tame.ProcessScenarios do
     true = Tame.Await.until(fn -> :tame.restore(module) == :ok end)
     {isolated, host, again, result, alive?, left, staying}
   end
+
+  defp in_its_code?(pid, module),
+    do: match?({:current_function, {^module, _, _}}, Process.info(pid, :current_function))
 
   @doc "The host's program is away when its host is killed, and comes back."
   def program_away(ms) do
@@ -238,7 +237,7 @@ defmodule Tame.ProcessScenarios do
     :ok = :logger.remove_handler(:default)
     File.rename!(program, program <> ".away")
     kill_hosts(module)
-    texts = for _ <- 1..2, do: receive(do: ({:log, text} -> text), after: (5000 -> :none))
+    texts = for _ <- 1..2, do: receive(do: ({:log, text} -> text), after: (20_000 -> :none))
     same = process == process(:host, module)
     File.rename!(program <> ".away", program)
     well = well?(module)
@@ -286,7 +285,7 @@ defmodule Tame.ProcessScenarios do
         20_000
       )
 
-    {replaced?, OsProcess.gone?(before), in_use(module)}
+    {replaced?, Tame.Await.until(fn -> OsProcess.gone?(before) end), in_use(module)}
   end
 
   @doc """
@@ -390,7 +389,7 @@ defmodule Tame.ProcessScenarios do
     # Said of a ring that is closed by now it ends nobody.
     :ok = :tame_hosts.bad_reply(module, ring, :payload)
     _ = :tame.info()
-    {replaced?, OsProcess.gone?(before), module.pause_ms(0) == now}
+    {replaced?, Tame.Await.until(fn -> OsProcess.gone?(before) end), module.pause_ms(0) == now}
   end
 
   # As calls find them.

@@ -89,8 +89,8 @@ defmodule Tame.ReplyScenarios do
   @doc "A call that asks the VM while this is done: what came of both."
   def asks_while(how) do
     module = isolated(:replies_in_flight)
-    call = Task.async(fn -> raised(fn -> module.late_ref(500) end) end)
-    Process.sleep(100)
+    call = Task.async(fn -> raised(fn -> module.late_ref(3000) end) end)
+    true = Tame.Await.until(fn -> Tame.ProcessScenarios.in_use(module) == 1 end)
 
     done =
       case how do
@@ -99,7 +99,7 @@ defmodule Tame.ReplyScenarios do
         :stop -> Application.stop(:tame)
       end
 
-    {done, is_reference(Task.await(call))}
+    {done, is_reference(Task.await(call, 20_000))}
   end
 
   @doc "Messages that a NIF sends one by one, to its caller: all of them, in their order."

@@ -186,7 +186,7 @@ defmodule Tame.ShareScenarios do
   @doc "New code while a process waits for its call of the old: whether that can be purged, then and later, and what it returned."
   def purged_under_a_call(folder, bind) do
     start(folder, [:share_one], %{bind: bind})
-    caller = Task.async(fn -> :share_one.nap(600) end)
+    caller = Task.async(fn -> :share_one.nap(4000) end)
     true = Await.until(fn -> ProcessScenarios.in_use(:share_one) == 1 end)
     beam = File.read!(ShareLibraries.beam(folder, :share_one, 1))
     {:module, _} = :tame.load_binary(:share_one, ~c"share_one.erl", beam)
