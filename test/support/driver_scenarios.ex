@@ -114,7 +114,8 @@ defmodule Tame.DriverScenarios do
     # One that waits in stop answers nobody.
     gone = ending == :kill_port or Await.until(fn -> ask(port, :work_cpu) == :refused end)
     # Where nothing wakes it nothing changes; so this is what it is like while it lasts.
-    stopped = Await.until(fn -> counters().stops == 1 end, 300)
+    while_ms = if options == "stubborn", do: 300, else: 30_000
+    stopped = Await.until(fn -> counters().stops == 1 end, while_ms)
     during = counters()
     release_all()
     later = settled()
@@ -208,7 +209,7 @@ defmodule Tame.DriverScenarios do
   end
 
   defp take(port, taken) do
-    case answer(port, 2000) do
+    case answer(port, 5000) do
       :nothing -> taken
       n -> take(port, [n | taken])
     end
@@ -365,10 +366,10 @@ defmodule Tame.DriverScenarios do
     :erlang.halt(0, how)
   end
 
-  @doc "How long work of no length takes in a second port, in µs, shortly after one of a second has begun in another."
+  @doc "How long work of no length takes in a second port, in µs, shortly after one of 3 s has begun in another."
   def second_port_us(function) do
     :ok = apply(:tame_spin_driver, function, [0])
-    {pid, monitor} = spawn_monitor(:tame_spin_driver, function, [1_000_000])
+    {pid, monitor} = spawn_monitor(:tame_spin_driver, function, [3_000_000])
     Process.sleep(50)
     {us, :ok} = :timer.tc(:tame_spin_driver, function, [0])
     receive(do: ({:DOWN, ^monitor, :process, ^pid, :normal} -> us))
