@@ -17,8 +17,7 @@ defmodule Tame.JobQueueScenarios do
     wait_until(fn -> Enum.all?(waiting, &waits?/1) end)
     Enum.each(waiting, &stop/1)
 
-    waited =
-      catch_timeout(fn -> wait_until(fn -> JobProbe.counters(path).cleanup == 10 end, 2000) end)
+    waited = catch_timeout(fn -> wait_until(fn -> JobProbe.counters(path).cleanup == 10 end) end)
 
     cleaned = JobProbe.counters(path).cleanup
     release(running, path)
