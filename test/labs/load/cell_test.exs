@@ -25,7 +25,7 @@ defmodule Tame.Load.CellTest do
         lead_ms: 200,
         for_ms: 400,
         tail_ms: 100,
-        wait_ms: 3000
+        wait_ms: 20_000
       },
       Map.new(more)
     )
@@ -97,7 +97,8 @@ defmodule Tame.Load.CellTest do
   end
 
   test "a server that dies is a result: when, and by which signal" do
-    {raw, figures} = figures(spec(LoadServers.Crashing, wait_ms: 300))
+    # Its clients end with it, however late the signal comes.
+    {raw, figures} = figures(spec(LoadServers.Crashing, tail_ms: 10_000))
     assert %{how: "signal 11", after_ms: after_ms} = raw.died
     assert after_ms >= 200
     assert figures.hello_answered > 0
@@ -141,12 +142,12 @@ defmodule Tame.Load.CellTest do
   end
 
   test "one that does not answer, answers wrongly or does not start is one line" do
-    for {server, expected} <- [
-          {LoadServers.Failing, "answers GET /hello with something else than 200"},
-          {LoadServers.Mute, "does not answer GET /hello within 300 ms"},
-          {LoadServers.Unstartable, "does not start: :no_licence"}
+    for {server, answer_ms, expected} <- [
+          {LoadServers.Failing, 20_000, "answers GET /hello with something else than 200"},
+          {LoadServers.Mute, 300, "does not answer GET /hello within 300 ms"},
+          {LoadServers.Unstartable, 300, "does not start: :no_licence"}
         ] do
-      assert {:error, line} = Cell.run(spec(server, answer_ms: 300), [])
+      assert {:error, line} = Cell.run(spec(server, answer_ms: answer_ms), [])
       assert line =~ inspect(server) and line =~ expected
       refute line =~ "\n"
     end

@@ -22,7 +22,7 @@ defmodule Tame.Load.ClientTest do
         connections: 8,
         streams: 1,
         start_ns: 0,
-        wait_ms: 3000
+        wait_ms: 20_000
       },
       Map.new(more)
     )
@@ -37,7 +37,7 @@ defmodule Tame.Load.ClientTest do
     requests
   end
 
-  defp times(requests, wait_ms \\ 3000) do
+  defp times(requests, wait_ms \\ 20_000) do
     end_ns = Requests.end_ns(requests, wait_ms)
     Requests.quantiles(for r <- requests, us = Requests.us(r, end_ns), do: us)
   end

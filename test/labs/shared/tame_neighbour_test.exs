@@ -74,8 +74,8 @@ defmodule Tame.NeighbourTest do
     end
 
     test "gives as many wake-ups as periods have passed, however late they were" do
-      {:ok, neighbour} = :tame_neighbour.start(%{scheduler: 1, period_ms: 2})
       started = System.monotonic_time(:millisecond)
+      {:ok, neighbour} = :tame_neighbour.start(%{scheduler: 1, period_ms: 2})
       # Time itself is tested: its periods are counted.
       Process.sleep(100)
       histogram = :tame_neighbour.stop(neighbour)
