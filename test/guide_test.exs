@@ -99,6 +99,25 @@ defmodule Tame.GuideTest do
              """)
   end
 
+  for placement <- ~w(AUTO POOL) do
+    test "words as TAME_#{placement} is right where it is isolated: its text stays where it lay" do
+      replacement = "TAME_#{unquote(placement)})"
+
+      dir =
+        folder(~w(words.cpp words.erl), &String.replace(&1, ~r/TAME_\w+\)$/m, replacement))
+        |> build("words.cpp", "words.erl")
+
+      assert {"right", 0} =
+               erl(dir, """
+               {ok, _} = application:ensure_all_started(tame),
+               ok = tame:isolate(words),
+               [{0, N, <<"ab">>} = words:count(binary:copy(<<"ab ">>, N))
+                   || N <- [1, 21, 22, 42, 43, 44, 1000, 100000, 1000000], _ <- lists:seq(1, 5)],
+               io:put_chars("right")
+               """)
+    end
+  end
+
   test "measure prints a line with the figures that the guide explains" do
     dir = folder(~w(exor.c exor.erl measure.erl)) |> build("exor.c", "exor.erl")
     assert {"", 0} = erlc(dir, "measure.erl")

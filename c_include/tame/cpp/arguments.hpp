@@ -3,7 +3,8 @@
  * Part of tame.hpp. A std::string_view or tame::binary that a constructor is given stays valid, at the
  * same address, until the struct is destroyed, so it may be a member. The bytes of a binary of more
  * than 64 bytes lie outside the heaps of processes, where no garbage collection moves them, and the
- * library keeps the binary alive; a smaller one is copied. */
+ * library keeps the binary alive; a smaller one is copied. So are all in a host, to which each call
+ * that a job takes brings its arguments anew. */
 #ifndef TAME_CPP_ARGUMENTS_HPP
 #define TAME_CPP_ARGUMENTS_HPP
 
@@ -54,6 +55,7 @@ template <int Views, int Chunks> struct kept {
     std::array<tame_input, Views> inputs;               /* looked up anew in each slice */
     std::array<const unsigned char *, Views> addresses; /* where they were at first */
     unsigned char *small;                               /* copies; freed with the state */
+    std::array<unsigned char *, Views> large;           /* the same */
     std::array<tame_iodata, Chunks> chunks;
 
     /* Whether the bytes lie where the struct has been told. */
@@ -65,6 +67,16 @@ template <int Views, int Chunks> struct kept {
         return true;
     }
 };
+
+/* Whether the bytes lie there wherever the job goes on. The VM has a part and its copy in one place; a host
+ * copies short parts, so that this tells (c_src/host/term/copy.c). */
+inline bool keeps_bytes(ErlNifEnv *env, ERL_NIF_TERM term, const tame_input &input)
+{
+    const ERL_NIF_TERM part = enif_make_sub_binary(env, term, 0, TAME_IMPL_NOT_COPIED);
+    ErlNifBinary copy;
+
+    return enif_inspect_binary(env, enif_make_copy(env, part), &copy) && copy.data == input.data;
+}
 
 template <class T> inline constexpr auto must_be = text("must be ") + noun_of<T>::value;
 
@@ -113,8 +125,19 @@ template <> struct argument<binary> {
             (void)tame_badarg(call, arg + 1, must_be<binary>.chars);
             return false;
         }
-        kept.addresses[static_cast<std::size_t>(view)] = input.data;
         value = binary(input.data, input.size);
+        if (keeps_bytes(call->env, call->argv[arg], input)) {
+            kept.addresses[static_cast<std::size_t>(view)] = input.data;
+            return true;
+        }
+        unsigned char *copy = static_cast<unsigned char *>(enif_alloc(input.size));
+        if (copy == nullptr)
+            no_memory();
+        kept.large[static_cast<std::size_t>(view)] = copy;
+        std::memcpy(copy, input.data, input.size);
+        value = binary(copy, input.size);
+        call->impl_inputs_len--; /* it is not looked up any more */
+        input.data = nullptr;
         return true;
     }
 };

@@ -160,6 +160,8 @@ template <class Job, class Maker, class Arguments> struct functions {
         if (state.lives)
             state.job().~Job();
         enif_free(state.kept.small);
+        for (unsigned char *copy : state.kept.large)
+            enif_free(copy);
     }
 
     static void move(void *to, void *from) noexcept

@@ -38,6 +38,11 @@ struct binary *binary_try_new(size_t size)
     return binary_try_resize(NULL, size);
 }
 
+int binary_keeps(const struct shared *owner)
+{
+    return owner->release == release;
+}
+
 /* The binary, or NULL: it is none, or its last byte is incomplete. */
 struct box_binary *binary_whole(term t)
 {

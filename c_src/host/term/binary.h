@@ -19,6 +19,9 @@ struct binary *binary_try_new(size_t size);
  * binary is as it was. */
 struct binary *binary_try_resize(struct binary *binary, size_t size);
 
+/* Whether it is a binary that keeps the bytes, and no resource. */
+int binary_keeps(const struct shared *owner);
+
 /* The binary, or NULL: it is none, or its last byte is incomplete. */
 struct box_binary *binary_whole(term t);
 

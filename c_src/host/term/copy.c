@@ -39,10 +39,17 @@ static term copy_cells(ErlNifEnv *env, struct work *work, term list)
     return make_cell(cells);
 }
 
+/* A part of up to so many bytes has bytes of its own in a copy: by that a library can tell that it is in
+ * a host (c_include/tame/cpp/arguments.hpp), where the next call of a job has its arguments elsewhere. */
+#define PART_COPIED_BYTES 128
+
 /* The copy of a part of a binary is no part any more, as in the VM. */
 static term copy_binary(ErlNifEnv *env, const struct box_binary *from)
 {
-    if (from->owner != NULL)
+    const int is_short_part =
+        from->header == box_header(BOX_BINARY, BINARY_PART) && from->size <= PART_COPIED_BYTES;
+
+    if (from->owner != NULL && !(is_short_part && binary_keeps(from->owner)))
         return term_binary(env, from->data, from->size, from->last_bits, from->owner);
     if (from->size > BINARY_SHARE_BYTES) {
         struct binary *binary = binary_new(from->size);
