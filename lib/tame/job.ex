@@ -19,13 +19,17 @@ defmodule Tame.Job do
   a stream is an Elixir stream here. Plain NIFs of the library are functions of the module's own, listed in `@nifs`.
   """
 
-  defmacro __using__(_options) do
+  defmacro __using__([]) do
     quote do
       import Tame.Job, only: [defjob: 1, defjob: 2]
       Module.register_attribute(__MODULE__, :tame_nifs, accumulate: true)
       Module.register_attribute(__MODULE__, :nifs, persist: true)
       @before_compile Tame.Job
     end
+  end
+
+  defmacro __using__(options) do
+    raise ArgumentError, "use Tame.Job, #{Macro.to_string(options)}: takes no options"
   end
 
   @doc "Defines a function that calls a job."

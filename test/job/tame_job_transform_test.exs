@@ -142,5 +142,9 @@ defmodule Tame.JobTransformTest do
       error = assert_raise ArgumentError, fn -> Code.eval_string(text) end
       assert Exception.message(error) =~ sentence
     end
+
+    text = "defmodule Tame.JobTransformTest.Made do\nuse Tame.Job, deadline_ms: 10\nend"
+    error = assert_raise ArgumentError, fn -> Code.eval_string(text) end
+    assert Exception.message(error) == "use Tame.Job, [deadline_ms: 10]: takes no options"
   end
 end
