@@ -124,9 +124,9 @@ defmodule Tame.Audit.Policy do
   end
 
   defp input(word, _static, options) do
-    case Keyword.take(options, [:input, :input_file]) do
+    case Keyword.keys(options) -- [:allow] do
       [] -> {:ok, nil}
-      _ -> {:error, "#{word}: an input goes with a function, as module:function/arity"}
+      [key | _] -> {:error, "#{word}: #{key} goes with a function, as module:function/arity"}
     end
   end
 
