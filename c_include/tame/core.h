@@ -45,7 +45,7 @@ struct tame_impl_gate {
         pooled; /* runs of the row that wait for a worker to begin; guarded by the pool's lock */
 };
 
-/* Shared by an instance and those that replace it, each of which holds it. */
+/* Shared by an instance and those that replace it; each holds it. */
 struct tame_impl_lineage {
     int references;
     uint32_t contexts; /* atomic: resources of the author's that live, by all of them */

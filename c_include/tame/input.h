@@ -87,8 +87,8 @@ static inline int tame_input_binary(struct tame_call *call, int arg, struct tame
     return 1;
 }
 
-/* An iodata argument, read chunk by chunk: `data` and `size` are the chunk at hand, of which nothing
- * is copied; `data` may be another in each step. */
+/* An iodata argument, read chunk by chunk: `data` and `size` are the chunk at hand. Nothing of
+ * it is copied; `data` may be another in each step. */
 struct tame_iodata {
     const unsigned char *data;
     size_t size;

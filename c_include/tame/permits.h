@@ -77,8 +77,8 @@ static inline void tame_impl_permits_move(struct tame_impl_permits *permits, uin
         (void)pthread_cond_broadcast(&permits->given);
 }
 
-/* Waits for a permit of `limit`. Returns 0, without one, when *closing is set, of which
- * tame_impl_permits_wake tells. */
+/* Waits for a permit of `limit`. Returns 0, without one, when *closing is set;
+ * tame_impl_permits_wake tells of that. */
 static inline int tame_impl_permits_take(struct tame_impl_permits *permits, uint32_t limit,
                                          const int *closing)
 {

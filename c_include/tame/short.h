@@ -147,7 +147,7 @@ static __attribute__((noinline, unused)) void tame_impl_short_goes_on(struct tam
         run->phase = TAME_IMPL_FAILS;
 }
 
-/* Begins a call, of which tame_impl_call_begin was called. TAME_DONE: *term is what the NIF returns.
+/* Begins a call, after tame_impl_call_begin. TAME_DONE: *term is what the NIF returns.
  * Else it is a run that goes on from *start_ns, where its phase says; TAME_PART: with a part. */
 static inline enum tame_status tame_impl_short(ErlNifEnv *env, struct tame_impl_run *run,
                                                uint64_t *start_ns, ERL_NIF_TERM *term)

@@ -70,7 +70,7 @@ void os_continue_with_parent(void);
 int os_limit_memory(uint64_t bytes, uint64_t later);
 int os_limit_memory_more(uint64_t bytes);
 
-/* The CPUs that the calling thread may run on, the lowest first: how many there are, of which up to
+/* The CPUs that the calling thread may run on, the lowest first: how many there are; up to
  * max are written; -1 with errno. */
 int os_cpus(unsigned *cpus, int max);
 

@@ -12,7 +12,7 @@
 
 #include "etf_tags.h"
 
-/* A cluster has some hundred nodes, each of which is started anew from time to time. */
+/* A cluster has some hundred nodes, and each is started anew from time to time. */
 #define ETF_NAMES_MAX 1024
 #define ETF_NAMES_PLACES 4096
 /* As most terms have. */

@@ -105,7 +105,7 @@ struct ring_geometry {
 #define RING_GEOMETRY_DEFAULT \
     ((struct ring_geometry){64, 16384, UINT64_C(1) << 30, UINT64_C(1) << 30})
 
-/* memcpy for payloads, of which nothing may come from nowhere. A loop of our own with prefetches was
+/* memcpy for payloads; one without bytes may have no address. A loop of our own with prefetches was
  * faster on one machine once; it takes 1.5 times as long where this was measured last
  * (bench/limit.exs). */
 static inline void ring_copy(void *to, const void *from, size_t size)
