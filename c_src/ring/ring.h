@@ -262,7 +262,7 @@ static inline uint64_t ring_request_pages(uint64_t size)
     return (size + RING_REQUEST_SKEW + RING_PAGE - 1) / RING_PAGE;
 }
 
-/* The room for a payload in a request's region of so many pages. */
+/* The room for a payload in a request's region of that many pages. */
 static inline uint64_t ring_request_room(uint64_t pages)
 {
     return pages * RING_PAGE - RING_REQUEST_SKEW;

@@ -39,8 +39,8 @@ static term copy_cells(ErlNifEnv *env, struct work *work, term list)
     return make_cell(cells);
 }
 
-/* A part of up to so many bytes has bytes of its own in a copy: by that a library can tell that it is in
- * a host (c_include/tame/cpp/arguments.hpp), where the next call of a job has its arguments elsewhere. */
+/* The copy of a part has bytes of its own up to this size. A library tells by that that it is in a host
+ * (c_include/tame/cpp/arguments.hpp), where the next call of a job has its arguments elsewhere. */
 #define PART_COPIED_BYTES 128
 
 /* The copy of a part of a binary is no part any more, as in the VM. */

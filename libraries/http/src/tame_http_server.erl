@@ -26,9 +26,9 @@
     sup :: pid(),
     handle :: tame_http_nif:server(),
     table :: reference(),
-    %% Those there are, and those of which a process is left, for the time when the table is gone.
+    %% Those that live, and those that have left a process, for the time when the table is gone.
     acceptors = [] :: [pid()],
-    %% With more than so many of them, it looks which are needed.
+    %% When there are more, it looks which of them are needed.
     most = ?ACCEPTORS :: pos_integer(),
     %% Who waits for the end of the threads; ended when they have.
     closing = [] :: [gen_server:from()] | ended

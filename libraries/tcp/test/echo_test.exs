@@ -265,7 +265,7 @@ defmodule Tame.Tcp.EchoTest do
     assert {:error, :nxdomain} = :tame_tcp.connect(~c"no.such.host.invalid", port, [], 5000)
   end
 
-  # Receives of more than there is, until so many bytes in all have come; the next one has them.
+  # Asks for more than there is, again and again, until `bytes` have come in all. The next receive has them.
   defp come_early(socket, bytes, size, ms) do
     assert until(fn ->
              assert :tame_tcp.recv(socket, size, ms) == {:error, :timeout}
