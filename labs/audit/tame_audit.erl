@@ -91,22 +91,30 @@ many(Spec, Times) ->
     ms := pos_integer(), callers := pos_integer(), dirty := dirty_cpu | dirty_io
 }) ->
     {ok, reading(), DirtyWaitNs :: non_neg_integer()} | failure().
-loop(Spec, #{ms := Ms, callers := Callers, dirty := Kind}) ->
+loop(#{limit_ms := LimitMs} = Spec, #{ms := Ms, callers := Callers, dirty := Kind}) ->
     observed(fun() ->
         Options = at(?WORK_SCHEDULER),
-        Started = [start(Spec, {loop, Ms}, false, Options) || _ <- lists:seq(2, Callers)],
-        Others = [Pid || {Pid, _} <- Started],
-        _ = [receive {Pid, ready} -> Pid ! go after 5000 -> ok end || Pid <- Others],
-        Asker = tame_asker:start(Kind, #{period_ms => 5, second_ms => 5, collector => self()}),
-        Answer = watched(Spec, {loop, Ms}),
-        WaitNs = longest_wait(0, none),
-        true = tame_asker:stop(Asker),
-        _ = [exit(Pid, kill) || Pid <- Others],
-        case Answer of
-            {ok, Reading} -> {ok, Reading, WaitNs};
-            Error -> Error
+        Others = [start(Spec, {loop, Ms}, false, Options) || _ <- lists:seq(2, Callers)],
+        case all_ready(Others, LimitMs) of
+            ok ->
+                _ = [Pid ! go || {Pid, _} <- Others],
+                looped(Spec, {loop, Ms}, Others, Kind);
+            Error ->
+                Error
         end
     end).
+
+looped(#{limit_ms := LimitMs} = Spec, How, Others, Kind) ->
+    Asker = tame_asker:start(Kind, #{period_ms => 5, second_ms => 5, collector => self()}),
+    Answer = watched(Spec, How),
+    WaitNs = longest_wait(0, none),
+    true = tame_asker:stop(Asker),
+    Ended = [next(Pid, Ref, LimitMs) || {ok, _} <- [Answer], {Pid, Ref} <- Others],
+    case {Answer, [Why || {failed, Why} <- Ended]} of
+        {{ok, Reading}, []} -> {ok, Reading, WaitNs};
+        {{ok, _}, [Why | _]} -> {error, Why};
+        {Error, _} -> Error
+    end.
 
 %% Calls in a row for that long, and for how long a NIF had the scheduler without a break: the
 %% longest of such stretches that take least_ns and more.
@@ -142,7 +150,8 @@ longest_wait(LongestNs, AskedNs) ->
 %% Kills that many callers after_ms after the last of them has called. Returns how long that was
 %% after the first one's call, on a busy machine longer than asked; and how long after it they
 %% were gone, a dirty CPU scheduler was free, and the VM used no more CPU: work of theirs that
-%% goes on shows in one of these. The first two not within the limit: it hangs.
+%% goes on shows in one of these. The first two not within the limit: it hangs. Nobody is killed
+%% where a call was over by then.
 -spec kill(spec(), #{after_ms := pos_integer(), callers := pos_integer()}) ->
     {ok, #{
         after_ns := non_neg_integer(),
@@ -150,17 +159,18 @@ longest_wait(LongestNs, AskedNs) ->
         dirty_ns := non_neg_integer(),
         cpu_ns := non_neg_integer()
     }}
+    | {ok, over}
     | failure().
 kill(#{limit_ms := LimitMs} = Spec, #{after_ms := AfterMs, callers := Callers}) ->
     observed(fun() ->
         How = {told, self()},
         Workers = [start(Spec, How, false, at(?WORK_SCHEDULER)) || _ <- lists:seq(1, Callers)],
-        case [Why || {Pid, Ref} <- Workers, {failed, Why} <- [ready(Pid, Ref, LimitMs)]] of
-            [] ->
+        case all_ready(Workers, LimitMs) of
+            ok ->
                 _ = [Pid ! go || {Pid, _} <- Workers],
                 kill([called(Pid, LimitMs) || {Pid, _} <- Workers], Workers, AfterMs, LimitMs);
-            [Why | _] ->
-                {error, Why}
+            Error ->
+                Error
         end
     end).
 
@@ -175,7 +185,12 @@ kill(CalledNs, Workers, AfterMs, LimitMs) ->
     case lists:member(hangs, CalledNs) of
         false ->
             receive after AfterMs -> ok end,
-            killed(Workers, lists:min(CalledNs), LimitMs);
+            Before = [next(Pid, Ref, 0) || {Pid, Ref} <- Workers],
+            case [Ended || Ended <- Before, Ended =/= {failed, hangs}] of
+                [] -> killed(Workers, lists:min(CalledNs), LimitMs);
+                [{failed, Why} | _] -> {error, Why};
+                [{done, _} | _] -> {ok, over}
+            end;
         true ->
             {error, hangs}
     end.
@@ -315,6 +330,12 @@ watched(#{limit_ms := LimitMs} = Spec, How) ->
             end;
         {failed, Why} ->
             {error, Why}
+    end.
+
+all_ready(Workers, LimitMs) ->
+    case [Why || {Pid, Ref} <- Workers, {failed, Why} <- [ready(Pid, Ref, LimitMs)]] of
+        [] -> ok;
+        [Why | _] -> {error, Why}
     end.
 
 %% A worker that has made its arguments. One that does not end with them has not called yet.

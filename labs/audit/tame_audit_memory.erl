@@ -4,10 +4,14 @@
 
 -export([rounds/2]).
 %% Internal.
--export([round/3]).
+-export([round/2]).
 
 %% Memory that is freed by another thread than the one that lets go of it is freed a little later.
 -define(SETTLE_MS, 20).
+
+%% Of a round's calls, in its atomics: how many are over, and how many it makes.
+-define(OVER, 1).
+-define(ASKED, 2).
 
 %% The memory in use after each round of that many calls. One call that takes longer than the limit
 %% hangs; where only a round does, it is said how many of its calls were over.
@@ -19,8 +23,9 @@ rounds(Spec, #{calls := Calls, rounds := Rounds}) ->
 rounds(_Spec, _Calls, 0, Seen) ->
     {ok, lists:reverse(Seen)};
 rounds(#{limit_ms := LimitMs} = Spec, Calls, Rounds, Seen) ->
-    Over = atomics:new(1, []),
-    {Pid, Ref} = spawn_monitor(?MODULE, round, [Spec, Calls, Over]),
+    Count = atomics:new(2, []),
+    ok = atomics:put(Count, ?ASKED, Calls),
+    {Pid, Ref} = spawn_monitor(?MODULE, round, [Spec, Count]),
     case ended(Pid, Ref, LimitMs) of
         {done, ok} ->
             true = erlang:garbage_collect(),
@@ -29,13 +34,22 @@ rounds(#{limit_ms := LimitMs} = Spec, Calls, Rounds, Seen) ->
         {done, {error, Why}} ->
             {error, {input, Why}};
         limit ->
-            Then = atomics:get(Over, 1),
-            _ = ended(Pid, Ref, LimitMs),
+            slow(Pid, Ref, Count, LimitMs);
+        Reason ->
+            {error, {raised, tame_audit:words(Reason)}}
+    end.
+
+%% A round is asked to end after the call that it is in; it is killed where that call hangs.
+slow(Pid, Ref, Count, LimitMs) ->
+    ok = atomics:put(Count, ?ASKED, 0),
+    case ended(Pid, Ref, LimitMs) of
+        {done, ok} ->
+            {error, {slow, atomics:get(Count, ?OVER)}};
+        {done, {error, Why}} ->
+            {error, {input, Why}};
+        limit ->
             true = exit(Pid, kill),
-            case atomics:get(Over, 1) of
-                Then -> {error, hangs};
-                Now -> {error, {slow, Now}}
-            end;
+            {error, hangs};
         Reason ->
             {error, {raised, tame_audit:words(Reason)}}
     end.
@@ -46,19 +60,22 @@ ended(Pid, Ref, LimitMs) ->
     after LimitMs -> limit
     end.
 
--spec round(tame_audit:spec(), pos_integer(), atomics:atomics_ref()) -> no_return().
-round(Spec, Calls, Over) ->
-    exit({done, calls(Spec, Calls, Over)}).
+-spec round(tame_audit:spec(), atomics:atomics_ref()) -> no_return().
+round(Spec, Count) ->
+    exit({done, calls(Spec, Count)}).
 
-calls(#{target := {Module, Function, Arity}, input := Input, bytes := Bytes}, Calls, Over) ->
+calls(#{target := {Module, Function, Arity}, input := Input, bytes := Bytes}, Count) ->
     case tame_audit_input:args(Input, Bytes, Arity) of
-        {ok, Args} -> repeat(Module, Function, Args, Calls, Over);
+        {ok, Args} -> repeat(Module, Function, Args, Count);
         {error, _} = Error -> Error
     end.
 
-repeat(_Module, _Function, _Args, 0, _Over) ->
-    ok;
-repeat(Module, Function, Args, Calls, Over) ->
-    _ = apply(Module, Function, Args),
-    ok = atomics:add(Over, 1, 1),
-    repeat(Module, Function, Args, Calls - 1, Over).
+repeat(Module, Function, Args, Count) ->
+    case atomics:get(Count, ?OVER) < atomics:get(Count, ?ASKED) of
+        true ->
+            _ = apply(Module, Function, Args),
+            ok = atomics:add(Count, ?OVER, 1),
+            repeat(Module, Function, Args, Count);
+        false ->
+            ok
+    end.

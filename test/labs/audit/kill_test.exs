@@ -31,11 +31,18 @@ defmodule Tame.Audit.KillTest do
     assert length(asked()) == 5
   end
 
+  test "a call that was over says nothing either" do
+    over = {:ok, :over}
+    assert {:ok, %{after_us: 25.0e3}} = look([over, killed(25, 9), killed(25, 9), killed(25, 9)])
+    assert Enum.map(asked(), & &1.after_ms) == [50, 25, 25, 25]
+  end
+
   test "when they all come too late, nothing is said" do
     assert {:error, "the call was half over at most of 12 kills"} =
              look(List.duplicate(killed(150, 1), 12))
 
-    assert length(asked()) == 12
+    # Earlier each time.
+    assert Enum.map(asked(), & &1.after_ms) == [50, 25, 12, 6, 3, 1, 1, 1, 1, 1, 1, 1]
   end
 
   test "when the calls end in another way, that is the answer" do

@@ -3,6 +3,7 @@ defmodule Mix.Tasks.Tame.AuditCallsTest do
   use ExUnit.Case
   import Tame.Test.{AuditTask, Schema}
 
+  alias Tame.Audit.Peer
   alias Tame.AuditNatives
 
   # Their times are long enough by then.
@@ -118,6 +119,27 @@ defmodule Mix.Tasks.Tame.AuditCallsTest do
     end
 
     assert_schema(Path.join(folder, "out.json"))
+  end
+
+  # That NIF ends its VM when its caller dies in its 80 ms.
+  test "no caller is killed in a call but to see what comes of it" do
+    {:ok, input} = Tame.Audit.Input.parse("binary")
+    target = {:audit_bad_nif, :crash_killed, 1}
+    spec = %{target: target, input: elem(input, 1), bytes: 1024, limit_ms: 1000}
+    {:ok, peer} = Peer.start()
+    on_exit(fn -> Peer.stop(peer) end)
+    call = fn module, name, args -> Peer.call(peer, module, name, [spec | args], 60_000) end
+
+    # 100 of these are no round within a second.
+    rounds = [%{calls: 100, rounds: 1}]
+    assert {:ok, {:error, {:slow, over}}} = call.(:tame_audit_memory, :rounds, rounds)
+    assert over in 1..99
+    loop = [%{ms: 10, callers: 2, dirty: :dirty_cpu}]
+    assert {:ok, {:ok, _, _}} = call.(:tame_audit, :loop, loop)
+    assert {:ok, {:ok, :over}} = call.(:tame_audit, :kill, [%{after_ms: 10_000, callers: 2}])
+
+    assert {:error, "ended the VM with SIGSEGV"} =
+             call.(:tame_audit, :kill, [%{after_ms: 1, callers: 2}])
   end
 
   test "a failure of the audit itself in one function loses nothing of the others" do
