@@ -4,7 +4,8 @@ defmodule Tame.Audit.Held do
 
   Of what the operating system took in the meantime nobody knows which stretches it was in. But the k longest
   together had at least their sum without it, and so the longest at least a k-th of that. The best of these is a lower
-  bound; a busy machine makes it less and never more.
+  bound, which a busy machine makes less. What a hypervisor takes from a virtual machine is not known so finely and is
+  in the stretches: so what was seen once has to be seen again.
   """
 
   @typedoc "How long such a call held it at least, in how many of the calls."

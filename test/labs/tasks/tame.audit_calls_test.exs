@@ -63,12 +63,17 @@ defmodule Mix.Tasks.Tame.AuditCallsTest do
 
   test "a thousand cuts under-charge", %{folder: folder} do
     path = script(folder, "cut.exs", "fn size -> [min(div(size, 1024), 900)] end")
-    {target, 0} = target(folder, "tame_thousand_cuts:cut/1", ["--input-file", path | @to_1_mib])
-    # On a busy machine one slice may be long as well.
-    assert Enum.any?(target["verdicts"], &(&1 =~ ~r/^under-charges: /))
+    assert under_charges?(folder, "tame_thousand_cuts:cut/1", path)
     path = script(folder, "cuts.exs", "fn size -> [min(div(size, 256), 50_000)] end")
-    {target, 0} = target(folder, "tame_thousand_cuts:cuts/1", ["--input-file", path | @to_1_mib])
-    assert Enum.any?(target["verdicts"], &(&1 =~ ~r/^under-charges: /))
+    assert under_charges?(folder, "tame_thousand_cuts:cuts/1", path)
+  end
+
+  # On a busy virtual machine a call may seem long by what the hypervisor took: in one of three audits it does not.
+  defp under_charges?(folder, function, path) do
+    Enum.any?(1..3, fn _ ->
+      {target, 0} = target(folder, function, ["--input-file", path | @to_1_mib])
+      Enum.any?(target["verdicts"], &(&1 =~ ~r/^under-charges: /))
+    end)
   end
 
   test "one of five calls that holds its scheduler blocks now and then", %{folder: folder} do
