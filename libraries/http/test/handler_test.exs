@@ -331,6 +331,18 @@ defmodule Tame.HTTP.HandlerTest do
     balanced(server)
   end
 
+  test "a header's value goes out without the spaces around it" do
+    {_server, port} =
+      start(handler: fn _ -> {200, [{"x-spaced", " \t a b\t "}, {"x-none", " "}], ""} end)
+
+    for version <- ["--http1.1", "--http2-prior-knowledge"] do
+      {answer, 0} = curl(["-i", version, url(port)])
+      lines = String.split(answer, "\r\n")
+      assert {version, "x-spaced: a b"} == {version, Enum.find(lines, &(&1 =~ "spaced"))}
+      assert Enum.find(lines, &(&1 =~ "x-none")) in ["x-none:", "x-none: "]
+    end
+  end
+
   test "an answer that is not as long as its own content-length says is cut off" do
     handler = fn
       %{path: "/short"} ->

@@ -36,13 +36,21 @@ unsafe fn header_map(env: Env, list: Term, mut allowed: impl FnMut(&HeaderName) 
     each(env, list, |pair| {
         let pair = get_tuple(env, pair, 2)?;
         let name = HeaderName::from_bytes(get_bytes(env, pair[0])?).map_err(|_| Fault::Badarg)?;
-        let value = HeaderValue::from_bytes(get_bytes(env, pair[1])?).map_err(|_| Fault::Badarg)?;
+        let value = HeaderValue::from_bytes(trimmed(get_bytes(env, pair[1])?)).map_err(|_| Fault::Badarg)?;
         if allowed(&name) {
             map.try_append(name, value).map_err(|_| Fault::Badarg)?;
         }
         Ok(())
     })?;
     Ok(map)
+}
+
+/// Spaces around a value are no part of it (RFC 9110, 5.5), and an error over HTTP/2 (RFC 9113, 8.2.1).
+fn trimmed(mut value: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
+        value = rest
+    }
+    value
 }
 
 /// What is said of a connection by hyper, or by nobody, and what clients alone say: HTTP/2 has no such headers in answers.
