@@ -84,8 +84,9 @@ close(Tty) when is_pid(Tty) ->
 close(Tty) ->
     ?BADARG([Tty]).
 
-%% Writes it as it is: a new line is "\r\n". Returns when the terminal has taken all.
--spec write(tty(), iodata() | unicode:chardata()) -> ok | {error, closed}.
+%% Writes characters as UTF-8 and iodata that is none (a binary of another encoding) as it is. A new
+%% line is "\r\n". Returns when the terminal has taken all.
+-spec write(tty(), unicode:chardata() | iodata()) -> ok | {error, closed}.
 write(Tty, Chars) when is_pid(Tty) ->
     case bytes(Chars) of
         wrong -> ?BADARG([Tty, Chars]);
@@ -130,18 +131,15 @@ format_error(Reason) ->
 
 %% ---- arguments ----
 
-%% iodata stays as it is; characters beyond bytes become UTF-8.
+%% As io:put_chars/1 takes a list: its numbers are characters, not bytes.
 bytes(Chars) ->
     try
-        iolist_to_binary(Chars)
+        case unicode:characters_to_binary(Chars) of
+            Bytes when is_binary(Bytes) -> Bytes;
+            _ -> iolist_to_binary(Chars)
+        end
     catch
-        error:badarg ->
-            try unicode:characters_to_binary(Chars) of
-                Bytes when is_binary(Bytes) -> Bytes;
-                _ -> wrong
-            catch
-                error:badarg -> wrong
-            end
+        error:badarg -> wrong
     end.
 
 wrong(Options) when is_map(Options) ->

@@ -52,6 +52,12 @@ defmodule Tame.TTY.SessionTest do
     end
   end
 
+  test "characters are written as UTF-8, other bytes as they are", %{pane: pane} do
+    open(pane, "-noinput")
+    Pane.keys(pane, ["F11"])
+    Pane.await(pane, ~r/^café ∀ ∃$/mu)
+  end
+
   test "a new size is told, and a second session is refused", %{pane: pane} do
     open(pane, "-noinput")
     Pane.keys(pane, ["F12"])

@@ -56,7 +56,12 @@ do(10, Tty) ->
 do(12, Tty) ->
     {error, busy} = tame_tty:open(),
     {ok, Size} = tame_tty:size(Tty),
-    say(Tty, "size ~0p", [Size]).
+    say(Tty, "size ~0p", [Size]);
+%% Characters, and bytes that are none until the rest comes.
+do(11, Tty) ->
+    ok = tame_tty:write(Tty, ["caf", $\x{e9}, <<" \x{2200} "/utf8>>]),
+    ok = tame_tty:write(Tty, [<<16#E2, 16#88>>]),
+    ok = tame_tty:write(Tty, <<16#83, "\r\n">>).
 
 again(Tty, End) ->
     logger:set_primary_config(level, none),
