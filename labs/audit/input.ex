@@ -38,9 +38,18 @@ defmodule Tame.Audit.Input do
   @doc "A file whose value is `fn size -> arguments end`."
   @spec file(Path.t()) :: {:ok, t()} | {:error, String.t()}
   def file(path) do
-    if File.regular?(path),
-      do: {:ok, {Path.basename(path), {:file, Path.expand(path)}}},
-      else: {:error, "--input-file #{path}: there is no such file"}
+    with :ok <- regular(path, "--input-file"),
+         do: {:ok, {Path.basename(path), {:file, Path.expand(path)}}}
+  end
+
+  @doc "Whether what `switch` names is a file."
+  @spec regular(Path.t(), String.t()) :: :ok | {:error, String.t()}
+  def regular(path, switch) do
+    cond do
+      File.regular?(path) -> :ok
+      File.dir?(path) -> {:error, "#{switch} #{path}: a folder, expected a file"}
+      true -> {:error, "#{switch} #{path}: there is no such file"}
+    end
   end
 
   @doc "The largest size of an input, in bytes."

@@ -35,9 +35,7 @@ defmodule Tame.Audit.Policy do
   @doc "The list that is the value of the Elixir file that `switch` names; `of` says what is in it."
   @spec list(Path.t(), String.t(), String.t()) :: {:ok, [term()]} | {:error, String.t()}
   def list(path, switch, of) do
-    if File.regular?(path),
-      do: evaluate(path, of),
-      else: {:error, "#{switch} #{path}: there is no such file"}
+    with :ok <- Input.regular(path, switch), do: evaluate(path, of)
   end
 
   @doc "The check of a target and its options, as a command line has them."

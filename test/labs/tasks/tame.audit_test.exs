@@ -205,6 +205,7 @@ defmodule Mix.Tasks.Tame.AuditTest do
     {~w(lists:seq/2 --input list --limit 0s), "limit 0s: expected"},
     {~w(lists:seq/2 --input list --input-file x.exs), "expected one of the two"},
     {~w(lists:seq/2 --input-file x.exs), "--input-file x.exs: there is no such file"},
+    {~w(lists:seq/2 --input-file labs), "--input-file labs: a folder, expected a file"},
     {~w(erlang:abs/1 --input integer --up-to 10000000),
      "erlang:abs/1: up to 10000000 bytes: expected at most 262144"},
     {~w(crypto --input list), "crypto: input goes with a function"},

@@ -195,6 +195,7 @@ defmodule Mix.Tasks.Tame.ConformTest do
     {~w(jiffy --seed x), "--seed x: expected a whole number of 0 or more"},
     {~w(jiffy --limit 5), "--limit 5: expected a whole number above 0 with us, ms or s"},
     {~w(jiffy --inputs /none.exs), "--inputs /none.exs: there is no such file"},
+    {~w(jiffy --inputs labs), "--inputs labs: a folder, expected a file"},
     {~w(jiffy --accept /none.exs), "--accept /none.exs: there is no such file"},
     {~w(jiffy --json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
     {~w(/none/ebin:jiffy), "/none/ebin:jiffy: there is no folder /none/ebin"},
