@@ -17,20 +17,9 @@
 -export([held/2]).
 -export([kill/2]).
 
-%% Internal.
--export([words/1]).
-
--export_type([failure/0]).
 -export_type([reading/0]).
--export_type([spec/0]).
 
-%% limit_ms: how long a call may take before it counts as one that hangs.
--type spec() :: #{
-    target := mfa(),
-    input := tame_audit_input:input(),
-    bytes := pos_integer(),
-    limit_ms := pos_integer()
-}.
+-import(tame_audit_caller, [all_ready/2, beside/1, next/3, observed/1, ready/3, start/3]).
 
 %% Of one process: longest_ns and median_ns are of its slices, reductions what it was charged.
 %% refused: the value of a single call, where it is an error.
@@ -51,23 +40,17 @@
     total_ns := non_neg_integer()
 }.
 
--type failure() :: {error, hangs | {input, binary()} | {raised, binary()} | {died, binary()}}.
-
-%% Where the function is called, and where those who look on are.
--define(WORK_SCHEDULER, 1).
--define(WATCH_SCHEDULER, 2).
-
 %% ---- calling -----------------------------------------------------------------------------------
 
 %% One call, watched.
--spec call(spec()) -> {ok, reading()} | failure().
+-spec call(tame_audit_caller:spec()) -> {ok, reading()} | tame_audit_caller:failure().
 call(Spec) ->
     observed(fun() -> watched(Spec, once) end).
 
 %% Calls it that many times more; and, of one further call, the shares of its time that its longest
 %% call of a NIF and garbage collections had.
--spec again(spec(), non_neg_integer()) ->
-    {ok, [reading()], #{nif := float(), gc := float()}} | failure().
+-spec again(tame_audit_caller:spec(), non_neg_integer()) ->
+    {ok, [reading()], #{nif := float(), gc := float()}} | tame_audit_caller:failure().
 again(Spec, Times) ->
     observed(fun() ->
         case many(Spec, Times) of
@@ -87,14 +70,13 @@ many(Spec, Times) ->
 
 %% Calls in a row for that long, by that many processes at once, one of them watched; and how long
 %% dirty work waited beside them.
--spec loop(spec(), #{
+-spec loop(tame_audit_caller:spec(), #{
     ms := pos_integer(), callers := pos_integer(), dirty := dirty_cpu | dirty_io
 }) ->
-    {ok, reading(), DirtyWaitNs :: non_neg_integer()} | failure().
+    {ok, reading(), DirtyWaitNs :: non_neg_integer()} | tame_audit_caller:failure().
 loop(#{limit_ms := LimitMs} = Spec, #{ms := Ms, callers := Callers, dirty := Kind}) ->
     observed(fun() ->
-        Options = at(?WORK_SCHEDULER),
-        Others = [start(Spec, {loop, Ms}, false, Options) || _ <- lists:seq(2, Callers)],
+        Others = [start(Spec, {loop, Ms}, false) || _ <- lists:seq(2, Callers)],
         case all_ready(Others, LimitMs) of
             ok ->
                 _ = [Pid ! go || {Pid, _} <- Others],
@@ -118,13 +100,13 @@ looped(#{limit_ms := LimitMs} = Spec, How, Others, Kind) ->
 
 %% Calls in a row for that long, and for how long a NIF had the scheduler without a break: the
 %% longest of such stretches that take least_ns and more.
--spec held(spec(), #{ms := pos_integer(), least_ns := non_neg_integer()}) ->
+-spec held(tame_audit_caller:spec(), #{ms := pos_integer(), least_ns := non_neg_integer()}) ->
     {ok, #{
         calls := pos_integer(),
         stretches_ns := [non_neg_integer()],
         stolen_ns := non_neg_integer()
     }}
-    | failure().
+    | tame_audit_caller:failure().
 held(Spec, #{ms := Ms, least_ns := LeastNs}) ->
     observed(fun() ->
         case traced(Spec, {loop, Ms}, {held, LeastNs}) of
@@ -152,7 +134,7 @@ longest_wait(LongestNs, AskedNs) ->
 %% were gone, a dirty CPU scheduler was free, and the VM used no more CPU: work of theirs that
 %% goes on shows in one of these. The first two not within the limit: it hangs. Nobody is killed
 %% where a call was over by then.
--spec kill(spec(), #{after_ms := pos_integer(), callers := pos_integer()}) ->
+-spec kill(tame_audit_caller:spec(), #{after_ms := pos_integer(), callers := pos_integer()}) ->
     {ok, #{
         after_ns := non_neg_integer(),
         down_ns := non_neg_integer(),
@@ -160,11 +142,11 @@ longest_wait(LongestNs, AskedNs) ->
         cpu_ns := non_neg_integer()
     }}
     | {ok, over}
-    | failure().
+    | tame_audit_caller:failure().
 kill(#{limit_ms := LimitMs} = Spec, #{after_ms := AfterMs, callers := Callers}) ->
     observed(fun() ->
         How = {told, self()},
-        Workers = [start(Spec, How, false, at(?WORK_SCHEDULER)) || _ <- lists:seq(1, Callers)],
+        Workers = [start(Spec, How, false) || _ <- lists:seq(1, Callers)],
         case all_ready(Workers, LimitMs) of
             ok ->
                 _ = [Pid ! go || {Pid, _} <- Workers],
@@ -198,12 +180,11 @@ kill(CalledNs, Workers, AfterMs, LimitMs) ->
 killed(Workers, CalledNs, LimitMs) ->
     Observer = self(),
     Pids = [Pid || {Pid, _} <- Workers],
-    Beside = [link | at(?WATCH_SCHEDULER)],
-    Down = spawn_opt(fun() -> gone(Observer, [monitor(process, Pid) || Pid <- Pids]) end, Beside),
+    Down = beside(fun() -> gone(Observer, [monitor(process, Pid) || Pid <- Pids]) end),
     StartNs = erlang:monotonic_time(nanosecond),
     _ = [exit(Pid, kill) || Pid <- Pids],
     Clock = fun() -> Observer ! {self(), tame_thousand_cuts:dirty_cpu_clock()} end,
-    Dirty = spawn_opt(Clock, Beside),
+    Dirty = beside(Clock),
     CpuNs = idle(StartNs, LimitMs, element(1, statistics(runtime)), 0) - StartNs,
     Killed = #{
         after_ns => StartNs - CalledNs,
@@ -239,81 +220,14 @@ idle(StartNs, LimitMs, BeforeMs, Idle) ->
         true -> idle(StartNs, LimitMs, NowMs, Idle + 1)
     end.
 
-%% ---- one process that calls ---------------------------------------------------------------------
-
-%% The observer is on a scheduler of its own, which the held one must not be.
-observed(Fun) ->
-    Asker = self(),
-    Options = [monitor, {priority, high} | at(?WATCH_SCHEDULER)],
-    Quietly = fun() -> Asker ! {self(), tame_audit_process:quietly(Fun)} end,
-    {Pid, Ref} = spawn_opt(Quietly, Options),
-    receive
-        {Pid, Answer} ->
-            true = demonitor(Ref, [flush]),
-            Answer;
-        {'DOWN', Ref, process, Pid, Reason} ->
-            {error, {died, words(Reason)}}
-    end.
-
-%% Not documented; see tame_neighbour.
-at(Scheduler) ->
-    [{scheduler, N} || N <- [Scheduler], N =< erlang:system_info(schedulers)].
-
-%% The worker has made its arguments before anything is looked at.
-start(Spec, How, Record, Options) ->
-    Observer = self(),
-    spawn_opt(fun() -> work(Observer, Spec, How, Record) end, [monitor | Options]).
-
-work(Observer, #{target := Target, input := Input, bytes := Bytes}, How, Record) ->
-    {Module, Function, Arity} = Target,
-    case tame_audit_input:args(Input, Bytes, Arity) of
-        {ok, Args} ->
-            true = erlang:garbage_collect(),
-            Observer ! {self(), ready},
-            receive go -> ok end,
-            Observer ! {self(), {done, work(Module, Function, Args, How, Record)}};
-        {error, Why} ->
-            Observer ! {self(), {failed, {input, Why}}}
-    end.
-
-work(Module, Function, Args, How, true) ->
-    {ok, Recording} = tame_slices:start(self(), #{keep => 2, scheduler => observer_scheduler()}),
-    {Calls, ElapsedNs, Refused} = run(Module, Function, Args, How),
-    {Calls, ElapsedNs, Refused, tame_slices:stop(Recording)};
-work(Module, Function, Args, How, false) ->
-    {Calls, ElapsedNs, Refused} = run(Module, Function, Args, How),
-    {Calls, ElapsedNs, Refused, none}.
-
-observer_scheduler() -> min(?WATCH_SCHEDULER, erlang:system_info(schedulers)).
-
-run(Module, Function, Args, once) ->
-    StartNs = erlang:monotonic_time(nanosecond),
-    Value = apply(Module, Function, Args),
-    {1, erlang:monotonic_time(nanosecond) - StartNs, refused(Value)};
-run(Module, Function, Args, {told, Observer}) ->
-    Observer ! {self(), called, erlang:monotonic_time(nanosecond)},
-    run(Module, Function, Args, once);
-run(Module, Function, Args, {loop, Ms}) ->
-    StartNs = erlang:monotonic_time(nanosecond),
-    repeat(Module, Function, Args, StartNs, StartNs + Ms * 1_000_000, 1).
-
-repeat(Module, Function, Args, StartNs, EndNs, Calls) ->
-    _ = apply(Module, Function, Args),
-    case erlang:monotonic_time(nanosecond) of
-        NowNs when NowNs >= EndNs -> {Calls, NowNs - StartNs, none};
-        _ -> repeat(Module, Function, Args, StartNs, EndNs, Calls + 1)
-    end.
-
-refused(error) -> <<"error">>;
-refused(Value) when tuple_size(Value) > 1, element(1, Value) =:= error -> words(Value);
-refused(_Value) -> none.
+%% ---- one call, watched --------------------------------------------------------------------------
 
 watched(#{limit_ms := LimitMs} = Spec, How) ->
-    {Pid, Ref} = start(Spec, How, true, at(?WORK_SCHEDULER)),
+    {Pid, Ref} = start(Spec, How, true),
     case ready(Pid, Ref, LimitMs) of
         ready ->
             Threads = tame_stolen:threads(),
-            {ok, Neighbour} = tame_neighbour:start(#{scheduler => ?WORK_SCHEDULER}),
+            {ok, Neighbour} = tame_neighbour:start(#{scheduler => tame_audit_caller:scheduler()}),
             BeforeNs = tame_stolen:ns(Threads),
             Pid ! go,
             case next(Pid, Ref, LimitMs) of
@@ -332,30 +246,6 @@ watched(#{limit_ms := LimitMs} = Spec, How) ->
             {error, Why}
     end.
 
-all_ready(Workers, LimitMs) ->
-    case [Why || {Pid, Ref} <- Workers, {failed, Why} <- [ready(Pid, Ref, LimitMs)]] of
-        [] -> ok;
-        [Why | _] -> {error, Why}
-    end.
-
-%% A worker that has made its arguments. One that does not end with them has not called yet.
-ready(Pid, Ref, LimitMs) ->
-    case next(Pid, Ref, LimitMs) of
-        {failed, hangs} ->
-            true = exit(Pid, kill),
-            Why = io_lib:format("is not made within ~b ms", [LimitMs]),
-            {failed, {input, iolist_to_binary(Why)}};
-        Other ->
-            Other
-    end.
-
-next(Pid, Ref, LimitMs) ->
-    receive
-        {Pid, What} -> What;
-        {'DOWN', Ref, process, Pid, Reason} -> {failed, {raised, words(Reason)}}
-    after LimitMs -> {failed, hangs}
-    end.
-
 reading(Calls, ElapsedNs, Slices, StolenNs, LateNs) ->
     #{normal := Normal, dirty := Dirty, reductions := Reductions} = Slices,
     #{
@@ -372,10 +262,6 @@ share(#{longest_ns := LongestNs, total_ns := TotalNs, histogram := Histogram, co
     MedianNs = case Count of 0 -> 0; _ -> tame_histogram:percentile(Histogram, 50.0) end,
     #{longest_ns => LongestNs, median_ns => min(MedianNs, LongestNs), total_ns => TotalNs}.
 
--spec words(term()) -> binary().
-words({Reason, [{_, _, _, _} | _]}) -> words(Reason);
-words(Reason) -> unicode:characters_to_binary(io_lib:format("~tP", [Reason, 8])).
-
 %% ---- by trace of the calls of NIFs --------------------------------------------------------------
 
 with_shares(Spec, Readings) ->
@@ -390,7 +276,7 @@ with_shares(Spec, Readings) ->
 %% What a process did, what its tracer saw, and what the operating system took from it meanwhile.
 traced(#{target := {Module, _, _}, limit_ms := LimitMs} = Spec, How, What) ->
     ok = tame_audit_trace:nifs(Module),
-    {Pid, Ref} = start(Spec, How, false, at(?WORK_SCHEDULER)),
+    {Pid, Ref} = start(Spec, How, false),
     case ready(Pid, Ref, LimitMs) of
         ready ->
             Tracer = tame_audit_trace:start(What),

@@ -82,5 +82,5 @@ application_of(File) ->
 start(Name) ->
     case application:ensure_all_started(Name) of
         {ok, _} -> {started, Name};
-        {error, Why} -> {not_started, Name, tame_audit:words(Why)}
+        {error, Why} -> {not_started, Name, tame_audit_caller:words(Why)}
     end.

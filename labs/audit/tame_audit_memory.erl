@@ -15,8 +15,10 @@
 
 %% The memory in use after each round of that many calls. One call that takes longer than the limit
 %% hangs; where only a round does, it is said how many of its calls were over.
--spec rounds(tame_audit:spec(), #{calls := pos_integer(), rounds := pos_integer()}) ->
-    {ok, [tame_audit_process:memory()]} | tame_audit:failure() | {error, {slow, non_neg_integer()}}.
+-spec rounds(tame_audit_caller:spec(), #{calls := pos_integer(), rounds := pos_integer()}) ->
+    {ok, [tame_audit_process:memory()]}
+    | tame_audit_caller:failure()
+    | {error, {slow, non_neg_integer()}}.
 rounds(Spec, #{calls := Calls, rounds := Rounds}) ->
     tame_audit_process:quietly(fun() -> rounds(Spec, Calls, Rounds, []) end).
 
@@ -36,7 +38,7 @@ rounds(#{limit_ms := LimitMs} = Spec, Calls, Rounds, Seen) ->
         limit ->
             slow(Pid, Ref, Count, LimitMs);
         Reason ->
-            {error, {raised, tame_audit:words(Reason)}}
+            {error, {raised, tame_audit_caller:words(Reason)}}
     end.
 
 %% A round is asked to end after the call that it is in; it is killed where that call hangs.
@@ -51,7 +53,7 @@ slow(Pid, Ref, Count, LimitMs) ->
             true = exit(Pid, kill),
             {error, hangs};
         Reason ->
-            {error, {raised, tame_audit:words(Reason)}}
+            {error, {raised, tame_audit_caller:words(Reason)}}
     end.
 
 ended(Pid, Ref, LimitMs) ->
@@ -60,7 +62,7 @@ ended(Pid, Ref, LimitMs) ->
     after LimitMs -> limit
     end.
 
--spec round(tame_audit:spec(), atomics:atomics_ref()) -> no_return().
+-spec round(tame_audit_caller:spec(), atomics:atomics_ref()) -> no_return().
 round(Spec, Count) ->
     exit({done, calls(Spec, Count)}).
 
