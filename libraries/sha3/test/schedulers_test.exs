@@ -13,7 +13,7 @@ defmodule Tame.SHA3.SchedulersTest do
 
   for name <- Neighbour.calls() do
     test "#{name} leaves the only scheduler to others", %{peer: peer} do
-      assert Peer.call(peer, Neighbour, :late_ms, [unquote(name)]) < @late_ms
+      assert Peer.call(peer, Neighbour, :late_ms, [unquote(name), @late_ms]) < @late_ms
     end
   end
 

@@ -7,11 +7,16 @@ defmodule Tame.SHA3.Test.Neighbour do
 
   def calls, do: @calls
 
-  # The most milliseconds that the neighbour was kept waiting in a call: the least of two calls, because a call that
-  # holds its scheduler does so each time.
-  def late_ms(name) do
+  # The most milliseconds that the neighbour was kept waiting in a call. The least of up to ten calls, until one is below
+  # `enough`: a call that holds its scheduler does so each time, and a busy machine now and then.
+  def late_ms(name, enough) do
     call = call(name)
-    min(late_in(call), late_in(call))
+
+    Enum.reduce_while(1..10, nil, fn _, least ->
+      # An atom is more than any number.
+      least = min(least, late_in(call))
+      {if(least < enough, do: :halt, else: :cont), least}
+    end)
   end
 
   # The same beside what does hold the scheduler: the VM compares terms without a break, and these two have 2^26 ends.

@@ -10,7 +10,7 @@ defmodule Tame.SHA3.Test.Peer do
   end
 
   def call(peer, module, name, arguments \\ []),
-    do: :peer.call(peer, module, name, arguments, 60_000)
+    do: :peer.call(peer, module, name, arguments, 600_000)
 
   # Which implementation a VM with this in its environment chooses, all that it writes, and its exit status.
   def choose(implementation) do
