@@ -299,4 +299,13 @@ static inline size_t etf_write(ErlNifEnv *env, ERL_NIF_TERM term, uint8_t *data,
     return etf_term(&etf, term) ? etf.size : 0;
 }
 
+/* What the first elements of a term take: it takes no less. */
+static inline size_t etf_least(ErlNifEnv *env, ERL_NIF_TERM term, int elements)
+{
+    struct etf etf = {env, NULL, 0, 0, elements, ETF_DEPTH_MAX};
+
+    (void)etf_term(&etf, term);
+    return etf.size;
+}
+
 #endif

@@ -119,10 +119,19 @@ static int get_function(ErlNifEnv *env, ERL_NIF_TERM term, uint32_t *function)
     return enif_get_uint(env, term, function) && *function < RING_FUNCTIONS_MAX;
 }
 
-static ERL_NIF_TERM encode(struct ring *ring, uint32_t function)
+/* term_to_binary/1 takes memory for all of a term before anything bounds it, and a list may name one
+ * binary a million times. Where the first elements take as much as this, the term is measured before. */
+#define LEAST_ELEMENTS 64
+#define LEAST_BYTES ((size_t)1 << 20)
+
+/* encode | {measure, MostBytes} */
+static ERL_NIF_TERM encode(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM args)
 {
-    __atomic_store_n(&ring->encodes[waiting_place(function)], 1, __ATOMIC_RELAXED);
-    return ring->library->am_encode;
+    const size_t most = ring->vm.geometry.request_bytes - RING_REQUEST_SKEW;
+
+    if (etf_least(env, args, LEAST_ELEMENTS) < LEAST_BYTES)
+        return ring->library->am_encode;
+    return enif_make_tuple2(env, ring->library->am_measure, enif_make_uint64(env, most));
 }
 
 /* The arguments did not fit into the slot; the size is what they need. */
@@ -131,21 +140,24 @@ static ERL_NIF_TERM call_by_region(ErlNifEnv *env, struct ring *ring, uint32_t f
 {
     struct extent region;
 
-    if (size == 0)
-        return encode(ring, function);
+    if (size == 0) {
+        __atomic_store_n(&ring->encodes[waiting_place(function)], 1, __ATOMIC_RELAXED);
+        return encode(env, ring, args);
+    }
     if (size > INLINE_REQUEST_BYTES)
-        return ring->library->am_encode;
+        return encode(env, ring, args);
     region = take_request_region(ring, size);
     if (region.pages == 0)
         return no_region(env, ring, size);
     if (etf_write(env, args, ring_vm_region(&ring->vm, region), size) != size) {
         give_request_region(ring, region); /* cannot be: terms do not change */
-        return ring->library->am_encode;
+        return encode(env, ring, args);
     }
     return submit_region(env, ring, function, size, region, by_route);
 }
 
-/* Reply | {decode, ...} | {poll | wait, Token} | encode; by a route, {decode, ...} never. */
+/* Reply | {decode, ...} | {poll | wait, Token} | encode | {measure, MostBytes}; by a route,
+ * {decode, ...} never. */
 static ERL_NIF_TERM call(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM function_term,
                          ERL_NIF_TERM args, int by_route)
 {
@@ -159,7 +171,7 @@ static ERL_NIF_TERM call(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM functio
     if (is_closed(ring))
         return make_closed(env, ring);
     if (__atomic_load_n(&ring->encodes[waiting_place(function)], __ATOMIC_RELAXED))
-        return ring->library->am_encode;
+        return encode(env, ring, args);
 
     const size_t room = ring_payload_max(&ring->vm.geometry);
 
@@ -190,7 +202,8 @@ static ERL_NIF_TERM call(ErlNifEnv *env, struct ring *ring, ERL_NIF_TERM functio
 
 ERL_NIF_TERM nif_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    /* (Ring, Function, Args) -> Reply | {decode, ...} | {poll | wait, Token} | encode */
+    /* (Ring, Function, Args) -> Reply | {decode, ...} | {poll | wait, Token} | encode |
+     * {measure, MostBytes} */
     struct ring *ring;
 
     (void)argc;

@@ -98,8 +98,8 @@ struct library {
     ErlNifResourceType *ring_type, *route_type, *proxy_type, *copy_type, *reading_type, *watch_type;
     uint64_t names_seed;
     ERL_NIF_TERM am_value, am_raise, am_badarg, am_error, am_busy, am_host_down, am_bad_reply,
-        am_wait, am_poll, am_encode, am_too_large, am_ok, am_closed, am_ready, am_decode,
-        am_upgraded, am_owner_down, am_reply_too_large, am_gone, am_none, am_by;
+        am_wait, am_poll, am_encode, am_measure, am_too_large, am_ok, am_closed, am_ready,
+        am_decode, am_upgraded, am_owner_down, am_reply_too_large, am_gone, am_none, am_by;
 };
 
 /* The first words of struct library, for an instance that has another layout behind them. */

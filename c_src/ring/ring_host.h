@@ -61,6 +61,8 @@ int ring_reply_put(struct reply_writer *reply, const void *bytes, size_t size);
 /* Room for at least size bytes, to be written by the caller and then taken in by
  * ring_reply_advance; NULL as ring_reply_put. Valid until the next call with this writer. */
 uint8_t *ring_reply_reserve(struct reply_writer *reply, size_t size);
+/* No reply of more bytes has room, however few others there are. */
+size_t ring_reply_most(const struct reply_writer *reply);
 void ring_reply_advance(struct reply_writer *reply, size_t size);
 
 /* How many bytes have been put, and where they are: to patch a length, say. The pointer is valid

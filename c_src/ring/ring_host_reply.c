@@ -154,6 +154,13 @@ static int grow(struct reply_writer *reply, size_t size)
     return 1;
 }
 
+size_t ring_reply_most(const struct reply_writer *reply)
+{
+    const uint64_t area = reply->ring->geometry.reply_bytes;
+
+    return reply->home_capacity > area ? reply->home_capacity : area;
+}
+
 uint8_t *ring_reply_reserve(struct reply_writer *reply, size_t size)
 {
     if (reply->failed)

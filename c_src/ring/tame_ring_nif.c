@@ -104,6 +104,7 @@ static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM load_info)
         {"wait", &library->am_wait},
         {"poll", &library->am_poll},
         {"encode", &library->am_encode},
+        {"measure", &library->am_measure},
         {"too_large", &library->am_too_large},
         {"ok", &library->am_ok},
         {"closed", &library->am_closed},

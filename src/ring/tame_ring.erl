@@ -132,6 +132,11 @@ call(Ring, Function, Args, Timeout) ->
 ended(Ring, Function, Args, encode, Timeout) ->
     Begun = tame_ring_nif:call_encoded(Ring, Function, term_to_binary(Args)),
     keep_alive(Args, reply(Ring, Begun, Timeout));
+ended(Ring, Function, Args, {measure, Most}, Timeout) ->
+    case tame_ring_size:is_within(Args, Most) of
+        true -> ended(Ring, Function, Args, encode, Timeout);
+        false -> {error, too_large}
+    end;
 ended(Ring, _Function, Args, Begun, Timeout) ->
     keep_alive(Args, reply(Ring, Begun, Timeout)).
 

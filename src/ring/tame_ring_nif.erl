@@ -56,9 +56,11 @@
     {decode, value | raise, binary()} | {decode, value | raise, binary(), Reading :: reference()}.
 
 %% A call that was made: its reply, or what is to be done to have it. encode: these arguments are
-%% for term_to_binary/1 and call_encoded/3. {poll, Token}: poll/2 is to be called when others had
-%% their turn. {wait, Token}: wait/3 is to be called.
--type begun() :: tame_ring:reply() | decode() | {poll | wait, token()} | encode.
+%% for term_to_binary/1 and call_encoded/3. {measure, Most}: they are, if they take no more bytes
+%% than that, and may take many more. {poll, Token}: poll/2 is to be called when others had their
+%% turn. {wait, Token}: wait/3 is to be called.
+-type begun() ::
+    tame_ring:reply() | decode() | {poll | wait, token()} | encode | {measure, pos_integer()}.
 
 load() ->
     erlang:load_nif(filename:rootname(tame_native:path("tame_ring_nif.so")), 0).

@@ -54,6 +54,25 @@ defmodule Tame.RepliesTest do
     assert scenario(:messages, [300_000])
   end
 
+  # 2^60 leaves: nobody counts them to the end.
+  test "what shares its parts is too large, and says so at once" do
+    assert {[value, raised, sent, hashed], true} = scenario(:shared, [%{area_bytes: 65_536}, 60])
+    assert {:tame, {:reply_too_large, %{bytes: bytes}}} = value
+    assert bytes > 65_536
+    assert {:tame, {:reply_too_large, _}} = raised
+    assert sent == 0
+    assert hashed == :system_limit
+  end
+
+  # 38 GB: the VM ends when it is to encode them.
+  test "arguments that name one binary again and again are too large before they are encoded" do
+    assert [few, many, :badarg, few_again, many_again] =
+             scenario(:repeated, [%{area_bytes: 1_048_576}, 64_000_000, 600])
+
+    for outcome <- [few, many, few_again, many_again],
+        do: assert({:tame, {:too_large, %{library: :replies_to_repeated}}} = outcome)
+  end
+
   # By size alone they had one hash: 16,000 took 8 s.
   test "maps are keys of maps" do
     assert scenario(:map_of_maps, [40_000, 20_000])

@@ -8,7 +8,7 @@ defmodule Tame.ReplyScenarios do
 
   @source Path.expand("natives/reply_nif.c", __DIR__)
   @functions [repeat: 2, atoms: 2, resources: 1, again: 0, no_term: 0] ++
-               [late_ref: 1, send_many: 1, map_of_maps: 1]
+               [late_ref: 1, send_many: 1, map_of_maps: 1, shared: 2]
 
   @doc "A module of this name, in Erlang, whose library has not been loaded in this VM."
   def build(module) do
@@ -44,6 +44,40 @@ defmodule Tame.ReplyScenarios do
     for {name, prefix, n} <- calls do
       try do
         length(apply(module, name, [String.to_charlist(prefix), n]))
+      catch
+        :error, reason -> reason
+      end
+    end
+  end
+
+  @doc "What comes of terms that share parts, each way that one leaves a host, and whether it is the same host then."
+  def shared(options, n) do
+    module = isolated(:replies_that_share, options)
+    hosts = fn -> for host <- :tame.info()[module].hosts, do: host.os_pid end
+    before = hosts.()
+
+    outcomes =
+      for how <- [:value, :raise, :send, :hash] do
+        try do
+          module.shared(how, n)
+        catch
+          :error, reason -> reason
+        end
+      end
+
+    {outcomes, hosts.() == before}
+  end
+
+  @doc "What comes of a list of one binary, so often, before and after a long one has been an argument."
+  def repeated(options, bytes, n) do
+    module = isolated(:replies_to_repeated, options)
+    binary = :binary.copy("a", bytes)
+
+    for args <-
+          [List.duplicate(binary, 40), List.duplicate(binary, n), Enum.to_list(1..20_000)] ++
+            [List.duplicate(binary, 40), List.duplicate(binary, n)] do
+      try do
+        module.repeat(args, 0)
       catch
         :error, reason -> reason
       end

@@ -103,7 +103,7 @@ static void reply(struct call *call, enum reply_kind kind, term t, struct call_w
         writer->done(writer, &reply);
         return;
     }
-    if (!prepare(t, env, &out)) {
+    if (!prepare(t, env, writer->most, &out)) {
         /* The leases in out stay: the VM must hear of them. */
         t = ATOM_LITERAL("system_limit");
         reply.kind = REPLY_RAISE;

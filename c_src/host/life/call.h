@@ -18,6 +18,7 @@ struct reply {
 };
 
 struct call_writer {
+    size_t most; /* there is no place for more bytes than that */
     /* A place for reply->size bytes, or NULL: there is none so large, and an error takes its place.
      * Not called with REPLY_BADARG. It must not lie where the call's arguments do. */
     unsigned char *(*room)(struct call_writer *writer, const struct reply *reply);

@@ -14,6 +14,9 @@
 
 /* ---- the reply ------------------------------------------------------------------------ */
 
+/* What a frame's length can say, and the external format's own bound. */
+#define FRAME_TERM_BYTES (UINT32_MAX - 4096)
+
 /* {reply, Id, {value | raise, Term} | badarg, Leases} */
 struct port_writer {
     struct call_writer writer;
@@ -58,8 +61,7 @@ static unsigned char *room(struct call_writer *call_writer, const struct reply *
 {
     struct port_writer *writer = (struct port_writer *)call_writer;
 
-    /* What a frame's length can say, and the external format's own bound. */
-    if (reply->size > UINT32_MAX - 4096)
+    if (reply->size > FRAME_TERM_BYTES)
         return NULL;
     build_frame(writer, reply);
     return writer->frame + writer->room_at;
@@ -88,8 +90,9 @@ struct call_task {
 static void run_call(struct task *task)
 {
     struct call_task *call = (struct call_task *)task;
-    struct port_writer writer = {.writer = {.room = room, .done = done, .in_order = 1},
-                                 .id = call->id};
+    struct port_writer writer = {
+        .writer = {.most = FRAME_TERM_BYTES, .room = room, .done = done, .in_order = 1},
+        .id = call->id};
 
     if (host_call(call->function, call->id, call->args, call->size, &writer.writer) < 0)
         host_die("the VM calls function %d with arguments that it does not take", call->function);

@@ -75,7 +75,10 @@ static int cancelled(struct call_writer *call_writer)
 static enum ring_code call(void *context, uint32_t function, uint64_t id, const uint8_t *args,
                            size_t size, struct reply_writer *reply)
 {
-    struct ring_writer writer = {.writer = {.room = room, .done = done, .cancelled = cancelled},
+    struct ring_writer writer = {.writer = {.most = ring_reply_most(reply),
+                                            .room = room,
+                                            .done = done,
+                                            .cancelled = cancelled},
                                  .reply = reply};
 
     (void)context;

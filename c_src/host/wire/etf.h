@@ -23,6 +23,7 @@ size_t etf_read(ErlNifEnv *env, const unsigned char *bytes, size_t size, int fla
 /* What a term needs before it can go out; see etf_size. Its arrays are on the heap. */
 struct etf_out {
     size_t size;        /* without the version byte */
+    size_t most;        /* nobody takes more: what is larger is not counted to its end */
     struct work atoms;  /* term: atoms that the VM does not know of yet */
     struct work leases; /* uint64_t: leases that go out for the first time */
     struct work resent; /* struct resource *: known to the VM, which may have forgotten them */
@@ -33,7 +34,8 @@ void etf_out_free(struct etf_out *out);
 
 /* Writing is done in two steps, so that it can be done in place. The first counts, gives resources
  * their leases (term/lease.h) and notes what the VM must be asked. No version byte is counted or
- * written. */
+ * written. A term whose parts are shared may be larger than any memory: counting ends with the first
+ * part beyond `most`, and what was noted of it is then not all. */
 void etf_size(term t, int flags, struct etf_out *out);
 unsigned char *etf_write(term t, unsigned char *to);
 

@@ -84,6 +84,7 @@ static size_t atom_bytes(const struct atom *atom)
 void etf_out_init(struct etf_out *out)
 {
     out->size = 0;
+    out->most = SIZE_MAX;
     work_init(&out->atoms, sizeof(term));
     work_init(&out->leases, sizeof(uint64_t));
     work_init(&out->resent, sizeof(struct resource *));
@@ -183,7 +184,7 @@ void etf_size(term t, int flags, struct etf_out *out)
     work_init(&work, sizeof(struct walk_item));
     do {
         out->size += size_one(t, flags, &work, out);
-    } while (walk_next(&work, &t));
+    } while (out->size <= out->most && walk_next(&work, &t));
     work_free(&work);
 }
 

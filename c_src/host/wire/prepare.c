@@ -6,6 +6,7 @@
 #include "term/order.h"
 #include "wire/prepare.h"
 #include "wire/query.h"
+#include "wire/readable.h"
 
 term prepare_lease_list(ErlNifEnv *env, const uint64_t *leases, size_t len)
 {
@@ -179,11 +180,12 @@ static void hold_leases(struct etf_out *out, uint64_t call_id, uint64_t call_num
     work_free(&holdings);
 }
 
-int prepare(term t, const ErlNifEnv *env, struct etf_out *out)
+int prepare(term t, const ErlNifEnv *env, size_t most, struct etf_out *out)
 {
     int ok;
 
     etf_out_init(out);
+    out->most = most;
     etf_size(t, 0, out);
     if (out->resent.len > 0)
         hold_leases(out, env == NULL ? 0 : env->call_id, env == NULL ? 0 : env->call_number);
@@ -197,6 +199,7 @@ int prepare_question(term t)
     struct etf_out out;
 
     etf_out_init(&out);
+    out.most = READABLE_BYTES;
     etf_size(t, ETF_QUESTION, &out);
     const int ok = declare_atoms(&out);
     etf_out_free(&out);

@@ -37,8 +37,9 @@ term query_ask(ErlNifEnv *env, term what)
     if (port.out < 0)
         return TERM_NONE;
     etf_out_init(&out);
+    out.most = READABLE_BYTES;
     etf_size(what, ETF_COMPARABLE, &out);
-    if (readable_size(out.size)) {
+    if (out.size <= READABLE_BYTES) {
         room = host_malloc(ASK_HEAD_BYTES + out.size);
         etf_write(what, room + ASK_HEAD_BYTES);
         if (readable(room + ASK_HEAD_BYTES - 1, out.size))

@@ -4,8 +4,13 @@
 
 #include <stddef.h>
 
-/* Of a term's size in external format: whether a frame may be as long, with what stands around it. */
-int readable_size(size_t size);
+#include "port/frame_bounds.h"
+
+/* What stands around a question, or a message without its leases, at most: in bytes, and in memory. */
+#define AROUND_BYTES 2048
+
+/* The largest term, in external format, in a frame that the VM reads. */
+#define READABLE_BYTES (FRAME_BYTES_MAX - AROUND_BYTES)
 
 /* Of a term of that size, and the byte before it. It is scanned as the VM scans it: the memory that it takes,
  * how deep it is, and references that no VM makes. */

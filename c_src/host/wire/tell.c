@@ -82,8 +82,8 @@ int tell_message(const ErlNifEnv *env, term pid, term message)
 
     if (port.out < 0)
         return 1;
-    ok = prepare(message, env, &out) && readable_size(out.size) && out.leases.len <= LEASES_MAX &&
-         send_frame(pid, message, &out.leases);
+    ok = prepare(message, env, READABLE_BYTES, &out) && out.size <= READABLE_BYTES &&
+         out.leases.len <= LEASES_MAX && send_frame(pid, message, &out.leases);
     if (ok)
         sent += 1 + out.size / UNIT_BYTES; /* when it is written: a sync comes behind it */
     else

@@ -72,6 +72,33 @@ static ERL_NIF_TERM no_term(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return 0;
 }
 
+/* (How, N) -> a pair that has another one twice, and so on N times: a few words, and 2^N leaves. As
+ * the value, the reason, a message (then whether it was sent), or what is hashed. */
+static ERL_NIF_TERM shared(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ERL_NIF_TERM term = enif_make_int(env, 1);
+    ErlNifPid caller;
+    char how[8];
+    unsigned n;
+
+    (void)argc;
+    if (!enif_get_atom(env, argv[0], how, sizeof how, ERL_NIF_LATIN1) ||
+        !enif_get_uint(env, argv[1], &n))
+        return enif_make_badarg(env);
+    while (n-- > 0)
+        term = enif_make_tuple2(env, term, term);
+    switch (*how) {
+    case 'v':
+        return term;
+    case 'r':
+        return enif_raise_exception(env, term);
+    case 's':
+        return enif_make_int(env, enif_send(env, enif_self(env, &caller), NULL, term));
+    default:
+        return enif_make_uint64(env, enif_hash(ERL_NIF_PHASH2, term, 0));
+    }
+}
+
 /* (Ms) -> a reference, which is the VM's, after a pause */
 static ERL_NIF_TERM late_ref(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -138,10 +165,9 @@ void *broken(void)
 #endif
 
 static ErlNifFunc functions[] = {
-    {"repeat", 2, repeat, 0},       {"atoms", 2, atoms, 0},
-    {"resources", 1, resources, 0}, {"again", 0, again, 0},
-    {"no_term", 0, no_term, 0},     {"late_ref", 1, late_ref, 0},
-    {"send_many", 1, send_many, 0}, {"map_of_maps", 1, map_of_maps, 0},
+    {"repeat", 2, repeat, 0}, {"atoms", 2, atoms, 0},         {"resources", 1, resources, 0},
+    {"again", 0, again, 0},   {"no_term", 0, no_term, 0},     {"late_ref", 1, late_ref, 0},
+    {"shared", 2, shared, 0}, {"send_many", 1, send_many, 0}, {"map_of_maps", 1, map_of_maps, 0},
 };
 
 #define INIT(NAME) ERL_NIF_INIT(NAME, functions, load, NULL, NULL, NULL)
