@@ -55,6 +55,23 @@ defmodule Tame.Host.CrashTest do
       end
     end
 
+    test "the longest name there is, which is Latin-1", %{folder: folder} do
+      library =
+        CLibrary.nif!(folder, "latin_crash", """
+        #include <erl_nif.h>
+        #include <stdlib.h>
+        static ERL_NIF_TERM f(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+        { (void)env; (void)argc; (void)argv; abort(); }
+        static ErlNifFunc functions[] = {{"#{String.duplicate("\\xe5", 255)}", 0, f, 0}};
+        ERL_NIF_INIT(latin_crash, functions, NULL, NULL, NULL, NULL)
+        """)
+
+      host = Host.load!(Host.start(), library, :latin_crash)
+      name = String.duplicate("å", 255)
+      assert {:exit_status, 134} = Host.call(host, name, [])
+      assert %{function: {^name, 0}} = Host.ended()
+    end
+
     test "a thread of the library's own: no function, but the place", %{library: library} do
       for {name, frame} <- [crash_thread: "contract_faults", crash_thread_stack: "contract_nif.so"] do
         host = Contract.start(library)
@@ -96,7 +113,7 @@ defmodule Tame.Host.CrashTest do
       assert {:exit_status, 137} = Host.call(host, :forge_record, [[]])
       ended = Host.ended()
       assert {9, 0xFFFF_FFFF_FFFF_FFFF} = {ended.signal, ended.address}
-      assert {String.duplicate(<<255>>, 255), 255} == ended.function
+      assert {String.duplicate(<<255>>, 510), 255} == ended.function
       assert byte_size(ended.backtrace) == 8192
     end
 

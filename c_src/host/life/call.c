@@ -257,7 +257,7 @@ static void finish(struct call *call, term result, struct call_writer *writer)
         reply(call, REPLY_RAISE, env->exception, writer);
     } else if (result == TERM_NONE) {
         /* The VM would most likely crash. */
-        term name = term_text(env, call->function);
+        term name = term_latin1(env, call->function);
         reply(call, REPLY_RAISE,
               query_term(env, "tame", 1, query_term(env, "returned_no_term", 1, name)), writer);
     } else {

@@ -20,6 +20,7 @@
 #include "life/limits.h"
 #include "life/thread.h"
 #include "memory/die.h"
+#include "memory/name.h"
 #include "os/os.h"
 #include "port/port.h"
 
@@ -182,8 +183,9 @@ static void write_record(struct crash_record *record, int number, const siginfo_
     record->signal = number;
     if (function != NULL) {
         record->arity = function->arity;
-        for (size_t i = 0; i < CRASH_FUNCTION_MAX && function->name[i] != '\0'; i++)
-            record->function[i] = function->name[i];
+        (void)latin1_to_utf8((const unsigned char *)function->name,
+                             strnlen(function->name, CRASH_FUNCTION_MAX / 2),
+                             (unsigned char *)record->function);
     }
     write_backtrace(record, context);
 }

@@ -10,7 +10,8 @@
 
 #include <stdint.h>
 
-#define CRASH_FUNCTION_MAX 255
+/* 255 characters of Latin-1, as UTF-8. */
+#define CRASH_FUNCTION_MAX 510
 #define CRASH_BACKTRACE_MAX 8192
 
 /* Of a thread's stack for the handler: enough for the kernel's frame with every register there is,

@@ -6,6 +6,7 @@
 #include "life/worker.h"
 #include "memory/alloc.h"
 #include "memory/env.h"
+#include "memory/name.h"
 
 struct unload_task {
     struct task task;
@@ -24,6 +25,7 @@ static void run_unload(struct task *task)
         env_destroy(&env);
     }
     dlclose(library->handle);
+    free(library->module);
     free(library);
     free(task);
 }
@@ -46,6 +48,7 @@ struct library *library_new(void *handle, ErlNifEntry *entry)
     library->shared.release = release;
     library->handle = handle;
     library->entry = entry;
+    library->module = name_of_latin1(entry->name);
     library->function_bytes = entry->minor < 7 ? offsetof(ErlNifFunc, flags) : sizeof(ErlNifFunc);
     return library;
 }

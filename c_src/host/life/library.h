@@ -22,6 +22,7 @@ struct library {
     struct shared shared;
     void *handle;
     ErlNifEntry *entry;
+    char *module;          /* entry->name in UTF-8: as the functions' names, it is Latin-1 */
     size_t function_bytes; /* from one ErlNifFunc to the next: shorter before NIF version 2.7 */
     void *priv_data;
     int loading;                    /* load or upgrade runs: resource types may be opened */

@@ -338,9 +338,9 @@ static struct library *load_library(ErlNifEnv *env, const struct request *reques
         (library = load_open(request->path, refusal)) == NULL)
         return NULL;
     note_imports(library, imports);
-    if (strcmp(library->entry->name, module) != 0) {
+    if (strcmp(library->module, module) != 0) {
         refuse(refusal, "bad_library", "%s is the library of module %s, not of %s", request->path,
-               library->entry->name, module);
+               library->module, module);
     } else if (call_load(env, library, request, refusal) == 0) {
         resource_types_commit(library);
         library->loaded = 1;
@@ -360,7 +360,7 @@ static term function_list(ErlNifEnv *env, const struct library *library)
 
     for (int i = library->entry->num_of_funcs; i-- > 0;) {
         const ErlNifFunc *function = library_function(library, i);
-        term parts[] = {term_text(env, function->name), make_small(function->arity),
+        term parts[] = {term_latin1(env, function->name), make_small(function->arity),
                         make_small(library_flags(library, function))};
         list = term_cons(env, term_tuple(env, 3, parts), list);
     }

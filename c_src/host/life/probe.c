@@ -17,6 +17,7 @@
 #include "life/resource_type.h"
 #include "memory/alloc.h"
 #include "memory/die.h"
+#include "memory/name.h"
 #include "os/os.h"
 #include "term/term.h"
 
@@ -63,6 +64,15 @@ static void print_string(FILE *to, const char *text)
     fputc('"', to);
 }
 
+/* The VM reads a library's names as Latin-1. */
+static void print_name(FILE *to, const char *name)
+{
+    char *utf8 = name == NULL ? NULL : name_of_latin1(name);
+
+    print_string(to, utf8);
+    free(utf8);
+}
+
 static void print_strings(FILE *to, const char *key, const char **texts, size_t len)
 {
     fprintf(to, ",\"%s\":[", key);
@@ -93,7 +103,7 @@ static void print_entry(FILE *to)
     const ErlNifEntry *entry = probed->entry;
 
     fputs(",\"module\":", to);
-    print_string(to, entry->name);
+    print_name(to, entry->name);
     fprintf(to, ",\"nif_version\":\"%d.%d\",\"min_erts\":", entry->major, entry->minor);
     print_string(to, entry->minor >= 14 ? entry->min_erts : NULL);
     fprintf(
@@ -104,7 +114,7 @@ static void print_entry(FILE *to)
     for (int i = 0; i < entry->num_of_funcs; i++) {
         const ErlNifFunc *function = library_function(probed, i);
         fputs(i == 0 ? "{\"name\":" : ",{\"name\":", to);
-        print_string(to, function->name);
+        print_name(to, function->name);
         fprintf(to, ",\"arity\":%u,\"flags\":%u}", function->arity,
                 library_flags(probed, function));
     }

@@ -47,7 +47,7 @@ static struct resource_type *find(const char *module, const char *name)
 static struct resource_type *type_new(struct library *library, const char *name,
                                       const ErlNifResourceTypeInit *init)
 {
-    const char *module = library->entry->name;
+    const char *module = library->module;
     size_t size = strlen(name) + 1;
     struct resource_type *type = host_calloc(sizeof *type + size + strlen(module) + 1);
 
@@ -88,7 +88,7 @@ struct resource_type *resource_type_open(struct library *library, const char *na
         set.dyncall = init->dyncall;
     pthread_mutex_lock(&types.lock);
     if (library != NULL && library->loading) {
-        type = find(library->entry->name, name);
+        type = find(library->module, name);
         did = type == NULL ? ERL_NIF_RT_CREATE : ERL_NIF_RT_TAKEOVER;
         if ((flags & did) == 0) {
             type = NULL;

@@ -1,6 +1,7 @@
 /* Names, see name.h. */
 #include <string.h>
 
+#include "memory/alloc.h"
 #include "memory/name.h"
 
 size_t latin1_to_utf8(const unsigned char *latin1, size_t size, unsigned char *utf8)
@@ -16,6 +17,15 @@ size_t latin1_to_utf8(const unsigned char *latin1, size_t size, unsigned char *u
         }
     }
     return out;
+}
+
+char *name_of_latin1(const char *latin1)
+{
+    const size_t size = strlen(latin1);
+    char *utf8 = host_malloc(2 * size + 1);
+
+    utf8[latin1_to_utf8((const unsigned char *)latin1, size, (unsigned char *)utf8)] = '\0';
+    return utf8;
 }
 
 size_t utf8_put(int64_t c, unsigned char *utf8)

@@ -11,6 +11,9 @@
 /* Turns size bytes of Latin-1 into UTF-8 of at most 2 * size bytes. Returns its size. */
 size_t latin1_to_utf8(const unsigned char *latin1, size_t size, unsigned char *utf8);
 
+/* A name that ends with a zero byte, in memory of its own. */
+char *name_of_latin1(const char *latin1);
+
 /* A character in UTF-8, of at most 4 bytes; its size. 0: no number of a character. */
 size_t utf8_put(int64_t character, unsigned char *utf8);
 

@@ -1,6 +1,7 @@
 /* Making terms, and what they are, see term.h. */
 #include <string.h>
 
+#include "memory/name.h"
 #include "term/term.h"
 
 /* ---- making --------------------------------------------------------------------------- */
@@ -115,6 +116,14 @@ term term_opaque(ErlNifEnv *env, enum box_kind kind, ErlNifTermType type,
 term term_text(ErlNifEnv *env, const char *text)
 {
     return term_binary(env, (const unsigned char *)text, strlen(text), 0, NULL);
+}
+
+term term_latin1(ErlNifEnv *env, const char *name)
+{
+    const size_t size = strlen(name);
+    unsigned char *utf8 = env_alloc(env, 2 * size + 1);
+
+    return term_binary(env, utf8, latin1_to_utf8((const unsigned char *)name, size, utf8), 0, NULL);
 }
 
 /* ---- looking -------------------------------------------------------------------------- */

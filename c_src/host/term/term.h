@@ -221,6 +221,7 @@ term term_opaque(ErlNifEnv *env, enum box_kind kind, ErlNifTermType type,
 
 /* A binary of the bytes of a text, which lives as long as env does. */
 term term_text(ErlNifEnv *env, const char *text);
+term term_latin1(ErlNifEnv *env, const char *name); /* as UTF-8 */
 
 /* What the API calls the type of a term. -1: it is none. */
 ErlNifTermType term_type(term t);

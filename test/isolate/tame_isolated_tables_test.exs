@@ -1,0 +1,62 @@
+defmodule Tame.IsolatedTablesTest do
+  # What the VM makes of a library's table and of load_nif/2, and what isolation makes of the same library: each in
+  # a VM of its own.
+  use ExUnit.Case, async: true
+
+  alias Tame.Test.CLibrary
+
+  @code """
+  #include <erl_nif.h>
+  #include <stddef.h>
+
+  static ERL_NIF_TERM later(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+  {
+      (void)argv;
+      return enif_make_int(env, 40 + argc);
+  }
+
+  static ERL_NIF_TERM named(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+  {
+      return enif_schedule_nif(env, "\\xe5_later", 0, later, argc, argv);
+  }
+  """
+
+  # {in the VM, isolated}: what an expression prints in a module of stubs that is on the code path, unless its on_load
+  # fails or isolate/1 refuses it.
+  defp both(module, table, expression, erlang \\ "") do
+    folder = CLibrary.tmp_dir!()
+    init = "static ErlNifFunc functions[] = {#{table}};\n"
+    nif_init = "ERL_NIF_INIT(#{module}, functions, NULL, NULL, NULL, NULL)\n"
+    CLibrary.nif!(folder, "#{module}", @code <> init <> nif_init)
+
+    File.write!(Path.join(folder, "#{module}.erl"), """
+    %% -*- coding: utf-8 -*-
+    -module(#{module}).
+    -compile([export_all, nowarn_export_all]).
+    -on_load(load/0).
+    load() -> said(erlang:load_nif("./#{module}", 0)).
+    said(Error) when Error =/= ok -> io:format("~0tp ", [Error]), Error;
+    said(ok) -> ok.
+    f() -> erlang:nif_error(not_loaded).
+    'å_latin'() -> erlang:nif_error(not_loaded).
+    #{erlang}
+    """)
+
+    {"", 0} = CLibrary.erlc(folder, "#{module}.erl")
+    {in_vm, _} = CLibrary.erl(folder, says(expression))
+
+    isolate =
+      "{ok, _} = application:ensure_all_started(tame), " <>
+        says("case tame:isolate(#{module}) of ok -> #{expression}; Refused -> Refused end")
+
+    {isolated, 0} = CLibrary.erl(folder, isolate)
+    {in_vm, isolated}
+  end
+
+  defp says(expression), do: "io:format(\"~tp\", [#{expression}])"
+
+  test "names of functions are Latin-1, those that are scheduled too" do
+    assert both(:latin_names, ~S({"\xe5_latin", 0, named, 0}), ~S|latin_names:'\xe5_latin'()|) ==
+             {"40", "40"}
+  end
+end
