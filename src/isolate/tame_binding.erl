@@ -148,15 +148,33 @@ one_library({ok, [#{<<"functions">> := Rows, <<"file">> := Path} | _]}, Module, 
 %% atoms that a library made up would stay for ever.
 functions(Path, Rows, Module, Atoms) ->
     Names = [{Name, Arity} || #{<<"name">> := Name, <<"arity">> := Arity} <- Rows],
-    case [Row || {Name, _} = Row <- Names, not is_map_key(Name, Atoms)] of
-        [] ->
+    Flags = [Flags || #{<<"flags">> := Flags} <- Rows],
+    case wrong_function(lists:zip(Names, Flags), #{}, Atoms, Module) of
+        none ->
             Functions = [{map_get(Name, Atoms), Arity} || {Name, Arity} <- Names],
             {ok, #{so => Path, functions => Functions}};
-        [{Name, Arity} | _] ->
-            refused(bad_library, "~ts has a function ~ts/~b, and ~p has none of that name", [
-                Path, tame_control:printable(Name, 255), Arity, Module
-            ])
+        Wrong ->
+            refused(bad_library, "~ts has ~ts", [Path, Wrong])
     end.
+
+%% The first of a table that the VM would not load.
+wrong_function([], _Before, _Atoms, _Module) ->
+    none;
+wrong_function([{{Name, _} = Function, _} | _], _Before, Atoms, Module) when
+    not is_map_key(Name, Atoms)
+->
+    text("a function ~ts, and ~p has none of that name", [function_text(Function), Module]);
+wrong_function([{Function, _} | _], Before, _Atoms, _Module) when is_map_key(Function, Before) ->
+    text("the function ~ts twice, which the VM refuses as well", [function_text(Function)]);
+wrong_function([{Function, Flags} | _], _Before, _Atoms, _Module) when Flags > 2 ->
+    text("flags ~b for ~ts, and a NIF has 0, 1 (dirty CPU) or 2 (dirty I/O)", [
+        Flags, function_text(Function)
+    ]);
+wrong_function([{Function, _} | Functions], Before, Atoms, Module) ->
+    wrong_function(Functions, Before#{Function => true}, Atoms, Module).
+
+function_text({null, Arity}) -> text("without a name/~b", [Arity]);
+function_text({Name, Arity}) -> text("~ts/~b", [tame_control:printable(Name, 510), Arity]).
 
 unreadable(Module, Why) ->
     refused(cannot_bind, "the beam file of ~p cannot be read: ~0tP", [Module, Why, 20]).

@@ -134,9 +134,10 @@ is_error(_) ->
     false.
 
 %% Without a name is a row that ends a table which counts it, as OTP 27's crypto_callback.so has it.
-is_function_row(#{<<"name">> := Name, <<"arity">> := Arity}) ->
+is_function_row(#{<<"name">> := Name, <<"arity">> := Arity, <<"flags">> := Flags}) ->
     (is_binary(Name) orelse Name =:= null) andalso
-        is_integer(Arity) andalso Arity >= 0 andalso Arity =< 255;
+        is_integer(Arity) andalso Arity >= 0 andalso Arity =< 255 andalso
+        is_integer(Flags) andalso Flags >= 0;
 is_function_row(_) ->
     false.
 

@@ -59,4 +59,21 @@ defmodule Tame.IsolatedTablesTest do
     assert both(:latin_names, ~S({"\xe5_latin", 0, named, 0}), ~S|latin_names:'\xe5_latin'()|) ==
              {"40", "40"}
   end
+
+  test "flags that mean nothing are refused" do
+    {in_vm, isolated} = both(:odd_flags, ~S|{"f", 0, named, 3}|, "odd_flags:f()")
+    assert in_vm =~ "Illegal flags field value 3 for NIF odd_flags:f/0"
+    assert isolated =~ ~r|{error,{bad_library,".*/odd_flags.so has flags 3 for f/0, and .*"}}|
+  end
+
+  test "a function that is there twice is refused, one of two arities is not" do
+    {in_vm, isolated} = both(:twice, ~S|{"f", 0, named, 0}, {"f", 0, later, 0}|, "twice:f()")
+
+    assert in_vm =~ "Duplicate NIF entry for twice:f/0"
+    assert isolated =~ ~r|{error,{bad_library,".*/twice.so has the function f/0 twice.*"}}|
+
+    table = ~S|{"f", 0, named, 1}, {"f", 1, later, 2}|
+    twos = both(:two_arities, table, "{two_arities:f(), two_arities:f(a)}", "f(_) -> 0.")
+    assert twos == {"{40,41}", "{40,41}"}
+  end
 end

@@ -4,7 +4,7 @@ defmodule Tame.ProbeTest do
 
   alias Tame.Test.CLibrary
 
-  @right ~s({"file":"a.so","module":"m","missing":[],"functions":[{"name":"f","arity":1}]})
+  @right ~s({"file":"a.so","module":"m","missing":[],"functions":[{"name":"f","arity":1,"flags":0}]})
 
   defp with_field(field, json),
     do: String.replace(@right, ~r/"#{field}":(\[.*?\]|"\w+(\.so)?")/, ~s("#{field}":#{json}))
@@ -28,10 +28,12 @@ defmodule Tame.ProbeTest do
       {"missing", "[1]"},
       {"functions", "{}"},
       {"functions", "[1]"},
-      {"functions", ~s([{"name":7,"arity":1}])},
-      {"functions", ~s([{"name":"f","arity":256}])},
-      {"functions", ~s([{"name":"f","arity":1.5}])},
-      {"functions", ~s([{"name":"f"}])}
+      {"functions", ~s([{"name":7,"arity":1,"flags":0}])},
+      {"functions", ~s([{"name":"f","arity":256,"flags":0}])},
+      {"functions", ~s([{"name":"f","arity":1.5,"flags":0}])},
+      {"functions", ~s([{"name":"f","arity":1,"flags":-1}])},
+      {"functions", ~s([{"name":"f","arity":1}])},
+      {"functions", ~s([{"name":"f","flags":0}])}
     ]
 
     for {field, json} <- wrong do
