@@ -279,16 +279,28 @@ load_nif(Key, Path, LoadInfo) ->
                 _ -> {error, {load, "the module is not isolated any more"}}
             end;
         error ->
-            erlang:error(badarg, [Path, LoadInfo])
+            {current_stacktrace, Frames} = process_info(self(), current_stacktrace),
+            Callers = lists:dropwhile(fun({M, _, _, _}) -> M =:= ?MODULE end, tl(Frames)),
+            Explained = [{error_info, #{module => erl_erts_errors}}],
+            erlang:raise(error, badarg, [{erlang, load_nif, [Path, LoadInfo], Explained} | Callers])
     end.
 
+%% As a file's name in the VM: any text, an empty one too; a zero byte ends a binary.
 so_path(Path) ->
-    try unicode:characters_to_list(Path) of
-        [_ | _] = Characters -> {ok, filename:absname(Characters) ++ ".so"};
-        _ -> error
+    try unicode:characters_to_list(named(Path)) of
+        Characters when is_list(Characters) ->
+            case lists:member(0, Characters) of
+                true -> error;
+                false -> {ok, filename:absname(Characters ++ ".so")}
+            end;
+        _ ->
+            error
     catch
         error:_ -> error
     end.
+
+named(Path) when is_binary(Path) -> hd(binary:split(Path, <<0>>));
+named(Path) -> Path.
 
 loaded(Key, Module, File, LoadInfo) ->
     try

@@ -76,4 +76,15 @@ defmodule Tame.IsolatedTablesTest do
     twos = both(:two_arities, table, "{two_arities:f(), two_arities:f(a)}", "f(_) -> 0.")
     assert twos == {"{40,41}", "{40,41}"}
   end
+
+  test "load_nif/2 of a library that is loaded says so, whatever path that names none" do
+    erlang = """
+    again() -> [class(Path) || Path <- ["", <<>>, "./again", <<>>, '', [0], 7, [$a, b]]].
+    class(Path) -> try element(1, element(2, erlang:load_nif(Path, 0))) catch _:Why -> Why end.
+    """
+
+    both = both(:again, ~S|{"f", 0, named, 0}|, "again:again()", erlang)
+    all = "[reload,reload,reload,reload,badarg,badarg,badarg,badarg]"
+    assert both == {all, all}
+  end
 end
