@@ -430,6 +430,11 @@ defmodule Tame.Host.ContractTest do
   test "schedule: chains of hops", %{host: host} do
     for hops <- [0, 1, 10, 1000], do: Contract.same(host, :schedule, hops)
     Contract.same(host, :schedule_garbage, 50)
+  end
+
+  test "schedule_odd: both dirty flags at once, and flags that mean nothing", %{host: host} do
+    assert {:value, [_, _]} = Contract.same(host, :schedule_odd, 3)
+    for flags <- [4, 7, -1], do: Contract.same(host, :schedule_odd, flags)
 
     for len <- [1, 9, 33, 1000], key <- [1, len, :new] do
       map = Map.new(1..len, &{&1, -&1})

@@ -12,7 +12,7 @@ ERL_NIF_TERM enif_schedule_nif(ErlNifEnv *env, const char *name, int flags, nif_
                                int argc, const ERL_NIF_TERM argv[])
 {
     if (env->call == NULL || strlen(name) > FUNCTION_NAME_MAX || argc < 0 || argc > 255 ||
-        (flags != 0 && flags != ERL_NIF_DIRTY_JOB_CPU_BOUND && flags != ERL_NIF_DIRTY_JOB_IO_BOUND))
+        (flags & ~(ERL_NIF_DIRTY_JOB_CPU_BOUND | ERL_NIF_DIRTY_JOB_IO_BOUND)) != 0)
         return enif_make_badarg(env);
     /* argv may lie on the stack of the NIF that is about to return. */
     term *copy = env_alloc(env, (size_t)argc * sizeof *copy);

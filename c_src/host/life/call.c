@@ -26,8 +26,9 @@ static struct {
 
 static int thread_type(unsigned flags)
 {
-    return flags == ERL_NIF_DIRTY_JOB_CPU_BOUND  ? ERL_NIF_THR_DIRTY_CPU_SCHEDULER
-           : flags == ERL_NIF_DIRTY_JOB_IO_BOUND ? ERL_NIF_THR_DIRTY_IO_SCHEDULER
+    /* Both, which enif_schedule_nif takes, are the latter. */
+    return flags & ERL_NIF_DIRTY_JOB_IO_BOUND    ? ERL_NIF_THR_DIRTY_IO_SCHEDULER
+           : flags & ERL_NIF_DIRTY_JOB_CPU_BOUND ? ERL_NIF_THR_DIRTY_CPU_SCHEDULER
                                                  : ERL_NIF_THR_NORMAL_SCHEDULER;
 }
 

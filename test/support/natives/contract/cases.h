@@ -31,8 +31,9 @@
     F(badarg), F(scheduled_is_no_exception), F(not_scheduled_is_exception), F(was_exception_), \
         F(raise_reason), F(raise_and_return_another)
 
-#define CASES_SCHEDULE(F) \
-    F(schedule), F(schedule_dirty), F(schedule_garbage), F(schedule_map), F(consume_timeslice)
+#define CASES_SCHEDULE(F)                                                                  \
+    F(schedule), F(schedule_dirty), F(schedule_odd), F(schedule_garbage), F(schedule_map), \
+        F(consume_timeslice)
 
 #define CASES_RESOURCES(F)                                                               \
     F(resource_make), F(resource_get), F(resource_terms_are_references),                 \

@@ -41,6 +41,17 @@ CASE(schedule_dirty)
                              1, &types);
 }
 
+/* Both flags at once, and another. */
+CASE(schedule_odd)
+{
+    term types = enif_make_list1(env, enif_make_int(env, enif_thread_type()));
+    int flags;
+
+    if (!enif_get_int(env, IN, &flags))
+        return enif_make_badarg(env);
+    return enif_schedule_nif(env, "types_of_threads", flags, types_of_threads, 1, &types);
+}
+
 /* A chain that makes much garbage. IN: hops. */
 static term garbage(ErlNifEnv *env, int argc, const term argv[])
 {
