@@ -1,4 +1,6 @@
 /* Conversions, see format.h: %T is ours, each other one is done by the C library. */
+#include <ctype.h>
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +42,59 @@ static void put_integer(struct sink *sink, const char *spec, const char *size, i
         PUT_BY_C(sink, spec, va_arg(*args, unsigned));
 }
 
+/* What stands in a field of the width that spec begins with. */
+struct field {
+    int width, is_left;
+};
+
+static struct field field_of(const char *spec)
+{
+    const char *width = spec + strspn(spec, "%-+ #0");
+
+    return (struct field){(int)strtol(width, NULL, 10),
+                          memchr(spec, '-', (size_t)(width - spec)) != NULL};
+}
+
+static void put_blanks(struct sink *sink, size_t size, int width)
+{
+    for (size_t i = size; width > 0 && i < (size_t)width; i++)
+        sink_put(sink, " ", 1);
+}
+
+static void put_term(struct sink *sink, const char *spec, term t)
+{
+    struct field field = field_of(spec);
+    struct sink measured = {.len = 0};
+
+    if (field.width > 0)
+        print_term(&measured, t);
+    if (!field.is_left)
+        put_blanks(sink, measured.len, field.width);
+    print_term(sink, t);
+    if (field.is_left)
+        put_blanks(sink, measured.len, field.width);
+}
+
+/* As the VM: every digit, and to the right whatever the flags. */
+static void put_pointer(struct sink *sink, const char *spec, const void *pointer)
+{
+    char text[2 + 16 + 1];
+
+    snprintf(text, sizeof text, "0x%016" PRIxPTR, (uintptr_t)pointer);
+    put_blanks(sink, strlen(text), field_of(spec).width);
+    sink_text(sink, text);
+}
+
+/* The VM's own sizes, a number of bits after 'b' or "bp" for a pointer's, as C's. */
+static const char *read_bits(const char *format, const char **size)
+{
+    char *end = NULL;
+    const long bits = format[1] == 'p' ? 64 : strtol(format + 1, &end, 10);
+
+    *size = bits == 64 ? "l" : bits == 8 ? "hh" : "";
+    return end == NULL ? format + 2 : end;
+}
+
 /* Takes one conversion from format, which stands behind its '%'. Returns what follows it. */
 static const char *put_conversion(struct sink *sink, const char *format, va_list *args)
 {
@@ -52,6 +107,11 @@ static const char *put_conversion(struct sink *sink, const char *format, va_list
         else if (len < 40)
             spec[len++] = *format;
     }
+    if (format[0] == 'b' && (format[1] == 'p' || isdigit((unsigned char)format[1]))) {
+        const char *bits;
+        format = read_bits(format, &bits);
+        len += strlen(strcpy(spec + len, strcpy(size, bits)));
+    }
     for (size_t i = 0; *format != '\0' && strchr("hlLzjt", *format) != NULL && i < 2; i++)
         size[i] = spec[len++] = *format++;
     spec[len++] = *format;
@@ -61,7 +121,7 @@ static const char *put_conversion(struct sink *sink, const char *format, va_list
     case '\0':
         return format;
     case 'T':
-        print_term(sink, va_arg(*args, term));
+        put_term(sink, spec, va_arg(*args, term));
         break;
     case 'd':
     case 'i':
@@ -80,7 +140,7 @@ static const char *put_conversion(struct sink *sink, const char *format, va_list
         PUT_BY_C(sink, spec, va_arg(*args, const char *));
         break;
     case 'p':
-        PUT_BY_C(sink, spec, va_arg(*args, void *));
+        put_pointer(sink, spec, va_arg(*args, void *));
         break;
     case 'e':
     case 'E':
