@@ -108,32 +108,26 @@ defmodule Tame.Output do
     end
   end
 
-  @doc "As `check/1`, of a folder that files are to be written into. It may be missing, its parent may not."
+  @doc "As `check/1`, of a folder that files are to be written into. It may be missing, and so may those above it."
   @spec check_folder(nil | Path.t()) :: :ok | {:error, String.t()}
   def check_folder(nil), do: :ok
 
   def check_folder(path) do
-    probe = if File.dir?(path), do: Path.join(path, "any"), else: path
+    there = nearest(path)
 
-    with {:ok, {:replace, file}} <- target(probe),
-         false <- File.exists?(file),
-         :ok <- try_beside(file) do
+    with true <- path not in @stdout_names and File.dir?(there),
+         :ok <- try_beside(Path.join(there, "any")) do
       :ok
     else
-      true -> refused(path, :enotdir)
-      {:ok, _} -> refused(path, :enotdir)
+      false -> refused(path, :enotdir)
       {:error, reason} -> refused(path, reason)
     end
   end
 
-  @doc "Makes a folder that `check_folder/1` found possible."
+  @doc "Makes a folder that `check_folder/1` found possible, with those above it that are missing."
   @spec make_folder(Path.t()) :: :ok | {:error, String.t()}
   def make_folder(path) do
-    case File.mkdir(path) do
-      {:error, :eexist} -> :ok
-      {:error, reason} -> refused(path, reason)
-      :ok -> :ok
-    end
+    with {:error, reason} <- File.mkdir_p(path), do: refused(path, reason)
   end
 
   @doc "Calls `fun`. Standard output that a file takes meanwhile is given back after it."
@@ -217,6 +211,14 @@ defmodule Tame.Output do
     case File.stat(Path.dirname(path)) do
       {:ok, folder} -> {folder.major_device, folder.inode, Path.basename(path)}
       {:error, _} -> path
+    end
+  end
+
+  # The path itself, or what is there of those above it. A link that leads nowhere is there: no folder is made of it.
+  defp nearest(path) do
+    case File.lstat(path) do
+      {:ok, _} -> path
+      {:error, _} -> path |> Path.dirname() |> nearest()
     end
   end
 

@@ -23,7 +23,7 @@ defmodule Mix.Tasks.Tame.Latency do
     * `--only ID,ID` - measure these methods only (default: all, see below)
     * `--json FILE` - write the result as JSON too (`-`: standard output)
     * `--hgrm FOLDER` - write a percentile distribution for each method as `FOLDER/ID.hgrm`, in HdrHistogram's classic
-      text form and in µs, as its public plotter reads it
+      text form and in µs, as its public plotter reads it. The folder is made where it is missing
 
   Methods: #{Enum.map_join(Tame.Latency.Methods.builtin(), ", ", &"`#{&1.describe().id}`")}, and
   those that the project adds by `config :tame_labs, latency_methods: [...]`. These are measured where `--only` names them:

@@ -232,7 +232,7 @@ defmodule Tame.OutputTest do
   end
 
   describe "a folder of files" do
-    test "is made, unless its parent is missing", %{tmp_dir: folder} do
+    test "is made, with those above it", %{tmp_dir: folder} do
       path = Path.join(folder, "new")
       assert Output.check_folder(nil) == :ok
       assert Output.check_folder(path) == :ok
@@ -242,9 +242,15 @@ defmodule Tame.OutputTest do
       assert Output.make_folder(path) == :ok
       assert File.ls!(path) == []
 
-      deeper = Path.join(folder, "no/such")
-      expected = {:error, "cannot write #{inspect(deeper)}: there is no folder #{folder}/no"}
-      assert Output.check_folder(deeper) == expected
+      deeper = Path.join(folder, "no/such/")
+      assert Output.check_folder(deeper <> "/") == :ok
+      refute File.exists?(Path.join(folder, "no"))
+      assert Output.make_folder(deeper <> "/") == :ok
+      assert File.dir?(deeper)
+      assert File.ls!(deeper) == []
+
+      File.write!(Path.join(deeper, "any"), "")
+      assert Output.check_folder(deeper) == :ok
     end
 
     test "is no file and no standard output", %{tmp_dir: folder} do

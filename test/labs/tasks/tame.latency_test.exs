@@ -36,6 +36,14 @@ defmodule Mix.Tasks.Tame.LatencyTest do
     assert File.read!(Path.join(folder, "new/nif_normal.hgrm")) =~ "Total count    =          100]"
   end
 
+  test "makes the folder of --hgrm, as README writes it, with those above it", %{folder: folder} do
+    for path <- ["percentiles/", "not/there/percentiles/"] do
+      there = Path.join(folder, path)
+      capture_io(fn -> Latency.run(@quick ++ ["--hgrm", there <> "/"]) end)
+      assert Enum.sort(File.ls!(there)) == ~w(beam_call.hgrm nif_normal.hgrm)
+    end
+  end
+
   test_refused(Latency, [
     {~w(--only nif_normal,nope), ~s(unknown method "nope", expected some of: beam_call, )},
     {~w(--iteration 5), "unknown switch --iteration, expected one of: --bytes, "},
@@ -47,6 +55,8 @@ defmodule Mix.Tasks.Tame.LatencyTest do
     {~w(--term 1 --bytes 1), "--bytes and --term are two payloads"},
     {~w(--json /proc/none/x.json), ~s(cannot write "/proc/none/x.json")},
     {~w(--hgrm /proc/none), ~s(cannot write "/proc/none": )},
+    {~w(--hgrm /proc/none/of/these/), ~s(cannot write "/proc/none/of/these/": )},
+    {~w(--hgrm mix.exs/percentiles/), ~s(cannot write "mix.exs/percentiles/": not a directory)},
     {~w(--json nowhere --hgrm ./nowhere), ~s(cannot write "./nowhere": another output, "nowhere")},
     {~w(--json nowhere/nif_normal.hgrm --hgrm ./nowhere),
      ~s(another output, "nowhere/nif_normal.hgrm")},
