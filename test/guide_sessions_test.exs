@@ -82,6 +82,36 @@ defmodule Tame.GuideSessionsTest do
     end
   end
 
+  @tag needs: :jiffy
+  test "docs/guide/isolate.md has each key of tame:info/0, and no other" do
+    [_, section] = String.split(File.read!("../docs/guide/isolate.md"), "
+## What there is to see
+")
+    [section | _] = String.split(section, "
+## ")
+
+    [of_module, of_host] =
+      for [table] <-
+            Regex.scan(
+              ~r/^\| of a .*
+(?:\|.*
+)+/m,
+              section
+            ) do
+        for [_, cell] <- Regex.scan(~r/^\| (`.*?) \|/m, table),
+            [_, key] <- Regex.scan(~r/`(\w+)`/, cell),
+            do: String.to_atom(key)
+      end
+
+    peer = peer()
+    {:ok, _} = :peer.call(peer, :application, :ensure_all_started, [:tame])
+    :ok = :peer.call(peer, :tame, :isolate, [:jiffy])
+    [1] = :peer.call(peer, :jiffy, :decode, ["[1]"])
+    %{jiffy: %{hosts: [host]} = module} = :peer.call(peer, :tame, :info, [])
+    assert Enum.sort(of_module) == Enum.sort(Map.keys(module))
+    assert Enum.sort(of_host) == Enum.sort(Map.keys(host))
+  end
+
   test "a session that is not as it stands there is found out" do
     page =
       "```erlang\n1> X = 1 +\n     1.\n2\n2> {X, self()}.\n{3,<...>}\n3> error(a).\n** exception error: a\n```\n"
