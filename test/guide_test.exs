@@ -67,6 +67,13 @@ defmodule Tame.GuideTest do
     end
   end
 
+  test "exor's session gives what stands there" do
+    [_, command, expected] = Regex.run(~r/^1> (exor:exor\(.*\))\.\n(.*)$/m, @guide)
+    dir = folder(~w(exor.c exor.erl)) |> build("exor.c", "exor.erl")
+    # As the shell has it: a binary of characters that can be printed is a text.
+    assert {^expected, 0} = erl(dir, ~s|io:format("~tp", [#{command}])|)
+  end
+
   test "exor says which argument is wrong, in words" do
     dir = folder(~w(exor.c exor.erl)) |> build("exor.c", "exor.erl")
 
