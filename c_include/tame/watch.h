@@ -187,11 +187,13 @@ static inline int tame_impl_unwatch(struct tame_impl_watched *watched)
 static inline void tame_impl_watch_pass(struct tame_impl_watched *from,
                                         struct tame_impl_watched *to)
 {
-    *to = *from;
-    if (from->part == NULL)
+    if (from->part == NULL) {
+        *to = *from;
         return;
+    }
+    /* Those beside it in the watch write to it, whenever they enter or leave. */
     enif_mutex_lock(from->part->lock);
-    *to = *from; /* it may have been told meanwhile */
+    *to = *from;
     if (to->watch != NULL) {
         if (to->before != NULL)
             to->before->next = to;

@@ -5,7 +5,7 @@ C_TEST = $(Q)mkdir -p $(@D) && $(C) $(SANITIZE) -isystem $(ERTS_INCLUDE) -I$(TAM
          -I$(NATIVES)exor -o $@ $<
 
 TESTS += $(addprefix $(TEST_BUILD)/,slice_test cycles_test charge_test run_test place_test queue_test os_test output_test \
-         exor_test permits_test permits_test_threads watch_test jobs_test jobs_test_threads short_test driver_test driver_test_threads include_test)
+         exor_test permits_test permits_test_threads watch_test fd_test fd_test_threads jobs_test jobs_test_threads short_test driver_test driver_test_threads include_test)
 
 $(TEST_BUILD)/slice_test: $(C_TESTS)slice_test.c $(C_TESTS)check.h $(TAME_H)
 	$(C_TEST)
@@ -32,6 +32,15 @@ $(TEST_BUILD)/jobs_test_threads: $(JOBS_TEST)
 
 $(TEST_BUILD)/short_test: $(C_TESTS)short_test.c $(JOBS_TEST)
 	$(C_TEST) -pthread
+
+FD_TEST := $(C_TESTS)fd_test.c $(C_TESTS)fake_select.h $(C_TESTS)fake_nif.h $(wildcard $(C_TESTS)fake_nif/*) \
+           $(C_TESTS)fake_threads.h $(C_TESTS)check.h $(TAME_H)
+
+$(TEST_BUILD)/fd_test: $(FD_TEST)
+	$(C_TEST) -pthread
+
+$(TEST_BUILD)/fd_test_threads: $(FD_TEST)
+	$(Q)mkdir -p $(@D) && $(C) -O1 -g -fsanitize=thread -isystem $(ERTS_INCLUDE) -I$(TAME)/c_include -o $@ $< -pthread
 
 # A whole driver, in the same way.
 DRIVER_TEST := $(C_TESTS)driver_test.c $(C_TESTS)fake_driver.h $(C_TESTS)fake_threads.h $(C_TESTS)check.h $(TAME_H) \

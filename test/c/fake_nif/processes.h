@@ -39,7 +39,7 @@ int enif_is_current_process_alive(ErlNifEnv *env)
     return !__atomic_load_n(&env->process->killed, __ATOMIC_SEQ_CST);
 }
 
-/* {Ref, go} is all that is sent. */
+/* {Ref, go} is all that is sent, and {tame_fd, Ref, _} of descriptors. */
 int enif_send(ErlNifEnv *env, const ErlNifPid *to, ErlNifEnv *message_env, ERL_NIF_TERM message)
 {
     struct fake_process *process = (struct fake_process *)to->pid;
@@ -54,7 +54,7 @@ int enif_send(ErlNifEnv *env, const ErlNifPid *to, ErlNifEnv *message_env, ERL_N
     if (sent) {
         if (process->go_len == 8)
             abort();
-        process->go[process->go_len++] = tuple->elements[0];
+        process->go[process->go_len++] = tuple->elements[tuple->size == 3];
         pthread_cond_signal(&process->told);
     }
     pthread_mutex_unlock(&process->lock);
@@ -151,9 +151,9 @@ ERL_NIF_TERM enif_schedule_nif(ErlNifEnv *env, const char *name, int flags,
 }
 
 /* Calls a NIF and what it schedules. Returns 0 when the process has died. */
-static ERL_NIF_TERM fake_call(ErlNifEnv *env, int dirty,
-                              ERL_NIF_TERM (*nif)(ErlNifEnv *, int, const ERL_NIF_TERM[]), int argc,
-                              const ERL_NIF_TERM *argv)
+static __attribute__((unused)) ERL_NIF_TERM
+fake_call(ErlNifEnv *env, int dirty, ERL_NIF_TERM (*nif)(ErlNifEnv *, int, const ERL_NIF_TERM[]),
+          int argc, const ERL_NIF_TERM *argv)
 {
     ERL_NIF_TERM term, args[16];
 
