@@ -16,11 +16,17 @@
 #include <pthread.h>
 #include <string.h>
 
+/* -std=c11 hides this one as it hides what tame/clock.h declares. */
+#if defined(__GLIBC__) && !defined(__USE_XOPEN2K)
+int pthread_condattr_setclock(pthread_condattr_t *, int);
+#endif
+
 /* The resource's type, of the module TAME_IMPL_PERMITS_OWNER. The number in its name, which is the
- * layout, changes with what libraries share: the struct below and struct tame_impl_link. */
+ * layout, changes with what libraries share: the struct below, struct tame_impl_link, and the clock
+ * that `given` goes by. */
 #define TAME_IMPL_PERMITS_OWNER "tame_permits"
-#define TAME_IMPL_PERMITS_TYPE "tame_permits_1"
-#define TAME_IMPL_PERMITS_LAYOUT 1
+#define TAME_IMPL_PERMITS_TYPE "tame_permits_2"
+#define TAME_IMPL_PERMITS_LAYOUT 2
 
 /* Ten turns of a run that gives way. */
 #define TAME_IMPL_PERMITS_STUCK_NS UINT64_C(100000000)
@@ -34,13 +40,32 @@ struct tame_impl_permits {
     struct tame_impl_queue waiting; /* guarded by the lock; its len is read without it, too */
 };
 
+/* Waits for it are timed by the monotonic clock: the wall clock may be set meanwhile. macOS has a
+ * wait of its own for that. */
+static inline int tame_impl_permits_open_given(pthread_cond_t *given)
+{
+#ifdef __APPLE__
+    return pthread_cond_init(given, NULL) == 0;
+#else
+    pthread_condattr_t attributes;
+    int is_open;
+
+    if (pthread_condattr_init(&attributes) != 0)
+        return 0;
+    is_open = pthread_condattr_setclock(&attributes, TAME_IMPL_CLOCK) == 0 &&
+              pthread_cond_init(given, &attributes) == 0;
+    (void)pthread_condattr_destroy(&attributes);
+    return is_open;
+#endif
+}
+
 /* Returns 0 when the system has none; then there is nothing to close. */
 static inline int tame_impl_permits_open(struct tame_impl_permits *permits)
 {
     memset(permits, 0, sizeof *permits);
     if (pthread_mutex_init(&permits->lock, NULL) != 0)
         return 0;
-    if (pthread_cond_init(&permits->given, NULL) != 0) {
+    if (!tame_impl_permits_open_given(&permits->given)) {
         (void)pthread_mutex_destroy(&permits->lock);
         return 0;
     }
@@ -54,18 +79,21 @@ static inline void tame_impl_permits_close(struct tame_impl_permits *permits)
     (void)pthread_mutex_destroy(&permits->lock);
 }
 
-/* Until `given` is signalled, but for ns at most by the system's clock. A clock that is put back
- * meanwhile makes it longer. */
+/* Until `given` is signalled, but for ns at most. */
 static inline void tame_impl_permits_await(struct tame_impl_permits *permits, uint64_t ns)
 {
     struct timespec until;
-    uint64_t until_ns;
 
-    (void)timespec_get(&until, TIME_UTC);
-    until_ns = (uint64_t)until.tv_nsec + ns;
-    until.tv_sec += (time_t)(until_ns / UINT64_C(1000000000));
-    until.tv_nsec = (long)(until_ns % UINT64_C(1000000000));
+#ifndef __APPLE__
+    ns += tame_now_ns();
+#endif
+    until.tv_sec = (time_t)(ns / UINT64_C(1000000000));
+    until.tv_nsec = (long)(ns % UINT64_C(1000000000));
+#ifdef __APPLE__
+    (void)pthread_cond_timedwait_relative_np(&permits->given, &permits->lock, &until);
+#else
     (void)pthread_cond_timedwait(&permits->given, &permits->lock, &until);
+#endif
 }
 
 /* One more is taken, or fewer are; under the lock. */

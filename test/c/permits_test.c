@@ -129,6 +129,23 @@ static void a_permit_that_never_comes_back_stops_nobody(void)
     end();
 }
 
+static int ahead_s;
+
+/* The wall clock as it was before somebody set it back by ahead_s: who waits by it stands still so long. */
+int timespec_get(struct timespec *now, int base)
+{
+    (void)clock_gettime(CLOCK_REALTIME, now);
+    now->tv_sec += ahead_s;
+    return base;
+}
+
+static void a_wall_clock_that_is_set_back_stops_nobody(void)
+{
+    ahead_s = 15;
+    a_permit_that_never_comes_back_stops_nobody();
+    ahead_s = 0;
+}
+
 static void *take_closing(void *taken)
 {
     *(int *)taken = tame_impl_permits_take(&permits, 0, &closing);
@@ -159,6 +176,7 @@ int main(void)
     RUN(as_many_work_at_once_as_there_are_permits);
     RUN(who_waits_first_is_served_first);
     RUN(a_permit_that_never_comes_back_stops_nobody);
+    RUN(a_wall_clock_that_is_set_back_stops_nobody);
     RUN(who_waits_goes_when_its_pool_closes);
     return check_report();
 }
