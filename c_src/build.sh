@@ -3,7 +3,7 @@
 # compile tame, in a project or as a dependency. Prints nothing when they are up to date.
 #
 # ERLANG_ROOT_DIR and ERLANG_ERTS_VER name the Erlang/OTP to build for, as rebar3 sets them for its hooks; without
-# them the erl on PATH is asked. CC and CFLAGS are the compiler's, as usual.
+# them the erl on PATH is asked. CC, CPPFLAGS, CFLAGS and LDFLAGS are the compiler's, as usual.
 #
 # What is missing is named in one line each, with the packages that have it. Exit status 1 when there is no build.
 set -u
@@ -27,9 +27,10 @@ case $PWD in
     ;;
 esac
 
-# Whether the C compiler makes a program of what it reads.
+# Whether the C compiler makes a program of what it reads. With the flags as make gives them, by a shell: where the
+# headers lie may be said there.
 compiles() {
-    ${CC:-cc} -x c -o "$scratch/a.out" - 2>"$scratch/errors"
+    eval "$compiler ${CPPFLAGS-} ${CFLAGS-} ${LDFLAGS-}"' -x c -o "$scratch/a.out" -' 2>"$scratch/errors"
 }
 
 if [ -z "${ERLANG_ROOT_DIR-}" ] || [ -z "${ERLANG_ERTS_VER-}" ]; then

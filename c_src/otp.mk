@@ -1,7 +1,7 @@
 # What every Makefile of ours needs to know of Erlang/OTP and of the C compiler. Included behind HERE, the folder of
 # the Makefile that includes it.
 #
-# Variables you may set: CC, CFLAGS, ERL (the erl of the OTP to build for), V=1 (show the commands).
+# Variables you may set: CC, CPPFLAGS, CFLAGS, LDFLAGS, ERL (the erl of the OTP to build for), V=1 (show the commands).
 
 ERL ?= erl
 
@@ -42,7 +42,9 @@ WITH_LOCK = mkdir -p $(HERE)build && \
 
 CFLAGS ?= -O2 -g
 WARNINGS ?= -Wall -Wextra -Werror
-C := $(CC) -std=gnu11 $(WARNINGS) $(CFLAGS)
+C := $(CC) -std=gnu11 $(WARNINGS) $(CPPFLAGS) $(CFLAGS)
+# What links; of a target's own C, where it has one.
+LINK = $(C) $(LDFLAGS)
 # macOS' linker is told that the VM has what is missing.
 SHARED := -fPIC -shared -fvisibility=hidden $(if $(filter Darwin,$(shell uname -s)),-undefined dynamic_lookup)
 SANITIZE := -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer

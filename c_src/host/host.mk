@@ -26,13 +26,13 @@ $(HOST_BUILD)%.o: $(HOST)%.c $(HOST_HEADERS)
 
 $(OUT)/tame_host: $(HOST_OBJECTS) $(HOST_RING)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(C) $(RING_LTO) $(HOST_FLAGS) -o $@.new $^ $(HOST_LIBRARIES) && mv $@.new $@
+	$(Q)$(LINK) $(RING_LTO) $(HOST_FLAGS) -o $@.new $^ $(HOST_LIBRARIES) && mv $@.new $@
 
 # The same under sanitizers, for the tests: TAME_NATIVE_DIR names its folder.
 HOST_SANITIZED := $(TEST_BUILD)/tame_host_sanitized
 $(HOST_SANITIZED): $(HOST_SOURCES) $(HOST_RING) $(HOST_HEADERS)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(C) -O1 $(SANITIZE) $(HOST_FLAGS) -o $@ $(HOST_SOURCES) $(HOST_RING) $(HOST_LIBRARIES)
+	$(Q)$(LINK) -O1 $(SANITIZE) $(HOST_FLAGS) -o $@ $(HOST_SOURCES) $(HOST_RING) $(HOST_LIBRARIES)
 
 host-sanitized: $(HOST_SANITIZED)
 

@@ -7,4 +7,4 @@ $(OUT)/tame_permits.so: $(addprefix $(HERE)../c_include/tame/,permits.h queue.h)
 $(OUT)/tame_iovec.so: $(addprefix $(HERE)../c_include/tame/,charge.h clock.h cycles.h os.h slice.h)
 $(OUT)/tame_permits.so $(OUT)/tame_iovec.so: $(OUT)/%.so: $(JOB)%.c
 	$(Q)mkdir -p $(@D)
-	$(Q)$(C) -fPIC -fvisibility=hidden -I$(ERTS_INCLUDE) -I$(HERE)../c_include $(SHARED) -o $@.new $< && mv $@.new $@
+	$(Q)$(LINK) -fPIC -fvisibility=hidden -I$(ERTS_INCLUDE) -I$(HERE)../c_include $(SHARED) -o $@.new $< && mv $@.new $@

@@ -10,7 +10,8 @@ TARGETS += $(OUT)/tame_ring_nif.so
 # Optimised across its units when it is linked, where the compiler can: without, a call of 0.6 us
 # takes some per cent more.
 RING_LTO = $(eval RING_LTO := $(shell echo 'int ring;' | \
-    $(CC) -flto=auto -Werror -shared -fPIC -x c -o /dev/null - 2>/dev/null && echo -flto=auto))$(RING_LTO)
+    $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -flto=auto -Werror -shared -fPIC -x c -o /dev/null - 2>/dev/null && \
+    echo -flto=auto))$(RING_LTO)
 RING_BUILD := $(BUILD)/ring/$(notdir $(abspath $(OUT)))/
 RING_COMPILE = $(Q)mkdir -p $(@D) && $(C) $(RING_LTO) -fPIC -fvisibility=hidden -D_GNU_SOURCE -I$(ERTS_INCLUDE) \
                -I$(HERE)../c_include -c -o $@ $<
@@ -25,7 +26,7 @@ $(RING_BUILD)os/%.o: $(OS)%.c $(OS_HEADERS)
 
 $(OUT)/tame_ring_nif.so: $(RING_OBJECTS)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(C) $(RING_LTO) $(SHARED) -o $@.new $^ && mv $@.new $@
+	$(Q)$(LINK) $(RING_LTO) $(SHARED) -o $@.new $^ && mv $@.new $@
 
 # For tests and benches: a host that only echoes, or lies.
 RING_ECHO := $(HERE)../test/support/c/
@@ -34,7 +35,7 @@ ring-echo: $(TEST_BUILD)/tame_ring_echo
 
 $(TEST_BUILD)/tame_ring_echo: $(RING_ECHO)ring_echo.c $(RING_ECHO)ring_echo_hostile.h $(RING_HOST) $(RING_H)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(C) -D_GNU_SOURCE -pthread -I$(RING) -o $@ $< $(RING_HOST)
+	$(Q)$(LINK) -D_GNU_SOURCE -pthread -I$(RING) -o $@ $< $(RING_HOST)
 
 .PHONY: ring-echo
 
@@ -45,29 +46,29 @@ RING_TEST_FLAGS := -D_GNU_SOURCE -I$(RING) -pthread
 
 $(TEST_BUILD)/ring_test: $(RING_TEST) $(HERE)../test/c/check.h $(RING_H)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(C) $(SANITIZE) $(RING_TEST_FLAGS) -o $@ $(RING_TEST)
+	$(Q)$(LINK) $(SANITIZE) $(RING_TEST_FLAGS) -o $@ $(RING_TEST)
 
 $(TEST_BUILD)/ring_test_threads: $(RING_TEST) $(HERE)../test/c/check.h $(RING_H)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(C) -fsanitize=thread $(RING_TEST_FLAGS) -o $@ $(RING_TEST)
+	$(Q)$(LINK) -fsanitize=thread $(RING_TEST_FLAGS) -o $@ $(RING_TEST)
 
 # A worker and its caller on one CPU, and on two.
 TESTS += $(TEST_BUILD)/beside_test
 
 $(TEST_BUILD)/beside_test: $(HERE)../test/c/beside_test.c $(HERE)../test/c/check.h $(RING_HOST) $(RING_H)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(C) $(SANITIZE) $(RING_TEST_FLAGS) -I$(HERE)../c_include -o $@ $< $(RING_HOST)
+	$(Q)$(LINK) $(SANITIZE) $(RING_TEST_FLAGS) -I$(HERE)../c_include -o $@ $< $(RING_HOST)
 
 # What a reply is searched for.
 TESTS += $(TEST_BUILD)/etf_search_test
 
 $(TEST_BUILD)/etf_search_test: $(HERE)../test/c/etf_search_test.c $(HERE)../test/c/check.h $(wildcard $(RING)etf_*.h)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(C) $(SANITIZE) -I$(RING) -o $@ $<
+	$(Q)$(LINK) $(SANITIZE) -I$(RING) -o $@ $<
 
 # The model of waiting, under a clock of the test's own.
 TESTS += $(TEST_BUILD)/waiting_test
 
 $(TEST_BUILD)/waiting_test: $(HERE)../test/c/waiting_test.c $(HERE)../test/c/check.h $(RING)waiting.h
 	$(Q)mkdir -p $(@D)
-	$(Q)$(C) $(SANITIZE) -I$(RING) -o $@ $<
+	$(Q)$(LINK) $(SANITIZE) -I$(RING) -o $@ $<

@@ -36,6 +36,34 @@ defmodule Tame.Package.BuildTest do
         do: assert(Enum.sort(File.ls!(Path.join([package, "priv", erts]))) == natives())
   end
 
+  # A compiler for `machine`, as a script: it writes each call into `log`, and makes empty files.
+  defp compiler!(path, machine, log) do
+    File.write!(path, """
+    #!/bin/sh
+    [ "$1" = -dumpmachine ] && echo #{machine} && exit
+    echo "$*" >>#{log}
+    for word; do [ "$before" = -o ] && : >"$word"; before=$word; done
+    exit 0
+    """)
+
+    File.chmod!(path, 0o755)
+    path
+  end
+
+  test "CPPFLAGS, CFLAGS and LDFLAGS reach what compiles and what links, and so does the look for headers" do
+    dir = tmp_dir!()
+    log = Path.join(dir, "log")
+    cc = compiler!(Path.join(dir, "cc"), "x86_64-linux-gnu", log)
+    flags = [{"CPPFLAGS", "-DPRE"}, {"CFLAGS", "-O1"}, {"LDFLAGS", "-Wl,-z,now"}]
+    assert {_, 0} = build(tame!(dir), [{"CC", cc} | flags])
+    calls = for call <- File.stream!(log), do: String.split(call)
+    {compiled, linked} = Enum.split_with(calls, &("-c" in &1))
+    assert compiled != [] and linked != []
+    for call <- calls, do: assert(["-DPRE", "-O1"] -- call == [], inspect(call))
+    for call <- linked, do: assert("-Wl,-z,now" in call, inspect(call))
+    for call <- compiled, do: refute("-Wl,-z,now" in call, inspect(call))
+  end
+
   @tag skip: skip(System.find_executable("flock") != nil, "there is no flock")
   test "a build by make and one by Mix or rebar3 at the same time are one after the other" do
     dir = tmp_dir!()
