@@ -1,14 +1,17 @@
 #!/bin/sh
 # Builds tame's native parts into priv/erts-VERSION/. Mix (mix.exs) and rebar3 (rebar.config) run it when they
-# compile tame, in a project or as a dependency. Prints nothing when they are up to date.
+# compile tame, in a project or as a dependency. Prints nothing when they are up to date, and needs no compiler then.
 #
 # ERLANG_ROOT_DIR and ERLANG_ERTS_VER name the Erlang/OTP to build for, as rebar3 sets them for its hooks; without
-# them the erl on PATH is asked. CC, CPPFLAGS, CFLAGS and LDFLAGS are the compiler's, as usual.
+# them the erl on PATH is asked. CC, CPPFLAGS, CFLAGS and LDFLAGS are the compiler's, as usual;
+# where they are others than at the last build, or CC compiles for another machine, all is built anew (Makefile).
 #
 # What is missing is named in one line each, with the packages that have it. Exit status 1 when there is no build.
 set -u
 # Variables of a make that calls us, or of its user, are not meant for this one.
 unset MAKEFLAGS MFLAGS MAKELEVEL
+# As for the shell below, an empty one is none.
+[ -n "${CC-}" ] || unset CC
 cd "$(dirname "$0")" || exit 1
 
 failed=0

@@ -25,11 +25,11 @@ _checkouts/tame:
 
 ifneq ($(NATIVES),)
 # The tests in the real VM, with natives built with the address and undefined-behaviour sanitizers; see the Makefile of
-# tame for the settings.
+# tame for the settings. By a name of their own (SANITIZED), because with CFLAGS tame would be built anew with them too.
 sanitized:
 	rm -rf $(NATIVES)
-	MIX_ENV=test CFLAGS="$(SANITIZE)" mix compile
-	ASAN_OPTIONS=detect_leaks=0 ERL_FLAGS="+Mea min" CFLAGS="$(SANITIZE)" \
+	MIX_ENV=test SANITIZED="$(SANITIZE)" mix compile
+	ASAN_OPTIONS=detect_leaks=0 ERL_FLAGS="+Mea min" SANITIZED="$(SANITIZE)" \
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
 	    mix test $(UNSANITIZED); \
 	status=$$?; rm -rf $(NATIVES); exit $$status

@@ -50,6 +50,73 @@ defmodule Tame.Package.BuildTest do
     path
   end
 
+  # What a build made in priv, by the calls of its compiler.
+  defp made(log) do
+    calls = File.read!(log)
+    File.rm!(log)
+    found = Regex.scan(~r"/priv/erts-[^/]+/(\S+)\.new", calls, capture: :all_but_first)
+    Enum.sort(List.flatten(found))
+  end
+
+  test "all is built anew for another compiler, another machine and other flags, and once" do
+    dir = tmp_dir!()
+    package = tame!(dir)
+    log = Path.join(dir, "log")
+    one = compiler!(Path.join(dir, "one"), "x86_64-linux-gnu", log)
+    other = compiler!(Path.join(dir, "other"), "aarch64-linux-gnu", log)
+
+    for env <- [
+          [{"CC", one}],
+          [{"CC", other}],
+          [{"CC", one}],
+          [{"CC", one}, {"CFLAGS", "-O1 '-DNAME=\"a b\"'"}],
+          [{"CC", one}, {"CFLAGS", "-O3"}],
+          [{"CC", one}, {"CFLAGS", "-O3"}, {"CPPFLAGS", "-DONE"}],
+          [{"CC", one}, {"CFLAGS", "-O3"}, {"LDFLAGS", "-Wl,-z,now"}]
+        ] do
+      assert {out, 0} = build(package, env)
+      assert out =~ "tame: building native parts", inspect(env)
+      assert made(log) == natives(), inspect(env)
+      assert build(package, env) == {"", 0}
+      refute File.exists?(log)
+    end
+
+    # A make of the same tree goes by the same.
+    flags = [{"CFLAGS", "-O3"}]
+    assert {_, 0} = run(package, "make", ~w(-s -C c_src), [{"CC", other} | flags])
+    assert made(log) == natives()
+    assert build(package, [{"CC", other} | flags]) == {"", 0}
+
+    # The compiler of that name compiles for another machine now.
+    compiler!(other, "riscv64-linux-gnu", log)
+    assert {_, 0} = build(package, [{"CC", other} | flags])
+    assert made(log) == natives()
+
+    # What is there stays there.
+    assert {out, 1} = build(package, [{"CC", "no-such-gcc"} | flags])
+    assert [line] = String.split(out, "\n", trim: true)
+    assert line =~ "tame: there is no C compiler on PATH (no-such-gcc)"
+    assert build(package, [{"CC", other} | flags]) == {"", 0}
+  end
+
+  test "what is built needs no compiler, where none is asked for or the one that built it is gone" do
+    dir = tmp_dir!()
+    package = tame!(dir)
+    log = Path.join(dir, "log")
+    bin = path_without!(Path.join(dir, "bin"), ~w(cc))
+    cc = compiler!(Path.join(bin, "cc"), "x86_64-linux-gnu", log)
+
+    for env <- [[{"PATH", bin}], [{"PATH", bin}, {"CC", cc}]] do
+      compiler!(cc, "x86_64-linux-gnu", log)
+      assert {_, 0} = build(package, env)
+      assert made(log) == natives()
+      File.rm!(cc)
+      assert build(package, env) == {"", 0}
+    end
+
+    assert build(package, [{"PATH", bin}, {"CC", ""}]) == {"", 0}
+  end
+
   test "CPPFLAGS, CFLAGS and LDFLAGS reach what compiles and what links, and so does the look for headers" do
     dir = tmp_dir!()
     log = Path.join(dir, "log")
