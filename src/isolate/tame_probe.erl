@@ -66,10 +66,20 @@ collect(Port, Count, Parts, Bytes) ->
         {Port, {exit_status, 0}} ->
             read(iolist_to_binary(lists:reverse(Parts)), Count);
         {Port, {exit_status, Status}} ->
-            {error, text("tame_host --probe ended with status ~b", [Status])}
+            {error, ended(Status)}
     after ?PROBE_MS ->
         given_up(Port, text("said nothing for ~b ms", [?PROBE_MS]))
     end.
+
+%% Of a program that the system refuses to run, the status is the number of the error.
+-define(ENOEXEC, 8).
+
+ended(?ENOEXEC) ->
+    text("~ts does not run here: it was built for another processor, or is not whole: ~ts", [
+        tame_native:path("tame_host"), tame_native:how_to_build()
+    ]);
+ended(Status) ->
+    text("tame_host --probe ended with status ~b", [Status]).
 
 given_up(Port, Why) ->
     true = exit(Port, kill),

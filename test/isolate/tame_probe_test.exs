@@ -87,6 +87,30 @@ defmodule Tame.ProbeTest do
     assert {:ok, "A"} = :tame_json.decode(~S("\u0041"))
   end
 
+  test "a host that was built for another processor is told in words" do
+    folder = CLibrary.tmp_dir!()
+    natives = to_string(:tame_native.dir())
+    for name <- File.ls!(natives), do: File.cp!(Path.join(natives, name), Path.join(folder, name))
+    host = Path.join(folder, "tame_host")
+    <<head::binary-size(18), _::16, tail::binary>> = File.read!(host)
+    File.write!(host, <<head::binary, 0xF00D::16, tail::binary>>)
+
+    asked = "{error, {no_host, Text}} = tame:isolate(crypto), io:put_chars(Text), halt()."
+    ebin = to_string(:code.lib_dir(:tame, :ebin))
+
+    arguments = [
+      "-noinput",
+      "-pa",
+      ebin,
+      "-eval",
+      "{ok, _} = application:ensure_all_started(tame), " <> asked
+    ]
+
+    {text, 0} = System.cmd("erl", arguments, env: [{"TAME_NATIVE_DIR", folder}])
+    assert text =~ "#{host} does not run here: it was built for another processor"
+    assert text =~ "`mix deps.compile tame`"
+  end
+
   @tag needs: :jiffy
   test "a function that the module does not name is refused, and makes no atom" do
     name = "made_up_#{System.unique_integer([:positive])}"
