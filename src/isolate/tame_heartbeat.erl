@@ -7,6 +7,8 @@
 %%     └──────────────────────────────── pong ──────────────────────────────────┤
 %%                                        as many looks as answer_ms has: {kill, not_answering}
 %%
+%% With each ping the host is told the VM's clock (tame_host_start:clock/0).
+%%
 %% While calls are answered there is one ping every ?CHECK_LOOKS, because a host may answer calls
 %% and have lost its control port. Besides, in any state:
 %%

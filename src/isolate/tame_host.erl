@@ -317,7 +317,9 @@ look(#host{ring = Ring, beat = Beat, spec = #{options := #{grace_ms := GraceMs}}
     end.
 
 acted([], Host) -> flushed(up, Host, [look()]);
-acted([ping | Actions], Host) -> acted(Actions, tame_host_frames:send({ping, 0}, Host));
+acted([ping | Actions], Host) ->
+    Told = tame_host_frames:send(tame_host_start:clock(), Host),
+    acted(Actions, tame_host_frames:send({ping, 0}, Told));
 acted([grow | Actions], Host) -> acted(Actions, tame_host_frames:send(grow, Host));
 acted([{kill, Why} | _], Host) -> kill(Why, up, Host).
 

@@ -13,6 +13,7 @@
 -export([hello/3]).
 -export([ring/3]).
 -export([with_settings/1]).
+-export([clock/0]).
 -export([changed/0]).
 -export([not_loaded_text/2]).
 
@@ -67,7 +68,13 @@ settings() ->
         monotonic_offset_ns => monotonic_offset_ns(?OFFSET_LOOKS)
     }.
 
-%% The host's clock is never behind the VM's: of each two readings the system's is the first, and
+%% The frame that is sent again while the host lives: after the wall clock was set, the VM corrects
+%% its own by up to 1 % until it has caught up, and the system's goes on as before.
+-spec clock() -> {clock, integer()}.
+clock() ->
+    {clock, monotonic_offset_ns(?OFFSET_LOOKS)}.
+
+%% The host's clock is not behind the VM's then: of each two readings the system's is the first, and
 %% the two that were closest count.
 monotonic_offset_ns(0) ->
     infinity;

@@ -40,6 +40,28 @@ defmodule Tame.Host.LifeTest do
     end
   end
 
+  test "its clock is the VM's, and never goes back", %{library: library} do
+    host = Contract.start(library)
+    %{monotonic_offset_ns: offset} = Host.settings()
+    hour = 3_600_000
+
+    for {ahead, least} <- [{0, 0}, {hour, hour}, {0, hour}, {-hour, hour}, {2 * hour, 2 * hour}] do
+      Host.tell(host, {:clock, offset + ahead * 1_000_000})
+      before = :erlang.monotonic_time(:millisecond)
+      assert {:value, {now, _offset, 1}} = Host.call(host, :clocks, [[]])
+      assert (now - before) in (least - 60_000)..(least + 60_000)
+    end
+  end
+
+  test "a clock that is none ends it", %{library: library} do
+    for bad <- [:none, 1.0, 2 ** 62, -(2 ** 63), 2 ** 70] do
+      host = Contract.start(library)
+      Host.tell(host, {:clock, bad})
+      assert {:exit_status, _} = Host.wait(host, fn _ -> false end)
+      assert Host.ended().stderr =~ "a malformed frame 'clock'"
+    end
+  end
+
   test "what any thread has sent comes before the reply on the ring", %{library: library} do
     host = Contract.start(library)
     Host.tell(host, {:ring, %{}})

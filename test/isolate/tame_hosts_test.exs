@@ -32,6 +32,12 @@ defmodule Tame.HostsTest do
     assert scenario(peer, :whom) == {true, true, [false, false, false, false]}
   end
 
+  # What it is told for: while the VM corrects its own clock, the two go apart.
+  test "a host is told the VM's clock while it lives", %{peer: peer} do
+    {told, own} = scenario(peer, :clock)
+    assert abs(told - own) < 1_000_000_000
+  end
+
   test "only atoms that are new count, over the host's restarts", %{peer: peer} do
     {old, new, last, again, count} = scenario(peer, :atoms, [50])
     assert old == [:ok]

@@ -94,6 +94,20 @@ defmodule Tame.HostsScenarios do
     {kept, released(module)}
   end
 
+  @doc "The clock that an idle host is told, and the VM's own: each less the machine's, in ns."
+  def clock do
+    start(:places, %{})
+    1 = :erlang.trace_pattern({:tame_host_frames, :send, 2}, true)
+    :erlang.trace(:processes, true, [:call])
+
+    receive do
+      {:trace, _host, :call, {_module, :send, [{:clock, told}, _state]}} ->
+        {told, :erlang.monotonic_time(:nanosecond) - :os.perf_counter(:nanosecond)}
+    after
+      60_000 -> :nothing
+    end
+  end
+
   # Calls that wait, until there are two hosts: on a machine that is full somebody may look late.
   defp crowded(module, tries) when tries > 0 do
     tasks = for _ <- 1..6, do: Task.async(fn -> module.pause_ms(300) end)

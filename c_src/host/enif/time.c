@@ -5,6 +5,7 @@
 
 #include "life/thread.h"
 #include "memory/vm.h"
+#include "memory/vm_clock.h"
 #include "term/term.h"
 
 static int64_t clock_ns(clockid_t clock)
@@ -52,8 +53,7 @@ ErlNifTime enif_monotonic_time(ErlNifTimeUnit unit)
 {
     if (host_thread.type == ERL_NIF_THR_UNDEFINED)
         return ERL_NIF_TIME_ERROR;
-    return enif_convert_time_unit(clock_ns(CLOCK_MONOTONIC) + vm.monotonic_offset_ns, ERL_NIF_NSEC,
-                                  unit);
+    return enif_convert_time_unit(vm_clock_ns(), ERL_NIF_NSEC, unit);
 }
 
 ErlNifTime enif_time_offset(ErlNifTimeUnit unit)

@@ -12,6 +12,7 @@
 #include "life/worker.h"
 #include "memory/alloc.h"
 #include "memory/die.h"
+#include "memory/vm_clock.h"
 #include "port/ask.h"
 #include "port/port.h"
 #include "term/atom.h"
@@ -158,6 +159,17 @@ static void answer_ping(int64_t number)
     env_destroy(&env);
 }
 
+/* While the VM corrects its clock; the first came with a library. */
+static void take_clock(struct etf_cursor *cursor)
+{
+    const int64_t offset_ns = etf_integer(cursor);
+
+    if (offset_ns < -VM_CLOCK_OFFSET_MAX || offset_ns > VM_CLOCK_OFFSET_MAX)
+        cursor->bad = 1;
+    if (!cursor->bad)
+        vm_clock_set(offset_ns);
+}
+
 static int is_name(const unsigned char *name, size_t size, const char *expected)
 {
     return name != NULL && strlen(expected) == size && memcmp(name, expected, size) == 0;
@@ -192,6 +204,8 @@ static void take_frame(const unsigned char *frame, size_t size)
         monitor_down((uint64_t)etf_integer(&cursor));
     } else if (is_name(name, name_size, "ping")) {
         answer_ping(etf_integer(&cursor));
+    } else if (is_name(name, name_size, "clock")) {
+        take_clock(&cursor);
     } else if (is_name(name, name_size, "grow")) {
         ring_door_grow();
     } else if (is_name(name, name_size, "load")) {

@@ -4,6 +4,7 @@
 
 #include "life/host.h"
 #include "memory/vm.h"
+#include "memory/vm_clock.h"
 #include "term/atom.h"
 #include "term/binary.h"
 #include "term/map.h"
@@ -53,6 +54,8 @@ static void text_setting(ErlNifEnv *env, term settings, const char *key, char *t
 
 void host_apply_settings(ErlNifEnv *env, term settings)
 {
+    int64_t monotonic_offset_ns = INT64_MIN; /* none */
+
     text_setting(env, settings, "otp_release", vm.otp_release_text, sizeof vm.otp_release_text);
     if (vm.otp_release_text[0] != '\0')
         vm.otp_release = atoi(vm.otp_release_text);
@@ -60,5 +63,7 @@ void host_apply_settings(ErlNifEnv *env, term settings)
     int_setting(env, settings, "schedulers", &vm.schedulers);
     int_setting(env, settings, "async_threads", &vm.async_threads);
     ns_setting(env, settings, "time_offset_ns", &vm.time_offset_ns);
-    ns_setting(env, settings, "monotonic_offset_ns", &vm.monotonic_offset_ns);
+    ns_setting(env, settings, "monotonic_offset_ns", &monotonic_offset_ns);
+    if (monotonic_offset_ns >= -VM_CLOCK_OFFSET_MAX && monotonic_offset_ns <= VM_CLOCK_OFFSET_MAX)
+        vm_clock_set(monotonic_offset_ns);
 }

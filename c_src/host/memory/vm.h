@@ -8,7 +8,7 @@ struct vm {
     int otp_release;
     char otp_release_text[16], erts_text[32];
     int schedulers, async_threads;
-    int64_t time_offset_ns, monotonic_offset_ns;
+    int64_t time_offset_ns;
 };
 
 extern struct vm vm;
