@@ -11,9 +11,19 @@
 #include "memory/otp.h"
 #include "memory/vm.h"
 
+/* Memory that was given back before begins with links of the allocator's, in the VM as here; memory
+ * that is new is 0 here, as a rule. Debian's ets_cache reads the first word before it writes it, and
+ * takes 0 for no room: so that word is never 0. */
+#define FIRST_WORD UINT64_C(0x0101010101010101)
+
 void *enif_alloc(size_t size)
 {
-    return malloc(size == 0 ? 1 : size);
+    const uint64_t first = FIRST_WORD;
+    void *memory = malloc(size == 0 ? 1 : size);
+
+    if (memory != NULL && size >= sizeof first)
+        memcpy(memory, &first, sizeof first);
+    return memory;
 }
 
 void *enif_realloc(void *old, size_t size)
