@@ -84,20 +84,12 @@ defmodule Tame.GuideSessionsTest do
 
   @tag needs: :jiffy
   test "docs/guide/isolate.md has each key of tame:info/0, and no other" do
-    [_, section] = String.split(File.read!("../docs/guide/isolate.md"), "
-## What there is to see
-")
-    [section | _] = String.split(section, "
-## ")
+    guide = File.read!("../docs/guide/isolate.md")
+    [_, section] = String.split(guide, "\n## What there is to see\n")
+    [section | _] = String.split(section, "\n## ")
 
     [of_module, of_host] =
-      for [table] <-
-            Regex.scan(
-              ~r/^\| of a .*
-(?:\|.*
-)+/m,
-              section
-            ) do
+      for [table] <- Regex.scan(~r/^\| of a .*\n(?:\|.*\n)+/m, section) do
         for [_, cell] <- Regex.scan(~r/^\| (`.*?) \|/m, table),
             [_, key] <- Regex.scan(~r/`(\w+)`/, cell),
             do: String.to_atom(key)

@@ -15,7 +15,7 @@
 
 struct line {
     struct tame_fd fd;
-    int turns[2]; /* of whoever has the direction: a race where two have it */
+    int turns[2]; /* counted by the caller whose turn it is; two at once are a race */
 };
 
 static int closed, destroyed, not_told; /* atomic */
