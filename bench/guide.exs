@@ -23,7 +23,7 @@ defmodule Bench.Guide do
     File.mkdir_p!(folder)
 
     for {name, text} <- files(), do: File.write!(Path.join(folder, name), text)
-    ok!("erlc", ["-pa", to_string(:code.lib_dir(:tame, :ebin)), "exor.erl", "measure.erl"], folder)
+    ok!("erlc", ["-pa", Application.app_dir(:tame, "ebin"), "exor.erl", "measure.erl"], folder)
     job = File.read!(Path.join(folder, "exor.c"))
 
     for {name, placement, mib} <- @runs do
@@ -52,7 +52,7 @@ defmodule Bench.Guide do
       "A = binary:copy(<<1>>, #{mib * @mib}), " <>
         ~s|measure:run("#{name}", fun() -> exor:exor(A, A) end), halt().|
 
-    ok!("erl", ~w(+S 1 -noinput -pa #{:code.lib_dir(:tame, :ebin)} -eval) ++ [run], folder)
+    ok!("erl", ~w(+S 1 -noinput -pa #{Application.app_dir(:tame, "ebin")} -eval) ++ [run], folder)
   end
 
   defp ok!(command, args, folder) do

@@ -96,7 +96,7 @@ defmodule Tame.ProbeTest do
     File.write!(host, <<head::binary, 0xF00D::16, tail::binary>>)
 
     asked = "{error, {no_host, Text}} = tame:isolate(crypto), io:put_chars(Text), halt()."
-    ebin = to_string(:code.lib_dir(:tame, :ebin))
+    ebin = Application.app_dir(:tame, "ebin")
 
     arguments = [
       "-noinput",

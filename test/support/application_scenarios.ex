@@ -4,6 +4,8 @@ defmodule Tame.ApplicationScenarios do
   function returns what was seen.
   """
 
+  @compile {:no_warn_undefined, :places_from_vm}
+
   import Tame.ProcessScenarios
 
   alias Tame.Await

@@ -83,7 +83,12 @@ defmodule Tame.FdScenarios do
     test = self()
 
     for n <- 1..cycles do
-      {pid, monitor} = spawn_monitor(fn -> send(test, :began) && own(kind, rem(n, 4)) end)
+      {pid, monitor} =
+        spawn_monitor(fn ->
+          send(test, :began)
+          own(kind, rem(n, 4))
+        end)
+
       receive(do: (:began -> :ok))
       if rem(n, 8) < 4, do: Process.exit(pid, :kill)
       receive(do: ({:DOWN, ^monitor, _, _, _} -> :ok))

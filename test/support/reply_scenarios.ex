@@ -4,6 +4,8 @@ defmodule Tame.ReplyScenarios do
   VM of its own.
   """
 
+  @compile {:no_warn_undefined, Tame.RepliesInElixir}
+
   alias Tame.Test.CLibrary
 
   @source Path.expand("natives/reply_nif.c", __DIR__)
