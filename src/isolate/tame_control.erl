@@ -22,6 +22,8 @@
 
 -import(tame_text, [text/2]).
 
+%% As c_src/host/life/control.h.
+-define(PROTOCOL, 4).
 %% The longest frame, and the most memory that one may take as a term: a list of empty lists takes
 %% 16 bytes of memory for each byte of its frame. As c_src/host/port/frame_bounds.h.
 -define(FRAME_BYTES_MAX, 1 bsl 26).
@@ -191,11 +193,11 @@ measured(_Scanned, {bad, _} = Bad) ->
 
 %% The frame that a term is. Details that are of no use here are dropped.
 -spec check(term()) -> {ok, frame()} | {bad, string()}.
-check({hello, 3, OsPid, Info}) when ?IS_SMALL(OsPid, 1 bsl 31), OsPid > 1, is_map(Info) ->
+check({hello, ?PROTOCOL, OsPid, Info}) when ?IS_SMALL(OsPid, 1 bsl 31), OsPid > 1, is_map(Info) ->
     {ok, {hello, OsPid}};
-check({hello, Protocol, _, _}) when Protocol =/= 3 ->
-    Format = "hello with protocol ~s, and this is 3: tame and tame_host are of different versions",
-    {bad, text(Format, [protocol(Protocol)])};
+check({hello, Protocol, _, _}) when Protocol =/= ?PROTOCOL ->
+    Format = "hello with protocol ~s, and this is ~b: tame and tame_host are of different versions",
+    {bad, text(Format, [protocol(Protocol), ?PROTOCOL])};
 check({ring, Fd}) when ?IS_SMALL(Fd, 1 bsl 20) ->
     {ok, {ring, Fd}};
 check({ring_refused, Text}) when ?IS_TEXT(Text) ->

@@ -70,7 +70,7 @@ defmodule Tame.Host.LimitsTest do
 
   test "limits that can be had are no news" do
     args = ~w(--memory-mb 64 --cpu-seconds 100 --open-files 64 --threads 4 --nice 1 --cpus 1)
-    assert {:hello, 3, _, _} = first("exec", args)
+    assert {:hello, 4, _, _} = first("exec", args)
   end
 
   test "values that are none: one line, and status 2" do

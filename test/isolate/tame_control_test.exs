@@ -6,10 +6,12 @@ defmodule Tame.ControlTest do
   alias Tame.ControlScenarios
   alias Tame.Test.{ControlFrames, ExternalForms, Growth, PeerVm}
 
+  @protocol 4
+
   defp read(data), do: :tame_control.feed(data, :tame_control.new())
 
   test "each right frame is read, whole and in two pieces cut anywhere" do
-    for term <- ControlFrames.right(3) do
+    for term <- ControlFrames.right(@protocol) do
       bytes = ControlFrames.framed(term)
       assert {:ok, [frame], _} = read(bytes)
 
@@ -23,7 +25,7 @@ defmodule Tame.ControlTest do
   end
 
   test "a stream of many, one byte at a time" do
-    terms = ControlFrames.right(3)
+    terms = ControlFrames.right(@protocol)
     bytes = terms |> Enum.map(&ControlFrames.framed/1) |> IO.iodata_to_binary()
 
     {frames, _} =
@@ -59,7 +61,7 @@ defmodule Tame.ControlTest do
 
   test "a hello with another protocol says which, where that is short" do
     for {protocol, words} <- [
-          {4, "hello with protocol 4, "},
+          {@protocol - 1, "hello with protocol #{@protocol - 1}, "},
           {-1, "hello with protocol that is no number from 0 to 4294967295, "},
           {4_294_967_296, "hello with protocol that is no number"},
           {:binary.decode_unsigned(:binary.copy(<<255>>, 100_000)), "that is no number"},
@@ -68,13 +70,16 @@ defmodule Tame.ControlTest do
         ] do
       assert {:bad, [], sentence} = read(ControlFrames.framed({:hello, protocol, 7, %{}}))
       assert to_string(sentence) =~ words
-      assert to_string(sentence) =~ "and this is 3: tame and tame_host are of different versions"
+
+      assert to_string(sentence) =~
+               "and this is #{@protocol}: tame and tame_host are of different versions"
+
       assert length(sentence) < 200
     end
   end
 
   test "wrong shapes, sizes and counts are refused in a sentence of one line" do
-    wrong = ControlFrames.wrong(3)
+    wrong = ControlFrames.wrong(@protocol)
 
     {accepted, refused} =
       Enum.split_with(wrong, fn term ->

@@ -27,7 +27,7 @@ defmodule Tame.Test.Host do
         env: env
       ])
 
-    {:hello, 3, os_pid, info} = receive_frame(port)
+    {:hello, 4, os_pid, info} = receive_frame(port)
     host = %Host{port: port, info: info, hello: os_pid}
     tell(host, {:node, node(), :erlang.system_info(:creation)})
     host

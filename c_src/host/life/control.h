@@ -2,7 +2,7 @@
 #ifndef TAME_HOST_CONTROL_H
 #define TAME_HOST_CONTROL_H
 
-#define CONTROL_PROTOCOL 3
+#define CONTROL_PROTOCOL 4
 
 void control_hello(void);
 
