@@ -1,6 +1,7 @@
 defmodule Mix.Tasks.Compile.TameNatives do
   @moduledoc false
-  # Builds the native parts into this package's own priv, wherever it is compiled.
+  # Builds the native parts into this package's own priv. Of a dependency from Hex or git, which Mix compiles once for
+  # each target and environment, all of these have the same sources: there into the priv of what is being built.
   use Mix.Task.Compiler
 
   @impl true
@@ -12,7 +13,9 @@ defmodule Mix.Tasks.Compile.TameNatives do
 
     script = Path.expand("c_src/build.sh", __DIR__)
 
-    case System.cmd("sh", [script], env: env, into: IO.stream(), stderr_to_stdout: true) do
+    arguments = [script, priv()]
+
+    case System.cmd("sh", arguments, env: env, into: IO.stream(), stderr_to_stdout: true) do
       {_, 0} ->
         # priv may be new, and is not linked into _build then.
         Mix.Project.build_structure()
@@ -22,6 +25,12 @@ defmodule Mix.Tasks.Compile.TameNatives do
       {_, _} ->
         {:error, []}
     end
+  end
+
+  defp priv do
+    own = Path.expand("priv", __DIR__)
+    fetched? = Path.dirname(__DIR__) == Path.expand(Mix.Project.deps_path())
+    if fetched? and not File.exists?(own), do: Path.join(Mix.Project.app_path(), "priv"), else: own
   end
 
   @impl true

@@ -1,6 +1,8 @@
 #!/bin/sh
-# Builds tame's native parts into priv/erts-VERSION/. Mix (mix.exs) and rebar3 (rebar.config) run it when they
+# Builds tame's native parts into PRIV/erts-VERSION/. Mix (mix.exs) and rebar3 (rebar.config) run it when they
 # compile tame, in a project or as a dependency. Prints nothing when they are up to date, and needs no compiler then.
+#
+#   build.sh [PRIV]   default: priv, beside c_src
 #
 # ERLANG_ROOT_DIR and ERLANG_ERTS_VER name the Erlang/OTP to build for, as rebar3 sets them for its hooks; without
 # them the erl on PATH is asked. CC, CPPFLAGS, CFLAGS and LDFLAGS are the compiler's, as usual;
@@ -45,7 +47,7 @@ if [ -z "${ERLANG_ROOT_DIR-}" ] || [ -z "${ERLANG_ERTS_VER-}" ]; then
     ERLANG_ROOT_DIR=${asked#* }
 fi
 include=$ERLANG_ROOT_DIR/erts-$ERLANG_ERTS_VER/include
-out=$(cd .. && pwd)/priv/erts-$ERLANG_ERTS_VER
+out=${1:-$(cd .. && pwd)/priv}/erts-$ERLANG_ERTS_VER
 
 # The Makefiles are GNU make's, which the BSDs call gmake.
 make=make

@@ -36,13 +36,13 @@ defmodule Tame.Package.BuildTest do
         do: assert(Enum.sort(File.ls!(Path.join([package, "priv", erts]))) == natives())
   end
 
-  # A compiler for `machine`, as a script: it writes each call into `log`, and makes empty files.
+  # A compiler for `machine`, as a script: it writes each call into `log`, and files that name the machine.
   defp compiler!(path, machine, log) do
     File.write!(path, """
     #!/bin/sh
     [ "$1" = -dumpmachine ] && echo #{machine} && exit
     echo "$*" >>#{log}
-    for word; do [ "$before" = -o ] && : >"$word"; before=$word; done
+    for word; do [ "$before" = -o ] && echo #{machine} >"$word"; before=$word; done
     exit 0
     """)
 
@@ -97,6 +97,27 @@ defmodule Tame.Package.BuildTest do
     assert [line] = String.split(out, "\n", trim: true)
     assert line =~ "tame: there is no C compiler on PATH (no-such-gcc)"
     assert build(package, [{"CC", other} | flags]) == {"", 0}
+  end
+
+  @tag skip: no_git()
+  test "a dependency by git has natives of each target that Mix builds it for" do
+    dir = tmp_dir!()
+    package = tame!(dir)
+    # What compiles is not what is looked at.
+    for file <- Path.wildcard(Path.join(package, "{src,lib}/**/*.{erl,ex}")), do: File.rm!(file)
+    app = app!(Path.join(dir, "app"), "{:tame, git: \"#{git!(package)}\"}")
+    assert {_, 0} = run(app, "mix", ~w(deps.get))
+    machines = [{"host", "x86_64-linux-gnu"}, {"rpi4", "aarch64-linux-gnu"}]
+
+    for {target, machine} <- machines ++ machines do
+      cc = compiler!(Path.join(dir, machine), machine, Path.join(dir, "log"))
+      assert {_, 0} = run(app, "mix", ["compile"], [{"MIX_TARGET", target}, {"CC", cc}])
+    end
+
+    for {build, {_, machine}} <- Enum.zip(["dev", "rpi4_dev"], machines), native <- natives() do
+      priv = Path.join([app, "_build", build, "lib/tame/priv"])
+      assert File.read!(Path.join([priv, @erts, native])) == machine <> "\n"
+    end
   end
 
   test "what is built needs no compiler, where none is asked for or the one that built it is gone" do
