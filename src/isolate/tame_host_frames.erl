@@ -24,9 +24,12 @@
     | {bad, iolist()}
     | {kill, term(), #host{}}.
 
-%% Whether a frame has terms in it that keep resources until this process collects its heap.
+%% Whether a frame, or its answer, has terms in it that keep resources until this process collects
+%% its heap. Leases keep those that the host is going to name by them.
 -spec names_resources(tame_control:frame()) -> boolean().
+names_resources({ring, _}) -> true;
 names_resources({send, _, _, [_ | _], _}) -> true;
+names_resources({query, _, leases}) -> true;
 names_resources({query, _, {hold, _, _}}) -> true;
 names_resources(_) -> false.
 

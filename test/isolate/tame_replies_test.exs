@@ -44,6 +44,11 @@ defmodule Tame.RepliesTest do
     assert scenario(:one_for_all, [4, 3000])
   end
 
+  # The process that lends a host its leases had their references on its heap for seconds.
+  test "a resource is destroyed when its caller has let go of it, and not when tame collects a heap" do
+    assert scenario(:fleeting, [[1, 300, 1000, 1, 1000]]) == [1, 300, 1000, 1, 1000]
+  end
+
   for how <- [:restart, :restore, :stop] do
     test "a call in flight that asks the VM is answered: #{how}" do
       assert scenario(:asks_while, [unquote(how)]) == {:ok, true}

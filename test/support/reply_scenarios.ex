@@ -10,7 +10,7 @@ defmodule Tame.ReplyScenarios do
 
   @source Path.expand("natives/reply_nif.c", __DIR__)
   @functions [repeat: 2, atoms: 2, resources: 1, again: 0, no_term: 0] ++
-               [late_ref: 1, send_many: 1, map_of_maps: 1, shared: 2]
+               [late_ref: 1, send_many: 1, map_of_maps: 1, shared: 2, fleeting: 1, destroyed: 0]
 
   @doc "A module of this name, in Erlang, whose library has not been loaded in this VM."
   def build(module) do
@@ -120,6 +120,21 @@ defmodule Tame.ReplyScenarios do
     _ = for _ <- 1..3, do: module.again()
     :erlang.garbage_collect()
     take(module, times - 1)
+  end
+
+  @doc """
+  This many resources at a time that neither side keeps, each number in its turn: for which of them the library saw all
+  ends within a second, although no process but the caller collected its heap.
+  """
+  def fleeting(numbers) do
+    module = isolated(:replies_of_fleeting_resources)
+
+    Enum.filter(numbers, fn n ->
+      before = module.destroyed()
+      ^n = length(module.fleeting(n))
+      :erlang.garbage_collect()
+      Tame.Await.until(fn -> module.destroyed() == before + n end, 1000)
+    end)
   end
 
   @doc "A call that asks the VM while this is done: what came of both."

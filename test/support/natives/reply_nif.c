@@ -64,6 +64,41 @@ static ERL_NIF_TERM resources(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     return again(env, 0, NULL);
 }
 
+/* (N) -> N resources that the library does not keep; destroyed/0 -> how many of them it has seen the end of */
+static ErlNifResourceType *fleeting_type;
+static unsigned destroyed_count;
+
+static void fleeting_ends(ErlNifEnv *env, void *object)
+{
+    (void)env;
+    (void)object;
+    __atomic_fetch_add(&destroyed_count, 1, __ATOMIC_SEQ_CST);
+}
+
+static ERL_NIF_TERM fleeting(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ERL_NIF_TERM list = enif_make_list(env, 0);
+    unsigned n;
+
+    (void)argc;
+    if (!enif_get_uint(env, argv[0], &n))
+        return enif_make_badarg(env);
+    while (n-- > 0) {
+        void *object = enif_alloc_resource(fleeting_type, 1);
+
+        list = enif_make_list_cell(env, enif_make_resource(env, object), list);
+        enif_release_resource(object);
+    }
+    return list;
+}
+
+static ERL_NIF_TERM destroyed(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    (void)argv;
+    return enif_make_uint(env, __atomic_load_n(&destroyed_count, __ATOMIC_SEQ_CST));
+}
+
 static ERL_NIF_TERM no_term(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)env;
@@ -152,7 +187,9 @@ static int load(ErlNifEnv *env, void **data, ERL_NIF_TERM info)
     (void)data;
     (void)info;
     type = enif_open_resource_type(env, NULL, "kept", NULL, ERL_NIF_RT_CREATE, NULL);
-    return type == NULL;
+    fleeting_type =
+        enif_open_resource_type(env, NULL, "fleeting", fleeting_ends, ERL_NIF_RT_CREATE, NULL);
+    return type == NULL || fleeting_type == NULL;
 }
 
 #ifdef BROKEN
@@ -165,9 +202,12 @@ void *broken(void)
 #endif
 
 static ErlNifFunc functions[] = {
-    {"repeat", 2, repeat, 0}, {"atoms", 2, atoms, 0},         {"resources", 1, resources, 0},
-    {"again", 0, again, 0},   {"no_term", 0, no_term, 0},     {"late_ref", 1, late_ref, 0},
-    {"shared", 2, shared, 0}, {"send_many", 1, send_many, 0}, {"map_of_maps", 1, map_of_maps, 0},
+    {"repeat", 2, repeat, 0},           {"atoms", 2, atoms, 0},
+    {"resources", 1, resources, 0},     {"again", 0, again, 0},
+    {"no_term", 0, no_term, 0},         {"late_ref", 1, late_ref, 0},
+    {"shared", 2, shared, 0},           {"send_many", 1, send_many, 0},
+    {"map_of_maps", 1, map_of_maps, 0}, {"fleeting", 1, fleeting, 0},
+    {"destroyed", 0, destroyed, 0},
 };
 
 #define INIT(NAME) ERL_NIF_INIT(NAME, functions, load, NULL, NULL, NULL)
