@@ -26,14 +26,14 @@ changed(Beam, Change) ->
     end.
 
 %% A module's forms, as Erlang's abstract code also where it was written in another language, and
-%% its compiler options.
+%% its compiler options, with the source that module_info(compile) names.
 -spec forms(binary()) -> {ok, [erl_parse:abstract_form()], [term()]} | error.
 forms(Beam) ->
     case beam_lib:chunks(Beam, [debug_info, compile_info]) of
         {ok, {Module, [{debug_info, {debug_info_v1, Backend, Data}}, {compile_info, Info}]}} ->
             %% Elixir's backend is in Elixir, which may not be on the code path.
             try Backend:debug_info(erlang_v1, Module, Data, []) of
-                {ok, Forms} -> {ok, Forms, proplists:get_value(options, Info, [])};
+                {ok, Forms} -> {ok, Forms, options(Info)};
                 {error, _} -> error
             catch
                 _:_ -> error
@@ -41,6 +41,10 @@ forms(Beam) ->
         _ ->
             error
     end.
+
+%% A file that was compiled with the option `deterministic' has no source.
+options(Info) ->
+    [Source || {source, _} = Source <- Info] ++ proplists:get_value(options, Info, []).
 
 %% Parse transforms have been applied to these forms already and must not run again. Warnings are
 %% for the module's own author, who has seen them. What the compiler was given was not always

@@ -91,7 +91,7 @@ defmodule Tame.RepliesTest do
 
   test "a module that is written in Elixir is bound either way" do
     for how <- [:auto, :recompile, :overlay] do
-      assert scenario(:in_elixir, [[how]]) == [{how, :ok, [:ok, :ok, :ok], :ok}]
+      assert scenario(:in_elixir, [[how]]) == [{how, :ok, [:ok, :ok, :ok], true, :ok}]
     end
   end
 

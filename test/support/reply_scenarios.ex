@@ -179,15 +179,20 @@ defmodule Tame.ReplyScenarios do
     :error, reason -> reason
   end
 
-  @doc "A module that is written in Elixir, as its compiler leaves it: isolated each way, and called."
+  @doc """
+  A module that is written in Elixir, as its compiler leaves it: isolated each way, called, and whether it says the same
+  source of itself.
+  """
   def in_elixir(ways) do
     {:ok, _} = Application.ensure_all_started(:tame)
     module = write_in_elixir()
+    source = module.module_info(:compile)[:source]
+    true = is_list(source)
 
     for how <- ways,
         do:
           {how, :tame.isolate(module, %{bind: how}), module.repeat(~c"ok", 3),
-           :tame.restore(module)}
+           module.module_info(:compile)[:source] == source, :tame.restore(module)}
   end
 
   @doc "Its folder, for a VM that has no Elixir."
