@@ -47,6 +47,14 @@ defmodule Tame.Host.ContractProcessesTest do
     end
   end
 
+  test "send: to a process that has ended", %{host: host} do
+    dead = spawn(fn -> :ok end)
+    assert Await.until(fn -> not Process.alive?(dead) end)
+
+    for name <- [:send, :send_from_thread],
+        do: assert({:value, false} = Contract.same(host, name, {dead, :message}))
+  end
+
   defp messages do
     receive do
       message -> [message | messages()]

@@ -111,13 +111,32 @@ int enif_whereis_port(ErlNifEnv *env, ERL_NIF_TERM name, ErlNifPort *port)
 
 /* ---- messages ------------------------------------------------------------------------- */
 
-/* Does not wait for the VM, unless too much is on its way there: whether the receiver was alive is not
- * known here. */
+/* For how long a thread that sends one process message after message takes it to be alive. */
+#define RECEIVER_NS 1000000
+
+/* Whether there is this process: the VM is asked, once in a call or a millisecond. A probe has no VM. */
+static int receives(term pid)
+{
+    const ErlNifTime now = enif_monotonic_time(ERL_NIF_NSEC);
+    ErlNifEnv scratch;
+    term answer;
+
+    if (host_thread.receiver == pid && now - host_thread.receiver_ns < RECEIVER_NS)
+        return 1;
+    answer = ask(&scratch, "alive", pid);
+    env_destroy(&scratch);
+    host_thread.receiver = answer == ATOM(true) ? pid : TERM_NONE;
+    host_thread.receiver_ns = now;
+    return answer != ATOM(false);
+}
+
+/* Does not wait until the message is there, unless too much is on its way. */
 int enif_send(ErlNifEnv *env, const ErlNifPid *to, ErlNifEnv *msg_env, ERL_NIF_TERM message)
 {
     /* Its arguments are kept by the caller, so for nobody else: it may be killed. */
     const int is_to_caller = env != NULL && env->call != NULL && env->call->caller == to->pid;
-    int ok = is_local_pid(to->pid) && tell_message(is_to_caller ? env : NULL, to->pid, message);
+    int ok = is_local_pid(to->pid) && (is_to_caller || receives(to->pid)) &&
+             tell_message(is_to_caller ? env : NULL, to->pid, message);
 
     if (ok && msg_env != NULL)
         env_reset(msg_env);

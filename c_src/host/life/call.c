@@ -302,6 +302,7 @@ int host_call(int number, uint64_t id, const unsigned char *args, size_t size,
     host_thread.type = thread_type(library_flags(call.library, function));
     host_thread.function = function;
     host_thread.call_env = &call.env;
+    host_thread.receiver = TERM_NONE; /* it may have ended since the last call */
     limits_watch();
     term result = function->fptr(&call.env, (int)function->arity, argv);
     if (result == TERM_NONE)

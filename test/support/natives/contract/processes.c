@@ -93,8 +93,7 @@ static void *send_main(void *arg)
 {
     struct sender *sender = arg;
 
-    enif_send(NULL, &sender->pid, sender->env, sender->message);
-    return arg;
+    return enif_send(NULL, &sender->pid, sender->env, sender->message) ? arg : NULL;
 }
 
 /* "caller_env NULL: from a thread that is no scheduler" */
