@@ -67,6 +67,8 @@ is_given(Group, Pid) ->
 %% name: it belongs to kernel, stdlib or tame, or to no application and its group leader is init. A
 %% process says who its group leader is when it runs, which one in a long NIF does not: so who asks
 %% here gets {tame_private, Ref, IsPrivate}; true also where there is no answer within ?ASK_MS.
+%% What an -on_load starts has kernel's group leader, as the code server has; but whoever started it
+%% has ended, and the supervisor of a process of kernel's own has not.
 -spec ask_private(reference(), pid()) -> ok.
 ask_private(Ref, Pid) ->
     _ = spawn(?MODULE, private_within, [self(), Ref, Pid]),
@@ -92,8 +94,19 @@ exit_private(Pid) ->
 
 is_private(Pid) ->
     case application:get_application(Pid) of
-        {ok, Application} -> lists:member(Application, [kernel, stdlib, tame]);
-        undefined -> process_info(Pid, group_leader) =:= {group_leader, whereis(init)}
+        {ok, Application} ->
+            lists:member(Application, [kernel, stdlib, tame]) andalso is_started_by_live(Pid);
+        undefined ->
+            process_info(Pid, group_leader) =:= {group_leader, whereis(init)}
+    end.
+
+%% An application's master has outlived who started it.
+is_started_by_live(Pid) ->
+    case process_info(Pid, [parent, group_leader]) of
+        [{parent, Parent}, {group_leader, Leader}] ->
+            Leader =:= Pid orelse not is_pid(Parent) orelse tame_ring:is_alive(Parent);
+        undefined ->
+            true
     end.
 
 %% Forgets the dead.

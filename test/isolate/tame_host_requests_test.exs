@@ -14,6 +14,37 @@ defmodule Tame.HostRequestsTest do
     assert seen.system == {:found, false}
   end
 
+  test "what an -on_load starts is found by its name, and what kernel has is not" do
+    for {starter, is_found} <- [{:ends, true}, {:lives, false}] do
+      pid = started_as_kernels(starter)
+      Process.register(pid, :requests_started)
+      {[], asked} = answer(1, {:whereis, "requests_started"}, requests())
+      assert_receive {:tame_private, ref, is_private}
+      {1, found, _} = :tame_host_requests.answered(ref, is_private, asked)
+      assert {starter, found} == {starter, if(is_found, do: pid, else: :undefined)}
+      Process.unregister(:requests_started)
+      Process.exit(pid, :kill)
+    end
+  end
+
+  # As in an -on_load: by a process with the group leader of the code server, which lives on or ends.
+  defp started_as_kernels(starter) do
+    parent = self()
+    {:group_leader, kernels} = Process.info(Process.whereis(:code_server), :group_leader)
+
+    {pid, monitor} =
+      spawn_monitor(fn ->
+        Process.group_leader(self(), kernels)
+        send(parent, {:started, spawn(fn -> Process.sleep(:infinity) end)})
+        if starter == :lives, do: Process.sleep(:infinity)
+      end)
+
+    if starter == :ends, do: assert_receive({:DOWN, ^monitor, :process, ^pid, _})
+    on_exit(fn -> Process.exit(pid, :kill) end)
+    assert_receive {:started, started}
+    started
+  end
+
   defp held do
     peer = PeerVm.start_link(%{args: [~c"+S", ~c"2"]})
     seen = PeerVm.scenario(peer, Tame.RequestScenarios, :held)
