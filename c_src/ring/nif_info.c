@@ -4,10 +4,10 @@
 
 ERL_NIF_TERM nif_pulse(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    /* (Ring) -> {Answered, InUse, OldestMs} */
+    /* (Ring) -> {Answered, InUse, UntakenMs} */
     struct ring *ring;
     const uint64_t now_ns = tame_now_ns();
-    uint64_t answered = 0, in_use = 0, oldest_ns = 0;
+    uint64_t answered = 0, in_use = 0, untaken_ns = 0;
 
     (void)argc;
     if (!get_ring(env, argv[0], &ring)) {
@@ -26,12 +26,12 @@ ERL_NIF_TERM nif_pulse(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
             continue;
         in_use++;
         /* If the slot passes to another call in between, that one is younger. */
-        if (since_ns != 0 && now_ns > since_ns && now_ns - since_ns > oldest_ns &&
-            !ring_vm_replied(&ring->vm, i, use_of(word >> 3)))
-            oldest_ns = now_ns - since_ns;
+        if (since_ns != 0 && now_ns > since_ns && now_ns - since_ns > untaken_ns &&
+            !ring_vm_replied(&ring->vm, i, use_of(word >> 3)) && !ring_vm_taken(&ring->vm, i))
+            untaken_ns = now_ns - since_ns;
     }
     return enif_make_tuple3(env, enif_make_uint64(env, answered), enif_make_uint64(env, in_use),
-                            enif_make_uint64(env, oldest_ns / 1000000));
+                            enif_make_uint64(env, untaken_ns / 1000000));
 }
 
 ERL_NIF_TERM nif_abandoned(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])

@@ -30,8 +30,9 @@ struct ring_host_ops {
      * RING_BADARG. */
     enum ring_code (*call)(void *context, uint32_t function, uint64_t id, const uint8_t *args,
                            size_t args_size, struct reply_writer *reply);
-    /* Proxies that were collected. Before the next call that the VM made after that; at any thread
-     * that serves, one at a time. May be NULL. */
+    /* Proxies that were collected. Before the next call that the VM made after that, where this
+     * takes less than a tenth of a second; at any thread that serves, which has no call meanwhile.
+     * May be NULL. */
     void (*gone)(void *context, const uint64_t *ids, size_t len);
 };
 
@@ -50,6 +51,9 @@ void ring_host_serve(struct ring_host *ring, void *memory, const struct ring_hos
 
 /* Every ring_host_serve returns when its call is done. */
 void ring_host_stop(struct ring_host *ring);
+
+/* Wakes a worker that sleeps, for a call that nobody takes. Returns 0 when none does. */
+int ring_host_wake(struct ring_host *ring);
 
 /* No thread may serve any more. Closes fds and memory. */
 void ring_host_close(struct ring_host *ring);

@@ -11,6 +11,16 @@
 #include "../os/os.h"
 #include "bell.h"
 
+static void init_gone_told(pthread_cond_t *told)
+{
+    pthread_condattr_t attributes;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(told, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
 int ring_host_create(const struct ring_geometry *geometry, struct ring_host **created)
 {
     struct ring_host *ring;
@@ -29,6 +39,7 @@ int ring_host_create(const struct ring_geometry *geometry, struct ring_host **cr
     ring->fd = -1;
     pthread_mutex_init(&ring->lock, NULL);
     pthread_mutex_init(&ring->gone_lock, NULL);
+    init_gone_told(&ring->gone_told);
     ring_host_start_clock();
 
     ring->fd = os_shared_create(ring_bytes(geometry));
@@ -60,6 +71,14 @@ void ring_host_stop(struct ring_host *ring)
     bell_ring_all(&ring->header->host_bell);
 }
 
+int ring_host_wake(struct ring_host *ring)
+{
+    if (__atomic_load_n(&ring->header->host_sleepers, __ATOMIC_SEQ_CST) == 0)
+        return 0;
+    bell_ring(&ring->header->host_bell);
+    return 1;
+}
+
 void ring_host_close(struct ring_host *ring)
 {
     extents_close(&ring->replies);
@@ -69,6 +88,7 @@ void ring_host_close(struct ring_host *ring)
         close(ring->fd);
     pthread_mutex_destroy(&ring->lock);
     pthread_mutex_destroy(&ring->gone_lock);
+    pthread_cond_destroy(&ring->gone_told);
     free(ring->owed);
     free(ring);
 }

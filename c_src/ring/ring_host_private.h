@@ -4,6 +4,7 @@
 #define TAME_RING_HOST_PRIVATE_H
 
 #include <pthread.h>
+#include <time.h>
 
 #include "extents.h"
 #include "ring_host.h"
@@ -30,7 +31,11 @@ struct ring_host {
     uint64_t *owed; /* ids of leases whose own reply could not carry them */
     uint32_t owed_len, owed_max;
 
+    /* Who tells what is gone: the last worker that began to, and when others stop waiting for it. */
     pthread_mutex_t gone_lock;
+    pthread_cond_t gone_told;
+    uint32_t gone_telling; /* 0: nobody, or one that began before */
+    struct timespec gone_until;
 
     /* Counted without a lock, by adding. */
     RING_LINE struct ring_host_info info;

@@ -5,11 +5,15 @@
 #include "ring_host_private.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "../../c_include/tame/cycles.h"
 #include "../../c_include/tame/os.h"
 #include "bell.h"
 #include "spin.h"
+
+/* For how long a worker waits until another has told what is gone. */
+#define GONE_WAIT_NS 100000000
 
 /* ---- the time ---- */
 
@@ -69,30 +73,6 @@ static int gone_waits(struct ring_host *ring)
 
     return __atomic_load_n(&header->gone_tail, __ATOMIC_ACQUIRE) !=
            __atomic_load_n(&header->gone_head, __ATOMIC_RELAXED);
-}
-
-/* Another worker that comes meanwhile waits until they are told: its call may be the next one. */
-static void take_gone(struct ring_host *ring, const struct ring_host_ops *ops, void *context)
-{
-    struct ring_header *header = ring->header;
-    uint64_t ids[RING_GONE_LEN];
-
-    if (!gone_waits(ring))
-        return;
-    pthread_mutex_lock(&ring->gone_lock);
-    uint64_t head = header->gone_head;
-    const uint64_t tail = __atomic_load_n(&header->gone_tail, __ATOMIC_ACQUIRE);
-    size_t len = 0;
-
-    while (head != tail && len < RING_GONE_LEN)
-        ids[len++] = header->gone[head++ % RING_GONE_LEN];
-    if (len > 0 && ops->gone != NULL)
-        ops->gone(context, ids, len);
-    __atomic_store_n(&header->gone_head, head, __ATOMIC_SEQ_CST);
-    /* Rung whether it sleeps or not: it may be about to. */
-    if (len > 0 && __atomic_load_n(&header->gone_waits, __ATOMIC_SEQ_CST))
-        bell_ring(&ring->header->vm_bell);
-    pthread_mutex_unlock(&ring->gone_lock);
 }
 
 /* ---- one request ---- */
@@ -170,6 +150,83 @@ static void pass_on(struct ring_host *ring)
     if (__atomic_load_n(&header->host_sleepers, __ATOMIC_SEQ_CST) > 0 && queue_ready(ring))
         bell_ring(&ring->header->host_bell);
 }
+
+/* ---- proxies that are gone ---- */
+
+/* Whether there are ids to be told, or they are being told. */
+static int gone_matters(struct ring_host *ring)
+{
+    return gone_waits(ring) || __atomic_load_n(&ring->gone_telling, __ATOMIC_RELAXED) != 0;
+}
+
+/* Until they are told, or a worker is at it for longer than that: it may be in a destructor that
+ * waits for a call, which has to be taken then. With the lock. */
+static void wait_for_teller(struct ring_host *ring)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    if (ring->gone_telling == 0 || until.tv_sec > ring->gone_until.tv_sec ||
+        (until.tv_sec == ring->gone_until.tv_sec && until.tv_nsec >= ring->gone_until.tv_nsec))
+        return;
+    until = ring->gone_until;
+    while (ring->gone_telling != 0 &&
+           pthread_cond_timedwait(&ring->gone_told, &ring->gone_lock, &until) == 0) {
+    }
+}
+
+static struct timespec after_gone_wait(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    now.tv_nsec += GONE_WAIT_NS;
+    if (now.tv_nsec >= 1000000000) {
+        now.tv_nsec -= 1000000000;
+        now.tv_sec++;
+    }
+    return now;
+}
+
+/* Another worker that comes meanwhile waits until they are told: its call may be the next one. The
+ * worker that tells has no call, and does not attend: it may not come back for long. */
+static void take_gone(struct worker *worker, const struct ring_host_ops *ops, void *context)
+{
+    struct ring_host *ring = worker->ring;
+    struct ring_header *header = ring->header;
+    uint64_t ids[RING_GONE_LEN];
+
+    if (!gone_matters(ring))
+        return;
+    attend_no_more(worker);
+    pthread_mutex_lock(&ring->gone_lock);
+    wait_for_teller(ring);
+    uint64_t head = header->gone_head;
+    const uint64_t tail = __atomic_load_n(&header->gone_tail, __ATOMIC_ACQUIRE);
+    size_t len = 0;
+
+    while (head != tail && len < RING_GONE_LEN)
+        ids[len++] = header->gone[head++ % RING_GONE_LEN];
+    __atomic_store_n(&header->gone_head, head, __ATOMIC_SEQ_CST);
+    /* Rung whether it sleeps or not: it may be about to. */
+    if (len > 0 && __atomic_load_n(&header->gone_waits, __ATOMIC_SEQ_CST))
+        bell_ring(&ring->header->vm_bell);
+    if (len > 0 && ops->gone != NULL) {
+        __atomic_store_n(&ring->gone_telling, worker->number, __ATOMIC_RELAXED);
+        ring->gone_until = after_gone_wait();
+        pthread_mutex_unlock(&ring->gone_lock);
+        ops->gone(context, ids, len);
+        pthread_mutex_lock(&ring->gone_lock);
+        /* Else another worker did not wait for this one any longer, and tells others. */
+        if (ring->gone_telling == worker->number) {
+            __atomic_store_n(&ring->gone_telling, 0, __ATOMIC_RELAXED);
+            pthread_cond_broadcast(&ring->gone_told);
+        }
+    }
+    pthread_mutex_unlock(&ring->gone_lock);
+}
+
+/* ---- times ---- */
 
 /* The clocks of two threads differ by less than this. */
 #define CLOCKS_NS 10000
@@ -336,15 +393,18 @@ void ring_host_serve(struct ring_host *ring, void *memory, const struct ring_hos
     struct worker worker = {
         .ring = ring,
         .number = __atomic_add_fetch(&ring->workers, 1, __ATOMIC_RELAXED),
+        .slept = 1,
         .idle_since_ns = own_now_ns(),
         .moved = (uint8_t *)memory + RING_MOVED_SKEW,
     };
 
     while (!__atomic_load_n(&ring->stopping, __ATOMIC_RELAXED)) {
+        /* Before the call is taken: what was let go of before it was made is gone when it runs. */
+        if (queue_ready(ring))
+            take_gone(&worker, ops, context);
         const int slot = queue_take(ring);
 
         if (slot >= 0) {
-            take_gone(ring, ops, context);
             serve_slot(&worker, (uint32_t)slot, ops, context);
             worker.slept = 0;
             continue;
@@ -352,7 +412,7 @@ void ring_host_serve(struct ring_host *ring, void *memory, const struct ring_hos
         if (!worker.slept && spin(&worker))
             continue;
         attend_no_more(&worker);
-        take_gone(ring, ops, context);
+        take_gone(&worker, ops, context);
         ring_host_sweep(ring);
         worker.slept = 1;
         sleep_until_rung(ring);

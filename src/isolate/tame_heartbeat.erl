@@ -12,15 +12,15 @@
 %% While calls are answered there is one ping every ?CHECK_LOOKS, because a host may answer calls
 %% and have lost its control port. Besides, in any state:
 %%
-%%   - more calls in the host than workers, the oldest waiting for a whole look, and no reply since
-%%     the last look: grow, up to GROWTH_MAX workers more. In the VM a NIF that waits for another
-%%     call finds a free scheduler, or one of ten dirty I/O threads.
+%%   - a call that no worker has taken for a whole look, and no reply since the last look: grow. The
+%%     host wakes a worker that sleeps, or adds one, up to ten. In the VM a NIF that waits for another
+%%     call, or a destructor that does, finds a free scheduler, or one of ten dirty I/O threads.
 %%   - for as many looks as answer_ms has there are calls that their callers have given up and no
 %%     worker is at, nor at any other call, and no reply: {kill, not_answering}. Pings are answered
 %%     by another thread than calls.
 -module(tame_heartbeat).
 
--export([new/2]).
+-export([new/1]).
 -export([look/2]).
 -export([pong/1]).
 -export([look_ms/0]).
@@ -32,23 +32,18 @@
 -define(LOOK_MS, 100).
 -define(PING_LOOKS, 10).
 -define(CHECK_LOOKS, 50).
--define(GROWTH_MAX, 10).
--define(WORKERS_MAX, 64).
 
-%% From tame_ring:pulse/1: replies so far, slots in use, how long the oldest call has been under
-%% way. From tame_ring:abandoned/2: calls that their callers have given up and no worker is at.
+%% From tame_ring:pulse/1: replies so far, how long the oldest call that no worker is at has waited.
+%% From tame_ring:abandoned/2: calls that their callers have given up and no worker is at.
 -type pulse() :: {
     Answered :: non_neg_integer(),
-    InUse :: non_neg_integer(),
-    OldestMs :: non_neg_integer(),
+    UntakenMs :: non_neg_integer(),
     Untouched :: non_neg_integer()
 }.
 -type action() :: ping | grow | {kill, not_answering}.
 
 -record(beat, {
     answer_looks :: pos_integer() | infinity,
-    workers :: pos_integer(),
-    workers_max :: pos_integer(),
     answered = 0 :: non_neg_integer(),
     %% Looks since the last pong.
     looks = 0 :: non_neg_integer(),
@@ -62,16 +57,14 @@
 
 -opaque state() :: #beat{}.
 
--spec new(pos_integer() | infinity, pos_integer()) -> state().
-new(AnswerMs, Workers) ->
+-spec new(pos_integer() | infinity) -> state().
+new(AnswerMs) ->
     #beat{
         answer_looks =
             if
                 AnswerMs =:= infinity -> infinity;
                 true -> max(1, AnswerMs div ?LOOK_MS)
-            end,
-        workers = Workers,
-        workers_max = max(Workers, min(?WORKERS_MAX, Workers + ?GROWTH_MAX))
+            end
     }.
 
 -spec look_ms() -> pos_integer().
@@ -79,15 +72,15 @@ look_ms() ->
     ?LOOK_MS.
 
 -spec look(pulse(), state()) -> {[action()], state()}.
-look({Answered, InUse, OldestMs, Untouched}, #beat{answered = Before} = Beat0) ->
+look({Answered, UntakenMs, Untouched}, #beat{answered = Before} = Beat0) ->
     Beat = counted(Answered =/= Before, Untouched > 0, Beat0#beat{answered = Answered}),
     case is_dead(Beat) of
         true ->
             {[{kill, not_answering}], Beat};
         false ->
             {Ping, Asked} = asked(Beat),
-            {Grow, Later} = grown(Answered =:= Before andalso OldestMs >= ?LOOK_MS, InUse, Asked),
-            {Grow ++ Ping, Later}
+            Grow = [grow || Answered =:= Before, UntakenMs >= ?LOOK_MS],
+            {Grow ++ Ping, Asked}
     end.
 
 counted(IsReply, IsUntouched, Beat) ->
@@ -108,13 +101,6 @@ asked(#beat{asked = none, silent = Silent, looks = Looks} = Beat) when
 ->
     {[ping], Beat#beat{asked = 0}};
 asked(Beat) ->
-    {[], Beat}.
-
-grown(true, InUse, #beat{workers = Workers, workers_max = Most} = Beat) when
-    InUse > Workers, Workers < Most
-->
-    {[grow], Beat#beat{workers = Workers + 1}};
-grown(_StandsStill, _InUse, Beat) ->
     {[], Beat}.
 
 %% The host answered a ping.

@@ -162,11 +162,11 @@ handle_event({timeout, outbox}, flush, State, Host) ->
 %% ---- up -------------------------------------------------------------------------------------
 
 handle_event(enter, _From, up, #host{spec = Spec, os_pid = OsPid} = Host) ->
-    #{options := #{answer_ms := AnswerMs, workers := Workers}} = Spec,
+    #{options := #{answer_ms := AnswerMs}} = Spec,
     Now = now_ms(),
     tame_host_frames:tell(tame_host_frames:status(up, Host), Host),
     telemetry(up, #{start_ms => Now - Host#host.start_at}, #{os_pid => OsPid}, Host),
-    Beat = tame_heartbeat:new(AnswerMs, Workers),
+    Beat = tame_heartbeat:new(AnswerMs),
     {keep_state, Host#host{up_since = Now, spec = Spec#{first := false}, beat = Beat}, look()};
 handle_event({timeout, look}, ring, up, Host) ->
     look(Host);
@@ -295,7 +295,7 @@ handle_event(info, Message, State, #host{port = Port} = Host) ->
     end.
 
 in_flight(Ring) ->
-    {_Answered, InUse, _OldestMs} = tame_ring:pulse(Ring),
+    {_Answered, InUse, _UntakenMs} = tame_ring:pulse(Ring),
     InUse.
 
 %% ---- the look at the ring -------------------------------------------------------------------
@@ -309,8 +309,8 @@ look(#host{ring = Ring, beat = Beat, spec = #{options := #{grace_ms := GraceMs}}
         {0, _Untouched} when IsLate ->
             kill(late_load, up, Host);
         {0, Untouched} ->
-            {Answered, InUse, OldestMs} = tame_ring:pulse(Ring),
-            {Actions, Later} = tame_heartbeat:look({Answered, InUse, OldestMs, Untouched}, Beat),
+            {Answered, _InUse, UntakenMs} = tame_ring:pulse(Ring),
+            {Actions, Later} = tame_heartbeat:look({Answered, UntakenMs, Untouched}, Beat),
             acted(Actions, Host#host{beat = Later});
         {_Taken, _} ->
             kill(overdue, up, Host)

@@ -256,9 +256,9 @@ home(Rings, Ref) ->
     tame_ring_nif:home(Rings, Ref).
 
 %% Whether the host lives: how many replies it has given so far, how many slots are in use, and for
-%% how many milliseconds the oldest call that is not answered has been with it.
+%% how many milliseconds the oldest call that no worker of it is at has waited for one.
 -spec pulse(ring()) ->
-    {Answered :: non_neg_integer(), InUse :: non_neg_integer(), OldestMs :: non_neg_integer()}.
+    {Answered :: non_neg_integer(), InUse :: non_neg_integer(), UntakenMs :: non_neg_integer()}.
 pulse(Ring) ->
     tame_ring_nif:pulse(Ring).
 

@@ -9,13 +9,13 @@ defmodule Tame.HeartbeatTest do
     Enum.map_reduce(pulses, beat, fn pulse, beat -> :tame_heartbeat.look(pulse, beat) end)
   end
 
-  defp quiet(count), do: List.duplicate({0, 0, 0, 0}, count)
+  defp quiet(count), do: List.duplicate({0, 0, 0}, count)
 
   test "while calls flow it is asked each five seconds, and lives by its answer alone" do
-    pulses = for n <- 1..10_000, do: {n, 1, 3, 0}
+    pulses = for n <- 1..10_000, do: {n, 0, 0}
 
     {pings, _} =
-      Enum.map_reduce(pulses, :tame_heartbeat.new(1000, 2), fn pulse, beat ->
+      Enum.map_reduce(pulses, :tame_heartbeat.new(1000), fn pulse, beat ->
         case :tame_heartbeat.look(pulse, beat) do
           {[:ping], later} -> {1, :tame_heartbeat.pong(later)}
           {[], later} -> {0, later}
@@ -24,12 +24,12 @@ defmodule Tame.HeartbeatTest do
 
     assert Enum.sum(pings) == 200
     # Calls are answered, and the control port is dead.
-    {actions, _} = looks(:tame_heartbeat.new(1000, 2), Enum.take(pulses, 60))
+    {actions, _} = looks(:tame_heartbeat.new(1000), Enum.take(pulses, 60))
     assert Enum.concat(actions) == [:ping, kill: :not_answering]
   end
 
   test "a quiet host is asked once, and again after it has answered" do
-    {actions, beat} = looks(:tame_heartbeat.new(5000, 2), quiet(@ping_looks + 5))
+    {actions, beat} = looks(:tame_heartbeat.new(5000), quiet(@ping_looks + 5))
     assert Enum.concat(actions) == [:ping]
     assert Enum.find_index(actions, &(&1 == [:ping])) == @ping_looks - 1
     {actions, _} = looks(:tame_heartbeat.pong(beat), quiet(@ping_looks))
@@ -41,41 +41,42 @@ defmodule Tame.HeartbeatTest do
       answer_looks = div(unquote(answer_ms), :tame_heartbeat.look_ms())
 
       {actions, beat} =
-        looks(:tame_heartbeat.new(unquote(answer_ms), 2), quiet(@ping_looks + answer_looks - 1))
+        looks(:tame_heartbeat.new(unquote(answer_ms)), quiet(@ping_looks + answer_looks - 1))
 
       assert Enum.concat(actions) == [:ping]
-      assert {[{:kill, :not_answering}], _} = :tame_heartbeat.look({0, 0, 0, 0}, beat)
+      assert {[{:kill, :not_answering}], _} = :tame_heartbeat.look({0, 0, 0}, beat)
       # A pong in the last moment, and it lives.
-      assert {[], _} = :tame_heartbeat.look({0, 0, 0, 0}, :tame_heartbeat.pong(beat))
+      assert {[], _} = :tame_heartbeat.look({0, 0, 0}, :tame_heartbeat.pong(beat))
     end
   end
 
   test "never, with infinity" do
-    {actions, _} = looks(:tame_heartbeat.new(:infinity, 2), quiet(100_000))
+    {actions, _} = looks(:tame_heartbeat.new(:infinity), quiet(100_000))
     assert Enum.concat(actions) == [:ping]
   end
 
-  test "workers are added while more calls stand still than there are workers, ten at most" do
-    pulses = List.duplicate({7, 40, 500, 0}, 100)
-    {[_first | actions], _} = looks(:tame_heartbeat.new(:infinity, 2), pulses)
-    assert actions |> Enum.concat() |> Enum.count(&(&1 == :grow)) == 10
-    # Not for calls that move, nor for ones that have just come, nor for fewer calls than workers.
+  test "a worker is asked for at each look at which a call is not taken and none was answered" do
+    {[_first | actions], _} =
+      looks(:tame_heartbeat.new(:infinity), List.duplicate({7, 500, 0}, 100))
+
+    assert Enum.all?(actions, &(:grow in &1))
+    # Not while calls move, nor for ones that have just come, nor where each has its worker.
     for pulses <- [
-          for(n <- 1..50, do: {n, 40, 500, 0}),
-          List.duplicate({0, 40, 20, 0}, 50),
-          List.duplicate({0, 2, 500, 0}, 50)
+          for(n <- 1..50, do: {n, 500, 0}),
+          List.duplicate({0, 20, 0}, 50),
+          List.duplicate({0, 0, 0}, 50)
         ] do
-      {actions, _} = looks(:tame_heartbeat.new(:infinity, 2), pulses)
+      {actions, _} = looks(:tame_heartbeat.new(:infinity), pulses)
       refute :grow in Enum.concat(actions)
     end
   end
 
   test "calls that no worker takes and nobody wants, for as long as answer_ms, though pings are answered" do
-    beat = :tame_heartbeat.new(1000, 64)
+    beat = :tame_heartbeat.new(1000)
 
     ends =
       Enum.reduce_while(1..50, beat, fn look, beat ->
-        case :tame_heartbeat.look({0, 3, 5000, 2}, beat) do
+        case :tame_heartbeat.look({0, 5000, 2}, beat) do
           {[{:kill, :not_answering}], _} -> {:halt, look}
           {_, later} -> {:cont, :tame_heartbeat.pong(later)}
         end

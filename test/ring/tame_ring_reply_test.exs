@@ -299,15 +299,18 @@ defmodule Tame.RingReplyTest do
     assert Await.until(fn -> :tame_ring.abandoned(host.ring, 0) == {0, 0} end)
   end
 
-  test "pulse/1 counts replies, and says since when one is due" do
-    host = RingHost.start_ring(["workers=2"])
+  test "pulse/1 counts replies, and says since when a call waits for a worker" do
+    host = RingHost.start_ring(["workers=1"])
     assert {0, 0, 0} = :tame_ring.pulse(host.ring)
     for n <- 1..10, do: RingHost.call(host, :echo, [n])
     assert {10, 0, 0} = :tame_ring.pulse(host.ring)
     task = Task.async(fn -> RingHost.call(host, :until_cancelled, [], 4000) end)
-    assert Await.until(fn -> match?({10, 1, ms} when ms >= 100, :tame_ring.pulse(host.ring)) end)
+    assert Await.until(fn -> :tame_ring.pulse(host.ring) == {10, 1, 0} end)
+    waits = Task.async(fn -> RingHost.call(host, :echo, [11], 20_000) end)
+    assert Await.until(fn -> match?({10, 2, ms} when ms >= 100, :tame_ring.pulse(host.ring)) end)
     assert Task.await(task, 20_000) == {:error, :deadline}
-    assert Await.until(fn -> :tame_ring.pulse(host.ring) == {11, 0, 0} end)
+    assert Task.await(waits, 20_000) == {:value, 11}
+    assert Await.until(fn -> :tame_ring.pulse(host.ring) == {12, 0, 0} end)
   end
 
   test "choose/1 finds the ring with the fewest calls, home/2 a proxy's" do

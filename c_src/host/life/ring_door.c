@@ -23,7 +23,11 @@ _Static_assert(LIBRARIES_MAX *LIBRARY_FUNCTIONS_MAX <= RING_FUNCTIONS_MAX,
                "each function of each library has a number on the ring");
 
 static _Atomic(struct ring_host *) opened; /* NULL: there is none yet; then for ever */
+/* Workers more than at the start, as many as the VM has dirty I/O threads. */
+#define GROWTH_MAX 10
+
 static _Atomic int workers_len;
+static int workers_max; /* that it grows to */
 
 static void refuse(ErlNifEnv *env, const char *text)
 {
@@ -134,7 +138,7 @@ void ring_door_grow(void)
 {
     struct ring_host *ring = opened;
 
-    if (ring != NULL && workers_len < RING_WORKERS_MAX)
+    if (ring != NULL && !ring_host_wake(ring) && workers_len < workers_max)
         (void)add_worker(ring);
 }
 
@@ -173,6 +177,9 @@ void ring_door_open(ErlNifEnv *env, term settings)
         if (error != 0)
             host_die("cannot start a worker of the ring: %s", strerror(error));
     }
+    workers_max = workers_len + GROWTH_MAX;
+    if (workers_max > RING_WORKERS_MAX)
+        workers_max = RING_WORKERS_MAX;
     opened = ring; /* from now on it may be grown */
     tell(query_term(env, "ring", 1, make_small(fd)));
 }

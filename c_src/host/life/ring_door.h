@@ -8,9 +8,9 @@
  * Text}. */
 void ring_door_open(ErlNifEnv *env, term settings);
 
-/* One more worker, up to RING_WORKERS_MAX: the VM sees that those there are all wait for something.
- * Does nothing when there is no ring, or no more thread to be had. Never blocks; for the thread
- * that reads the control port. */
+/* The VM sees that a call waits which no worker takes: wakes one that sleeps; where none does, there
+ * is one more, up to ten and RING_WORKERS_MAX in all. Does nothing when there is no ring, or no more
+ * thread to be had. Never blocks; for the thread that reads the control port. */
 #define RING_WORKERS_MAX 64
 void ring_door_grow(void);
 
