@@ -55,6 +55,11 @@ defmodule Tame.Host.ContractProcessesTest do
         do: assert({:value, false} = Contract.same(host, name, {dead, :message}))
   end
 
+  test "send: a thread is told when the receiver has ended", %{host: host} do
+    receiver = spawn(fn -> for _ <- 1..3, do: receive(do: (:message -> :ok)) end)
+    assert {:value, true} = Host.call(host, :send_until_gone, [receiver])
+  end
+
   defp messages do
     receive do
       message -> [message | messages()]

@@ -2,6 +2,7 @@
 #include "life/call.h"
 #include "life/thread.h"
 #include "memory/otp.h"
+#include "memory/vm_clock.h"
 #include "term/atom.h"
 #include "term/hash.h"
 #include "wire/prepare.h"
@@ -117,16 +118,16 @@ int enif_whereis_port(ErlNifEnv *env, ERL_NIF_TERM name, ErlNifPort *port)
 /* Whether there is this process: the VM is asked, once in a call or a millisecond. A probe has no VM. */
 static int receives(term pid)
 {
-    const ErlNifTime now = enif_monotonic_time(ERL_NIF_NSEC);
+    const int64_t now_ns = vm_clock_ns();
     ErlNifEnv scratch;
     term answer;
 
-    if (host_thread.receiver == pid && now - host_thread.receiver_ns < RECEIVER_NS)
+    if (host_thread.receiver == pid && now_ns - host_thread.receiver_ns < RECEIVER_NS)
         return 1;
     answer = ask(&scratch, "alive", pid);
     env_destroy(&scratch);
     host_thread.receiver = answer == ATOM(true) ? pid : TERM_NONE;
-    host_thread.receiver_ns = now;
+    host_thread.receiver_ns = now_ns;
     return answer != ATOM(false);
 }
 

@@ -45,9 +45,9 @@
     F(select_open), F(select), F(select_number), F(select_again), F(select_put), F(select_take), \
         F(select_close), F(select_stops), F(select_slot), F(select_let_go), F(select_destructors)
 
-#define CASES_PROCESSES(F)                                                                   \
-    F(self), F(pids), F(whereis), F(send), F(send_from_thread), F(send_large), F(make_refs), \
-        F(unique_integers), F(port_command)
+#define CASES_PROCESSES(F)                                                                         \
+    F(self), F(pids), F(whereis), F(send), F(send_from_thread), F(send_until_gone), F(send_large), \
+        F(make_refs), F(unique_integers), F(port_command)
 
 #define CASES_MONITORS(F) \
     F(monitor), F(monitor_term), F(monitor_downs), F(monitor_many), F(demonitor)

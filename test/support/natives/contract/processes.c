@@ -1,5 +1,6 @@
 /* Processes, ports, messages, references, unique integers. */
 #include "contract.h"
+#include <time.h>
 
 /* "Initializes the ErlNifPid variable at *pid to represent the calling process." */
 CASE(self)
@@ -113,6 +114,35 @@ CASE(send_from_thread)
     int created = enif_thread_create(name, &tid, send_main, &sender, NULL);
     int joined = enif_thread_join(tid, &result);
     enif_free_env(sender.env);
+    return boolean(env, created == 0 && joined == 0 && result == &sender);
+}
+
+/* For 5 s at most. */
+static void *send_until_gone_main(void *arg)
+{
+    struct sender *sender = arg;
+    const struct timespec pause = {.tv_nsec = 1000000};
+
+    for (int i = 0; i < 5000; i++) {
+        if (!enif_send(NULL, &sender->pid, NULL, sender->message))
+            return arg;
+        nanosleep(&pause, NULL);
+    }
+    return NULL;
+}
+
+/* IN: a process that ends. Whether a thread that sends to it is told so. */
+CASE(send_until_gone)
+{
+    struct sender sender = {.message = enif_make_atom(env, "message")};
+    ErlNifTid tid;
+    void *result = NULL;
+    char name[] = "sender";
+
+    if (!enif_get_local_pid(env, IN, &sender.pid))
+        return enif_make_badarg(env);
+    int created = enif_thread_create(name, &tid, send_until_gone_main, &sender, NULL);
+    int joined = enif_thread_join(tid, &result);
     return boolean(env, created == 0 && joined == 0 && result == &sender);
 }
 
