@@ -34,6 +34,9 @@ struct ring_host_ops {
      * takes less than a tenth of a second; at any thread that serves, which has no call meanwhile.
      * May be NULL. */
     void (*gone)(void *context, const uint64_t *ids, size_t len);
+    /* Whether a function may keep others waiting: one worker is left to those that are not dirty. May
+     * be NULL: none is. */
+    int (*is_dirty)(void *context, uint32_t function);
 };
 
 /* Returns the file and sets *ring, or -1 with errno (EINVAL for a geometry that is not allowed).
@@ -52,7 +55,7 @@ void ring_host_serve(struct ring_host *ring, void *memory, const struct ring_hos
 /* Every ring_host_serve returns when its call is done. */
 void ring_host_stop(struct ring_host *ring);
 
-/* Wakes a worker that sleeps, for a call that nobody takes. Returns 0 when none does. */
+/* Wakes a worker that sleeps, for a call that nobody has taken. Returns 0 when none would take it. */
 int ring_host_wake(struct ring_host *ring);
 
 /* No thread may serve any more. Closes fds and memory. */

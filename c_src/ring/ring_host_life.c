@@ -40,6 +40,7 @@ int ring_host_create(const struct ring_geometry *geometry, struct ring_host **cr
     pthread_mutex_init(&ring->lock, NULL);
     pthread_mutex_init(&ring->gone_lock, NULL);
     init_gone_told(&ring->gone_told);
+    pthread_mutex_init(&ring->dirty.lock, NULL);
     ring_host_start_clock();
 
     ring->fd = os_shared_create(ring_bytes(geometry));
@@ -71,14 +72,6 @@ void ring_host_stop(struct ring_host *ring)
     bell_ring_all(&ring->header->host_bell);
 }
 
-int ring_host_wake(struct ring_host *ring)
-{
-    if (__atomic_load_n(&ring->header->host_sleepers, __ATOMIC_SEQ_CST) == 0)
-        return 0;
-    bell_ring(&ring->header->host_bell);
-    return 1;
-}
-
 void ring_host_close(struct ring_host *ring)
 {
     extents_close(&ring->replies);
@@ -89,6 +82,7 @@ void ring_host_close(struct ring_host *ring)
     pthread_mutex_destroy(&ring->lock);
     pthread_mutex_destroy(&ring->gone_lock);
     pthread_cond_destroy(&ring->gone_told);
+    pthread_mutex_destroy(&ring->dirty.lock);
     free(ring->owed);
     free(ring);
 }

@@ -10,6 +10,15 @@
 #include "ring_host.h"
 #include "waiting.h"
 
+/* Dirty calls that wait for a worker (ring_host_dirty.c). */
+struct dirty_line {
+    pthread_mutex_t lock;
+    uint32_t running;
+    uint32_t len; /* written under the lock, read without */
+    uint32_t head;
+    uint16_t slots[RING_SLOTS_MAX];
+};
+
 struct ring_host {
     int fd;
     uint8_t *base;
@@ -36,6 +45,8 @@ struct ring_host {
     pthread_cond_t gone_told;
     uint32_t gone_telling; /* 0: nobody, or one that began before */
     struct timespec gone_until;
+
+    RING_LINE struct dirty_line dirty;
 
     /* Counted without a lock, by adding. */
     RING_LINE struct ring_host_info info;
@@ -66,6 +77,14 @@ static inline void count(uint64_t *counter)
 {
     __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
+
+/* Puts the request of a dirty function in line. */
+void ring_host_dirty_line(struct ring_host *ring, uint32_t slot);
+
+/* The first in line, which the calling worker runs now and says ring_host_dirty_end after; -1: there
+ * is none, or all workers but one run such calls. Who puts one in line, and who has ended one, asks. */
+int ring_host_dirty_next(struct ring_host *ring);
+void ring_host_dirty_end(struct ring_host *ring);
 
 /* Takes the region of a slot's last reply out of what is held, and gives it back; the slot's reply
  * has been read. */

@@ -1,4 +1,5 @@
-/* ring_host_serve.c - the workers of a host: they take requests in order, and run them.
+/* ring_host_serve.c - the workers of a host: they take requests in order, and run them; dirty
+ * ones in an order of their own (ring_host_dirty.c).
  *
  * Which worker spins, which one sleeps, and who is woken: waiting.h. That a worker is not running
  * while it spins shows by the clock, which jumps. */
@@ -335,6 +336,41 @@ static void serve_slot(struct worker *worker, uint32_t index, const struct ring_
 
 /* ---- workers ---- */
 
+/* The slot of the request that this worker runs now, or -1. Dirty ones stand in line, whoever takes
+ * them from the queue. */
+static int next(struct worker *worker, const struct ring_host_ops *ops, void *context,
+                int *is_dirty)
+{
+    struct ring_host *ring = worker->ring;
+
+    for (;;) {
+        int slot = ring_host_dirty_next(ring);
+
+        *is_dirty = slot >= 0;
+        if (slot >= 0)
+            return slot;
+        /* Before the call is taken: what was let go of before it was made is gone when it runs. */
+        if (queue_ready(ring))
+            take_gone(worker, ops, context);
+        slot = queue_take(ring);
+        if (slot < 0 || ops->is_dirty == NULL)
+            return slot;
+        const uint32_t code = ring_slot_at(ring->base, &ring->geometry, (uint32_t)slot)->code;
+        if (!ops->is_dirty(context, ring_request_function(code)))
+            return slot;
+        ring_host_dirty_line(ring, (uint32_t)slot);
+    }
+}
+
+/* One that sleeps takes none of those that stand in line: there is one more for them. */
+int ring_host_wake(struct ring_host *ring)
+{
+    if (!queue_ready(ring) || __atomic_load_n(&ring->header->host_sleepers, __ATOMIC_SEQ_CST) == 0)
+        return 0;
+    bell_ring(&ring->header->host_bell);
+    return 1;
+}
+
 /* Whether there is something to do, after a while of spinning. */
 static int spin(struct worker *worker)
 {
@@ -399,13 +435,13 @@ void ring_host_serve(struct ring_host *ring, void *memory, const struct ring_hos
     };
 
     while (!__atomic_load_n(&ring->stopping, __ATOMIC_RELAXED)) {
-        /* Before the call is taken: what was let go of before it was made is gone when it runs. */
-        if (queue_ready(ring))
-            take_gone(&worker, ops, context);
-        const int slot = queue_take(ring);
+        int is_dirty;
+        const int slot = next(&worker, ops, context, &is_dirty);
 
         if (slot >= 0) {
             serve_slot(&worker, (uint32_t)slot, ops, context);
+            if (is_dirty)
+                ring_host_dirty_end(ring);
             worker.slept = 0;
             continue;
         }

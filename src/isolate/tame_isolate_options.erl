@@ -16,7 +16,7 @@
     %% Number of OS processes: a fixed number, or {Min, Max}, scaled with demand.
     hosts => pos_integer() | {pos_integer(), pos_integer()},
     %% Calls that one host runs at once. While all of them wait and more callers do, up to ten more
-    %% are started.
+    %% are started; one beside them takes no calls of dirty functions.
     workers => 1..1024,
     %% How long a caller waits before {tame, deadline} is raised.
     deadline_ms => pos_integer() | infinity,

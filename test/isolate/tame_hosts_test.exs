@@ -28,6 +28,10 @@ defmodule Tame.HostsTest do
     assert scenario(peer, :met, [2, 6]) == List.duplicate({:ok, :ok}, 6)
   end
 
+  test "a call that is not dirty begins, however many dirty ones there are", %{peer: peer} do
+    assert scenario(peer, :let_go, [2, 20]) == {{:ok, :ok}, List.duplicate({:ok, :ok}, 20)}
+  end
+
   test "a library finds processes of the application, none of the system's", %{peer: peer} do
     assert scenario(peer, :whom) == {true, true, [false, false, false, false]}
   end

@@ -56,6 +56,15 @@ defmodule Tame.HostsScenarios do
     Task.await_many(tasks, 20_000)
   end
 
+  @doc "Dirty calls that wait until another, which is not dirty, lets them go: more than there ever are workers."
+  def let_go(workers, count) do
+    module = start(:places, %{workers: workers, deadline_ms: 20_000})
+    tasks = for _ <- 1..count, do: Task.async(fn -> outcome(fn -> module.meet(1000) end) end)
+    true = Tame.Await.until(fn -> in_use(module) == count end)
+    let_go = outcome(fn -> module.arrive(1000) end)
+    {let_go, Task.await_many(tasks, 30_000)}
+  end
+
   @doc "Whom a library may find by name: its own caller, and processes of the system."
   def whom do
     module = start()

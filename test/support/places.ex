@@ -24,11 +24,12 @@ defmodule Tame.Test.Places do
   defp erlang(module, loads) do
     """
     -module(#{module}).
-    -export([new_cell/1, sum/1, meet/1, tell/2, pause_ms/1, atom/1, given/1, loader/1, paused/1, stay/1, leave/2]).
+    -export([new_cell/1, sum/1, meet/1, arrive/1, tell/2, pause_ms/1, atom/1, given/1, loader/1, paused/1, stay/1, leave/2]).
     #{loading(loads)}
     new_cell(_) -> erlang:nif_error(not_loaded).
     sum(_) -> erlang:nif_error(not_loaded).
     meet(_) -> erlang:nif_error(not_loaded).
+    arrive(_) -> erlang:nif_error(not_loaded).
     tell(_, _) -> erlang:nif_error(not_loaded).
     pause_ms(_) -> erlang:nif_error(not_loaded).
     leave(_, _) -> erlang:nif_error(not_loaded).

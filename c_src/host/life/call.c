@@ -24,6 +24,14 @@ static struct {
     struct library *libraries[LIBRARIES_MAX];
 } calls = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* By the number of a function (library.h). Pages that no library has are never touched. */
+static _Atomic unsigned char is_dirty[LIBRARIES_MAX * LIBRARY_FUNCTIONS_MAX];
+
+int host_call_is_dirty(unsigned function)
+{
+    return function < sizeof is_dirty && is_dirty[function];
+}
+
 static int thread_type(unsigned flags)
 {
     /* Both, which enif_schedule_nif takes, are the latter. */
@@ -133,8 +141,19 @@ static void reply(struct call *call, enum reply_kind kind, term t, struct call_w
 
 /* ---- libraries ------------------------------------------------------------------------ */
 
+static void mark_dirty(unsigned number, const struct library *library)
+{
+    const ErlNifFunc *function;
+
+    for (int i = 0; (function = library_function(library, i)) != NULL; i++)
+        is_dirty[number * LIBRARY_FUNCTIONS_MAX + (unsigned)i] =
+            thread_type(library_flags(library, function)) != ERL_NIF_THR_NORMAL_SCHEDULER;
+}
+
 void host_calls_begin(unsigned number, struct library *library)
 {
+    if (library != NULL)
+        mark_dirty(number, library);
     pthread_mutex_lock(&calls.lock);
     calls.libraries[number] = library;
     pthread_mutex_unlock(&calls.lock);

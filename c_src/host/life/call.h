@@ -65,6 +65,9 @@ void host_calls_ended(struct library *library);
 int host_call(int function, uint64_t id, const unsigned char *args, size_t size,
               struct call_writer *writer);
 
+/* Whether it is listed with a dirty flag. */
+int host_call_is_dirty(unsigned function);
+
 /* Whether the caller is dead or past its deadline. */
 int host_is_cancelled(struct call *call);
 

@@ -1,5 +1,6 @@
 /* The ring's calls, see ring_door.h. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,8 @@ static _Atomic(struct ring_host *) opened; /* NULL: there is none yet; then for 
 #define GROWTH_MAX 10
 
 static _Atomic int workers_len;
-static int workers_max; /* that it grows to */
+static int workers_start;
+static _Atomic int has_dirty; /* calls: there is a worker for the others as well */
 
 static void refuse(ErlNifEnv *env, const char *text)
 {
@@ -91,6 +93,19 @@ static enum ring_code call(void *context, uint32_t function, uint64_t id, const 
     return writer.code;
 }
 
+static int add_worker(struct ring_host *ring);
+
+/* With the first such call comes one worker more, so that as many as were asked for run them. */
+static int is_dirty(void *context, uint32_t function)
+{
+    (void)context;
+    if (!host_call_is_dirty(function))
+        return 0;
+    if (!has_dirty && !atomic_exchange(&has_dirty, 1))
+        (void)add_worker(opened); /* without it, one less runs them */
+    return 1;
+}
+
 static void gone(void *context, const uint64_t *ids, size_t len)
 {
     (void)context;
@@ -114,7 +129,8 @@ static void *serve(void *arg)
     free(arg);
     host_thread.type = ERL_NIF_THR_NORMAL_SCHEDULER;
     ring_host_serve(service.ring, service.memory,
-                    &(struct ring_host_ops){.call = call, .gone = gone}, NULL);
+                    &(struct ring_host_ops){.call = call, .gone = gone, .is_dirty = is_dirty},
+                    NULL);
     return NULL;
 }
 
@@ -138,7 +154,9 @@ void ring_door_grow(void)
 {
     struct ring_host *ring = opened;
 
-    if (ring != NULL && !ring_host_wake(ring) && workers_len < workers_max)
+    if (ring == NULL || ring_host_wake(ring))
+        return;
+    if (workers_len < RING_WORKERS_MAX && workers_len < workers_start + GROWTH_MAX + has_dirty)
         (void)add_worker(ring);
 }
 
@@ -177,9 +195,7 @@ void ring_door_open(ErlNifEnv *env, term settings)
         if (error != 0)
             host_die("cannot start a worker of the ring: %s", strerror(error));
     }
-    workers_max = workers_len + GROWTH_MAX;
-    if (workers_max > RING_WORKERS_MAX)
-        workers_max = RING_WORKERS_MAX;
+    workers_start = workers_len;
     opened = ring; /* from now on it may be grown */
     tell(query_term(env, "ring", 1, make_small(fd)));
 }

@@ -8,9 +8,10 @@
  * Text}. */
 void ring_door_open(ErlNifEnv *env, term settings);
 
-/* The VM sees that a call waits which no worker takes: wakes one that sleeps; where none does, there
- * is one more, up to ten and RING_WORKERS_MAX in all. Does nothing when there is no ring, or no more
- * thread to be had. Never blocks; for the thread that reads the control port. */
+/* The VM sees that a call waits which no worker runs: wakes one that sleeps; where none does, or it
+ * stands in line behind other dirty calls, there is one more, up to ten and RING_WORKERS_MAX in all.
+ * Does nothing when there is no ring, or no more thread to be had. Never blocks; for the thread that
+ * reads the control port. */
 #define RING_WORKERS_MAX 64
 void ring_door_grow(void);
 

@@ -57,6 +57,18 @@ static ERL_NIF_TERM meet(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return enif_make_atom(env, "ok");
 }
 
+static ERL_NIF_TERM arrive(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    /* (Count) -> ok: as if so many more calls were in meet */
+    int count;
+
+    (void)argc;
+    if (!enif_get_int(env, argv[0], &count))
+        return enif_make_badarg(env);
+    __atomic_add_fetch(&waiting, count, __ATOMIC_SEQ_CST);
+    return enif_make_atom(env, "ok");
+}
+
 static ERL_NIF_TERM tell(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     /* (Name, Message) -> true | false: whether a process of this name was found and told */
@@ -175,6 +187,7 @@ static ErlNifFunc functions[] = {
     {"new_cell", 1, new_cell, 0},
     {"sum", 1, sum, 0},
     {"meet", 1, meet, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"arrive", 1, arrive, 0},
     {"tell", 2, tell, 0},
     {"pause_ms", 1, pause_ms, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"leave", 2, leave, 0},
