@@ -41,6 +41,8 @@
 -define(PURGE_MS, 500).
 %% How often processes that run an -on_load are looked at.
 -define(LOOK_MS, 20).
+%% How often isolated modules are looked at for other code in the place of theirs.
+-define(REPLACED_MS, 1000).
 %% How long all processes of one kind may take to say how they are.
 -define(ASK_MS, 500).
 
@@ -140,14 +142,20 @@ info() ->
 request(#entry{module = Module, group = Group}) ->
     tame_hosts:request_info(Group, Module).
 
-common(#entry{module = Module, group = Group, phase = Phase, options = Options}) ->
+common(#entry{module = Module, group = Group, options = Options} = Entry) ->
     #{
-        phase => Phase,
+        phase => phase(Entry),
         share => Group,
         atoms => tame_group:count_atoms(Group, 0),
         old_code => erlang:check_old_code(Module),
         limits => maps:get(limits, Options)
     }.
+
+phase(#entry{phase = Phase} = Entry) ->
+    case tame_replaced:is_replaced(Entry) of
+        true -> replaced;
+        false -> Phase
+    end.
 
 with_requests({Library, Hosts}) ->
     {Library, [tame_host:request_info(Host) || Host <- Hosts]};
@@ -183,6 +191,8 @@ answer(Request, Until, Otherwise) ->
 -record(state, {
     %% Modules whose old code some process still runs.
     old = #{} :: #{module() => true},
+    %% Those whose bound code is not there any more.
+    replaced = [] :: [module()],
     %% What the process before this one had begun, and the processes that ran an -on_load when it
     %% ended, one of them perhaps for that: it goes on without who asked for it. Until they have
     %% ended, and no longer than that, requests wait.
@@ -196,6 +206,7 @@ answer(Request, Until, Otherwise) ->
 
 -spec init([]) -> {ok, state()}.
 init([]) ->
+    _ = erlang:send_after(?REPLACED_MS, self(), replaced),
     All = tame_registry:all(),
     Begun = [Entry || Entry <- All, is_begun(Entry)],
     Starts = [StartMs || #entry{options = #{start_ms := StartMs}} <- Begun],
@@ -266,6 +277,9 @@ handle_cast(_Nothing, State) ->
 handle_info(purge, #state{old = Old} = State) ->
     HasNotLeft = fun(Module, true) -> not tame_restoring:has_left(Module) end,
     {noreply, again(State#state{old = maps:filter(HasNotLeft, Old)})};
+handle_info(replaced, #state{replaced = Before} = State) ->
+    _ = erlang:send_after(?REPLACED_MS, self(), replaced),
+    {noreply, State#state{replaced = tame_replaced:say(Before)}};
 handle_info(look, State) ->
     {noreply, looked(State)};
 %% A late answer of a process that was asked about old code, for one.

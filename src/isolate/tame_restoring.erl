@@ -20,13 +20,17 @@
 restore(#entry{module = Module, phase = leaving}) ->
     left_in_time(Module);
 restore(#entry{module = Module} = Entry) ->
-    case code:soft_purge(Module) of
-        true ->
+    case {code:soft_purge(Module), tame_replaced:is_replaced(Entry)} of
+        {true, true} ->
+            %% Its own code is there already, or is to be loaded by the next call.
+            ok = tame_registry:set_phase(Module, leaving),
+            left_in_time(Module);
+        {true, false} ->
             case own_code(Entry) of
                 {ok, Beam} -> loaded(Entry, Beam);
                 {error, _} = Error -> Error
             end;
-        false ->
+        {false, _} ->
             tame_old_code:in_use(Module)
     end.
 

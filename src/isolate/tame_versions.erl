@@ -10,6 +10,7 @@
 -include("tame_registry.hrl").
 
 -export([new_key/0]).
+-export([is_current/1]).
 -export([is_gone/2]).
 -export([before/2]).
 
@@ -28,6 +29,13 @@
 -spec new_key() -> tame_library:key().
 new_key() ->
     erlang:unique_integer([positive]).
+
+%% Whether the module's code is its newest version.
+-spec is_current(#entry{}) -> boolean().
+is_current(#entry{versions = []}) ->
+    true;
+is_current(#entry{module = Module, versions = [#{md5 := Md5} | _]}) ->
+    current(Module) =:= Md5.
 
 %% Whether no process can run this version any more. Code that is about to be loaded may run its
 %% -on_load already, and what a module is restored to says itself when it has taken over

@@ -56,6 +56,16 @@ defmodule Tame.ApplicationTest do
     assert later == {:host, {:ok, info}, false}
   end
 
+  for how <- [:deleted, :loaded] do
+    test "code that takes the place of an isolated module's is seen and said: #{how}", %{peer: peer} do
+      {before, now, calls_vm?, said, again} = scenario(peer, :replaced, [unquote(how)])
+      assert {before, now, calls_vm?} == {{:bound, false}, :replaced, true}
+      assert [text] = said
+      assert text =~ "places is not isolated any more"
+      assert again == {:ok, :ok, :bound}
+    end
+  end
+
   test "without the application tame an isolated module raises, and is not run in the VM", %{
     peer: peer
   } do

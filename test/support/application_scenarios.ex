@@ -123,6 +123,36 @@ defmodule Tame.ApplicationScenarios do
     {refused, turns}
   end
 
+  @doc """
+  Code of an isolated module deleted, or loaded in the place of what was bound: its phase, what the log has of it, where a
+  call of it runs; and of all but the log, when it has been restored and isolated again.
+  """
+  def replaced(how) do
+    Process.register(self(), :report_test)
+    module = start()
+    :ok = :logger.set_primary_config(:level, :error)
+    :ok = :logger.add_handler(:report_test, __MODULE__, %{})
+    :ok = :logger.remove_handler(:default)
+    before = {phase(module), mapped?(module)}
+    _ = :code.purge(module)
+
+    if how == :deleted,
+      do: true = :code.delete(module),
+      else: {:module, _} = :code.load_file(module)
+
+    now = phase(module)
+    _ = :code.purge(module)
+    said = heard([])
+    calls_vm? = outcome(fn -> module.pause_ms(0) end) == {:ok, String.to_integer(System.pid())}
+    again = {:tame.restore(module), :tame.isolate(module), phase(module)}
+    # The code that had the library in the VM is purged a moment later.
+    true = Await.until(fn -> not mapped?(module) end)
+    %{answers: true} = well?(module)
+    {before, now, calls_vm?, said, again}
+  end
+
+  defp phase(module), do: :tame.info()[module].phase
+
   @doc "The application tame stopped, started, and the module isolated again."
   def stopped_application do
     module = start()
@@ -246,6 +276,9 @@ defmodule Tame.ApplicationScenarios do
     {text, args} = format.(report)
     send(:report_test, {:report, to_string(:io_lib.format(text, args))})
   end
+
+  def log(%{level: :error, msg: {text, args}}, _config) when is_list(args),
+    do: send(:report_test, {:report, to_string(:io_lib.format(text, args))})
 
   def log(_event, _config), do: :ok
 end

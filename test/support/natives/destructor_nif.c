@@ -72,10 +72,8 @@ static int load(ErlNifEnv *env, void **priv_data, ERL_NIF_TERM info)
 }
 
 static ErlNifFunc functions[] = {
-    {"make", 0, make, 0},
-    {"hold", 0, hold, ERL_NIF_DIRTY_JOB_IO_BOUND},
-    {"held", 0, held, 0},
-    {"open", 0, open_, 0},
+    {"make", 0, make, 0},           {"hold", 0, hold, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"held", 0, held, 0},           {"open", 0, open_, 0},
     {"destroyed", 0, destroyed, 0},
 };
 
