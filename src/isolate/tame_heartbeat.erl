@@ -13,8 +13,9 @@
 %% and have lost its control port. Besides, in any state:
 %%
 %%   - a call that no worker has taken for a whole look, and no reply since the last look: grow. The
-%%     host wakes a worker that sleeps, or adds one, up to ten. In the VM a NIF that waits for another
-%%     call, or a destructor that does, finds a free scheduler, or one of ten dirty I/O threads.
+%%     host wakes a worker that sleeps, or adds one, up to ten. In the VM a NIF that waits for
+%%     another call, or a destructor that does, finds a free scheduler, or one of ten dirty I/O
+%%     threads.
 %%   - for as many looks as answer_ms has there are calls that their callers have given up and no
 %%     worker is at, nor at any other call, and no reply: {kill, not_answering}. Pings are answered
 %%     by another thread than calls.
