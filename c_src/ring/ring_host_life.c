@@ -11,16 +11,6 @@
 #include "../os/os.h"
 #include "bell.h"
 
-static void init_gone_told(pthread_cond_t *told)
-{
-    pthread_condattr_t attributes;
-
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(told, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
 int ring_host_create(const struct ring_geometry *geometry, struct ring_host **created)
 {
     struct ring_host *ring;
@@ -39,7 +29,6 @@ int ring_host_create(const struct ring_geometry *geometry, struct ring_host **cr
     ring->fd = -1;
     pthread_mutex_init(&ring->lock, NULL);
     pthread_mutex_init(&ring->gone_lock, NULL);
-    init_gone_told(&ring->gone_told);
     pthread_mutex_init(&ring->dirty.lock, NULL);
     ring_host_start_clock();
 
@@ -81,7 +70,6 @@ void ring_host_close(struct ring_host *ring)
         close(ring->fd);
     pthread_mutex_destroy(&ring->lock);
     pthread_mutex_destroy(&ring->gone_lock);
-    pthread_cond_destroy(&ring->gone_told);
     pthread_mutex_destroy(&ring->dirty.lock);
     free(ring->owed);
     free(ring);

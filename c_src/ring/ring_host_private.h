@@ -4,7 +4,6 @@
 #define TAME_RING_HOST_PRIVATE_H
 
 #include <pthread.h>
-#include <time.h>
 
 #include "extents.h"
 #include "ring_host.h"
@@ -42,9 +41,9 @@ struct ring_host {
 
     /* Who tells what is gone: the last worker that began to, and when others stop waiting for it. */
     pthread_mutex_t gone_lock;
-    pthread_cond_t gone_told;
+    uint32_t gone_told;    /* a bell */
     uint32_t gone_telling; /* 0: nobody, or one that began before */
-    struct timespec gone_until;
+    uint64_t gone_until_ns;
 
     RING_LINE struct dirty_line dirty;
 

@@ -6,7 +6,6 @@
 #include "ring_host_private.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "../../c_include/tame/cycles.h"
 #include "../../c_include/tame/os.h"
@@ -164,29 +163,16 @@ static int gone_matters(struct ring_host *ring)
  * waits for a call, which has to be taken then. With the lock. */
 static void wait_for_teller(struct ring_host *ring)
 {
-    struct timespec until;
+    const uint64_t until_ns = ring->gone_until_ns;
+    uint64_t now_ns;
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    if (ring->gone_telling == 0 || until.tv_sec > ring->gone_until.tv_sec ||
-        (until.tv_sec == ring->gone_until.tv_sec && until.tv_nsec >= ring->gone_until.tv_nsec))
-        return;
-    until = ring->gone_until;
-    while (ring->gone_telling != 0 &&
-           pthread_cond_timedwait(&ring->gone_told, &ring->gone_lock, &until) == 0) {
+    while (ring->gone_telling != 0 && (now_ns = tame_now_ns()) < until_ns) {
+        const uint32_t told = bell_read(&ring->gone_told);
+
+        pthread_mutex_unlock(&ring->gone_lock);
+        (void)bell_wait(&ring->gone_told, told, (int)((until_ns - now_ns) / 1000000) + 1);
+        pthread_mutex_lock(&ring->gone_lock);
     }
-}
-
-static struct timespec after_gone_wait(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    now.tv_nsec += GONE_WAIT_NS;
-    if (now.tv_nsec >= 1000000000) {
-        now.tv_nsec -= 1000000000;
-        now.tv_sec++;
-    }
-    return now;
 }
 
 /* Another worker that comes meanwhile waits until they are told: its call may be the next one. The
@@ -214,14 +200,14 @@ static void take_gone(struct worker *worker, const struct ring_host_ops *ops, vo
         bell_ring(&ring->header->vm_bell);
     if (len > 0 && ops->gone != NULL) {
         __atomic_store_n(&ring->gone_telling, worker->number, __ATOMIC_RELAXED);
-        ring->gone_until = after_gone_wait();
+        ring->gone_until_ns = tame_now_ns() + GONE_WAIT_NS;
         pthread_mutex_unlock(&ring->gone_lock);
         ops->gone(context, ids, len);
         pthread_mutex_lock(&ring->gone_lock);
         /* Else another worker did not wait for this one any longer, and tells others. */
         if (ring->gone_telling == worker->number) {
             __atomic_store_n(&ring->gone_telling, 0, __ATOMIC_RELAXED);
-            pthread_cond_broadcast(&ring->gone_told);
+            bell_ring_all(&ring->gone_told);
         }
     }
     pthread_mutex_unlock(&ring->gone_lock);
