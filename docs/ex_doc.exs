@@ -8,7 +8,7 @@
        docs/guide/descriptors.md docs/guide/drivers.md
        docs/reference/tame_h.md docs/reference/tame_hpp.md docs/reference/driver_h.md docs/reference/threads.md
        docs/reference/host_api.md docs/reference/nif_suite.md
-       docs/audited.md docs/conformance.md docs/architecture.md CONTRIBUTING.md CHANGELOG.md),
+       docs/audited.md docs/conformance.md docs/suites.md docs/architecture.md CONTRIBUTING.md CHANGELOG.md),
   groups_for_extras: [Guides: ~r"docs/guide", Reference: ~r"docs/reference"],
   groups_for_modules: [
     "Write once, choose where it runs": [:tame, :tame_fd_readers, :tame_exor, :tame_spin, :tame_echo],

@@ -293,7 +293,8 @@ loaded(Module, #{beam_file := File, bound_beam := BoundBeam}) ->
     end.
 
 not_loaded(Module, Why, Text) ->
-    refused(Why, "~p, bound to a host, does not load~ts; it works as before", [Module, Text]).
+    Format = "~p, bound to a host, does not load~ts; it is not isolated: its calls run in the VM",
+    refused(Why, Format, [Module, Text]).
 
 load_text(Module, Why) ->
     {ok, #entry{group = Group}} = tame_registry:find(Module),
