@@ -115,7 +115,13 @@ defmodule Tame.Host.LeasesTest do
   test "many are asked for a thousand at a time: a frame is bounded", %{host: host} do
     refs = for _ <- 1..1500, do: elem(Host.call(host, :resource_make_counted, [[]]), 1)
     this = self()
-    other = spawn_link(fn -> receive do: (message -> send(this, {:got, message})) end)
+
+    other =
+      spawn_link(fn ->
+        receive do: (message -> send(this, {:got, message}))
+        Process.sleep(:infinity)
+      end)
+
     Process.put({Host, :holds}, 0)
     # Four messages.
     assert {:value, true} = Host.call(host, :send, [{other, refs}])
