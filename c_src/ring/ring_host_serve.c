@@ -322,8 +322,8 @@ static void serve_slot(struct worker *worker, uint32_t index, const struct ring_
 
 /* ---- workers ---- */
 
-/* The slot of the request that this worker runs now, or -1. Dirty ones stand in line, whoever takes
- * them from the queue. */
+/* The slot of the request that this worker runs now, or -1. A worker that takes a dirty request from
+ * the queue puts it in line. */
 static int next(struct worker *worker, const struct ring_host_ops *ops, void *context,
                 int *is_dirty)
 {

@@ -67,8 +67,8 @@ is_given(Group, Pid) ->
 %% name: it belongs to kernel, stdlib or tame, or to no application and its group leader is init. A
 %% process says who its group leader is when it runs, which one in a long NIF does not: so who asks
 %% here gets {tame_private, Ref, IsPrivate}; true also where there is no answer within ?ASK_MS.
-%% What an -on_load starts has kernel's group leader, as the code server has; but whoever started it
-%% has ended, and the supervisor of a process of kernel's own has not.
+%% A process that an -on_load starts has the group leader of the code server, which is kernel's. Its
+%% parent has ended; the parent of a process of kernel's own, its supervisor, lives.
 -spec ask_private(reference(), pid()) -> ok.
 ask_private(Ref, Pid) ->
     _ = spawn(?MODULE, private_within, [self(), Ref, Pid]),

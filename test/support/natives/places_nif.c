@@ -59,7 +59,7 @@ static ERL_NIF_TERM meet(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 
 static ERL_NIF_TERM arrive(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    /* (Count) -> ok: as if so many more calls were in meet */
+    /* (Count) -> ok: adds Count to the calls that wait in meet */
     int count;
 
     (void)argc;
