@@ -289,15 +289,14 @@ reply(Req, Response) ->
     ?BADARG([Req, Response]).
 
 %% The native half looks at headers. Where it refuses some, nothing of the answer has begun.
-sent(#{ref := Ref} = Req, {_, Headers, _} = Response) ->
+sent(Req, {_, Headers, _} = Response) ->
     try
         tame_http_answer:send(Req, Response)
     catch
         error:badarg:Stack ->
-            case {tame_http_answer:is_there(Ref), tame_http_options:are_headers(Headers)} of
-                {false, _} -> {error, closed};
-                {true, true} -> erlang:raise(error, badarg, Stack);
-                {true, false} -> erlang:raise(error, badarg, reply_stack(Req, Response))
+            case tame_http_options:are_headers(Headers) of
+                true -> erlang:raise(error, badarg, Stack);
+                false -> erlang:raise(error, badarg, reply_stack(Req, Response))
             end
     end.
 

@@ -21,19 +21,26 @@
 %% In a process of its own. Events: whether somebody is to be told.
 -spec handle(tame_http_nif:acceptor(), tame_http:handler(), Events :: boolean()) -> ok.
 handle(Acceptor, Handler, Events) ->
-    _ = taken(tame_http_nif:take(Acceptor), Handler, Events, fun(Fun) -> Fun() end),
+    _ = taken(take(Acceptor), Handler, Events, fun(Fun) -> Fun() end),
     ok.
 
 %% In an acceptor: what takes time to send has a process of its own.
 -spec handle_here(tame_http_nif:acceptor(), tame_http:handler(), Events :: boolean()) -> ok.
 handle_here(Acceptor, Handler, Events) ->
     Elsewhere = fun(Fun) -> spawn_link(whole(Fun)) end,
-    _ = taken(tame_http_nif:take(Acceptor), Handler, Events, Elsewhere),
+    _ = taken(take(Acceptor), Handler, Events, Elsewhere),
     ok.
 
 %% The acceptor may be the last that refers to an answer that was cut off. It hears of that.
 whole(Fun) ->
     fun() -> Fun() =:= failed andalso exit(failed) end.
+
+%% What waited in a native half that has ended is gone with it.
+take(Acceptor) ->
+    case unless_gone(Acceptor, fun() -> tame_http_nif:take(Acceptor) end) of
+        {error, closed} -> none;
+        Taken -> Taken
+    end.
 
 taken(none, _Handler, _Events, _Elsewhere) ->
     ok;
@@ -77,7 +84,7 @@ told(_Req, _Began, Answer) ->
 failed(#{method := Method, path := Path} = Req, Began, Ref, {Class, Reason, Stack}) ->
     logger:error("tame_http: ~ts ~ts: ~0tP", [Method, Path, {Class, Reason, Stack}, 60]),
     %% Its head may be out already: then it is cut off when nobody refers to it any more.
-    Result = unless_gone(Ref, fun() -> tame_http_nif:reply(Ref, 500, [], <<>>) end),
+    Result = native_reply(Ref, 500, [], <<>>),
     ok = event(Req, Began, 500, Result),
     failed.
 
@@ -115,43 +122,59 @@ send(#{ref := Ref, method := Method}, {Status, Headers, {Kind, _} = Body}) when
 ->
     streamed(Ref, Status, headers(Headers), has_body(Method, Status), Body);
 send(#{ref := Ref}, {Status, Headers, Body}) ->
-    tame_http_nif:reply(Ref, Status, headers(Headers), iolist_to_binary(Body)).
+    native_reply(Ref, Status, headers(Headers), iolist_to_binary(Body)).
 
-%% An isolated native half may end alone, and the request with it: that is closed.
--spec unless_gone(tame_http_nif:ref(), fun(() -> Result)) -> Result | {error, closed}.
+native_reply(Ref, Status, Headers, Body) ->
+    unless_gone(Ref, fun() -> tame_http_nif:reply(Ref, Status, Headers, Body) end).
+
+native_start(Ref, Status, Headers) ->
+    unless_gone(Ref, fun() -> tame_http_nif:start(Ref, Status, Headers) end).
+
+native_finish(Ref, Trailers) ->
+    unless_gone(Ref, fun() -> tame_http_nif:finish(Ref, Trailers) end).
+
+%% What the native half says. An isolated one may end alone, and the request with it: that is
+%% closed.
+-spec unless_gone(tame_http_nif:ref() | tame_http_nif:acceptor(), fun(() -> Result)) ->
+    Result | {error, closed}.
 unless_gone(Ref, Fun) ->
     try
         Fun()
     catch
-        error:badarg:Stack -> refused(Ref, Stack)
+        error:Reason:Stack ->
+            case has_ended(Reason) orelse (Reason =:= badarg andalso not is_there(Ref)) of
+                true -> {error, closed};
+                false -> erlang:raise(error, Reason, Stack)
+            end
     end.
 
-refused(Ref, Stack) ->
-    case is_there(Ref) of
-        true -> erlang:raise(error, badarg, Stack);
-        false -> {error, closed}
-    end.
-
-%% Other errors are those of a host that is about to start, and pass.
 -spec is_there(term()) -> boolean().
 is_there(Ref) ->
     try tame_http_nif:id(Ref) of
         _ -> true
     catch
         error:badarg -> not is_reference(Ref);
-        error:_ -> true
+        error:Reason -> not has_ended(Reason)
     end.
+
+%% What a call raises whose host ends while it has the call, or that finds none. busy and deadline
+%% pass.
+-spec has_ended(Reason :: term()) -> boolean().
+has_ended({tame, {Why, _}}) ->
+    lists:member(Why, [crashed, limit, bad_reply, no_host, failed, restored, not_started]);
+has_ended(_) ->
+    false.
 
 %% HEAD, and statuses that have none.
 has_body(<<"HEAD">>, _) -> false;
 has_body(_, Status) -> not lists:member(Status, [204, 205, 304]).
 
 streamed(Ref, Status, Headers, true, {stream, Fun}) when is_function(Fun, 1) ->
-    case tame_http_nif:start(Ref, Status, Headers) of
+    case native_start(Ref, Status, Headers) of
         ok ->
             case Fun(fun(Data) -> chunk(Ref, iolist_to_binary(Data)) end) of
-                {trailers, Trailers} -> tame_http_nif:finish(Ref, headers(Trailers));
-                _ -> tame_http_nif:finish(Ref, [])
+                {trailers, Trailers} -> native_finish(Ref, headers(Trailers));
+                _ -> native_finish(Ref, [])
             end;
         {error, closed} ->
             {error, closed}
@@ -163,7 +186,7 @@ streamed(Ref, Status, Headers, true, {file, Path}) ->
     try
         {ok, Size} = file:position(File, eof),
         {ok, 0} = file:position(File, bof),
-        case tame_http_nif:start(Ref, Status, with_length(Size, Headers)) of
+        case native_start(Ref, Status, with_length(Size, Headers)) of
             ok -> file(Ref, File, Size);
             {error, closed} -> {error, closed}
         end
@@ -184,13 +207,13 @@ with_length(Size, Headers) ->
 is_length(Name) -> string:lowercase(iolist_to_binary(Name)) =:= <<"content-length">>.
 
 without_body(Ref, Status, Headers) ->
-    case tame_http_nif:start(Ref, Status, Headers) of
-        ok -> tame_http_nif:finish(Ref, []);
+    case native_start(Ref, Status, Headers) of
+        ok -> native_finish(Ref, []);
         {error, closed} -> {error, closed}
     end.
 
 file(Ref, _File, 0) ->
-    tame_http_nif:finish(Ref, []);
+    native_finish(Ref, []);
 file(Ref, File, Left) ->
     %% One that became shorter fails here, and the client sees an answer that is cut off.
     {ok, Data} = file:read(File, min(Left, ?FILE_BYTES)),
@@ -202,11 +225,9 @@ file(Ref, File, Left) ->
 %% Waits while the client takes too little. The I/O thread tells us when there is room, and when
 %% nobody takes it any more; it ends a connection that takes nothing for idle_timeout_ms.
 chunk(Ref, Data) ->
-    try tame_http_nif:chunk(Ref, Data) of
+    case unless_gone(Ref, fun() -> tame_http_nif:chunk(Ref, Data) end) of
         wait -> unless_gone(Ref, fun() -> room(Ref, tame_http_nif:id(Ref)) end);
         Result -> Result
-    catch
-        error:badarg:Stack -> refused(Ref, Stack)
     end.
 
 room(Ref, Id) ->

@@ -72,6 +72,17 @@ defmodule Tame.HTTP.IsolatedTest do
     assert {Enum.uniq(ended), gone, alive} == {[{:error, :closed}], true, false}
   end
 
+  test "its host is killed while it has calls: they find a client that is gone", %{peer: peer} do
+    :ok = Peer.call(peer, :tame, :isolate, [:tame_http_nif])
+    {_, _} = Peer.server(peer)
+
+    [part, whole, start, read, alive, watch] =
+      Peer.call(peer, Peer, :killed_in_calls, [host(peer)])
+
+    assert Enum.uniq([part, whole, start, read]) == [{:error, :closed}]
+    assert {alive, watch} == {false, :gone}
+  end
+
   test "a body is read in pieces of 16 MiB at most, and nothing of it is lost", %{peer: peer} do
     :ok = Peer.call(peer, :tame, :isolate, [:tame_http_nif])
 

@@ -128,6 +128,51 @@ defmodule Tame.HTTP.Test.Peer do
     {read_and_sent ++ late, gone, :tame_http.is_alive(third)}
   end
 
+  # What callers get whose call is in the host while it is killed.
+  def killed_in_calls(kill) do
+    parent = self()
+    handler = fn request -> send(parent, {:request, request}) && :later end
+    {_, port} = start_there(%{handler: handler, body: :stream})
+    streams = &{200, [], {:stream, &1}}
+    parts = fn send -> send(parent, :started) && receive(do: (:go -> send.("x"))) end
+
+    calls = [
+      &:tame_http.reply(&1, {200, [], "x"}),
+      &:tame_http.reply(&1, streams.(fn _ -> :ok end)),
+      &:tame_http.reply(&1, streams.(parts)),
+      &:tame_http.read_body/1,
+      &:tame_http.is_alive/1,
+      &(:tame_http.watch(&1) && receive(do: ({:tame_http, :gone, _} -> :gone)))
+    ]
+
+    requests =
+      for _ <- calls do
+        head = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n"
+        Tame.HTTP.Test.Client.send_raw(port, head)
+        receive do: ({:request, request} -> request)
+      end
+
+    # One of them is in the middle of its answer.
+    {[whole, start | [chunk | _] = others], [one, two | [three | _] = more]} = {calls, requests}
+    streaming = Task.async(fn -> chunk.(three) end)
+    receive do: (:started -> :ok)
+    {_, 0} = System.cmd("kill", ["-STOP", "#{kill}"])
+    send(streaming.pid, :go)
+    pairs = [{whole, one}, {start, two} | tl(Enum.zip(others, more))]
+    tasks = [streaming | for({call, request} <- pairs, do: Task.async(fn -> call.(request) end))]
+    for %{pid: pid} <- tasks, do: Tame.HTTP.Test.Client.eventually(fn -> in_call?(pid) end)
+    {_, 0} = System.cmd("kill", ["-KILL", "#{kill}"])
+    Task.await_many(tasks, 20_000)
+  end
+
+  # It waits below a function of the native half.
+  defp in_call?(pid) do
+    {:current_stacktrace, frames} = Process.info(pid, :current_stacktrace)
+
+    Process.info(pid, :status) == {:status, :waiting} and
+      not match?([{Peer, _, _, _} | _], frames)
+  end
+
   # I/O threads in this VM.
   def threads, do: length(io_threads())
 
