@@ -258,12 +258,12 @@ ended(#state{begun = Begun, later = Later} = State) ->
     lists:foldr(Answer, Ended, Later).
 
 brought_to_an_end(#entry{module = Module, phase = leaving, versions = [#{md5 := Bound} | _]}) ->
-    case md5(Module) of
+    case tame_versions:current(Module) of
         Bound -> tame_registry:set_phase(Module, bound);
         _ -> _ = tame_restoring:has_left(Module)
     end;
 brought_to_an_end(#entry{module = Module, coming = #{md5 := Bound, key := Key}, phase = Phase}) ->
-    case md5(Module) of
+    case tame_versions:current(Module) of
         Bound -> tame_registry:arrived(Module);
         _ when Phase =:= binding -> tame_restoring:forget(Module);
         _ -> tame_binding:forget_coming(Module, Key)
@@ -334,13 +334,6 @@ with_old(Modules, #state{old = Old} = State) ->
 
 not_isolated(Module) ->
     {error, {not_isolated, text("~p is not isolated; see tame:info/0", [Module])}}.
-
-md5(Module) ->
-    try
-        Module:module_info(md5)
-    catch
-        error:_ -> none
-    end.
 
 now_ms() ->
     erlang:monotonic_time(millisecond).

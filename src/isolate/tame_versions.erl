@@ -10,6 +10,7 @@
 -include("tame_registry.hrl").
 
 -export([new_key/0]).
+-export([current/1]).
 -export([is_current/1]).
 -export([is_gone/2]).
 -export([before/2]).
@@ -53,6 +54,8 @@ is_gone(Key, #entry{module = Module, versions = [#{md5 := Md5}, #{key := Key}]})
 is_gone(_Key, #entry{}) ->
     true.
 
+%% The MD5 of the module's code, which is not loaded for this.
+-spec current(module()) -> binary() | none.
 current(Module) ->
     case erlang:module_loaded(Module) of
         true ->
