@@ -137,6 +137,40 @@ defmodule Tame.Host.CrashTest do
       end
     end
 
+    test "a resource that is released too often: it is said in words", %{folder: folder} do
+      library =
+        CLibrary.nif!(folder, "releases", """
+        #include <erl_nif.h>
+        static ErlNifResourceType *type;
+        static ERL_NIF_TERM f(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+        {
+            void *object = enif_alloc_resource(type, 1);
+            ERL_NIF_TERM made = enif_make_resource(env, object);
+            int times;
+            (void)argc; enif_get_int(env, argv[0], &times);
+            enif_keep_resource(object);
+            while (times-- > 0) enif_release_resource(object);
+            return made;
+        }
+        static int load(ErlNifEnv *env, void **data, ERL_NIF_TERM info)
+        {
+            (void)data; (void)info;
+            type = enif_open_resource_type(env, NULL, "parser", NULL, ERL_NIF_RT_CREATE, NULL);
+            return type == NULL;
+        }
+        static ErlNifFunc functions[] = {{"f", 1, f, 0}};
+        ERL_NIF_INIT(releases, functions, load, NULL, NULL, NULL)
+        """)
+
+      host = Host.load!(Host.start(), library, :releases)
+      assert {:value, made} = Host.call(host, :f, [2])
+      assert is_reference(made)
+      assert {:exit_status, 70} = Host.call(host, :f, [3])
+
+      assert Host.ended().stderr =~
+               "the library released a resource of type parser once more than it had kept it"
+    end
+
     # What names the places in a backtrace waits for a lock that another thread never gives back.
     test "a record that cannot be finished: the signal stays", %{folder: folder} do
       stuck =

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "life/object.h"
+#include "memory/die.h"
 #include "memory/env.h"
 #include "term/atom.h"
 
@@ -41,14 +42,23 @@ void *enif_alloc_resource(ErlNifResourceType *type, size_t size)
     return resource == NULL ? NULL : resource->data;
 }
 
+/* What others keep is not the library's to release: its destructor would run while Erlang has it. */
 void enif_release_resource(void *object)
 {
-    shared_drop(&resource_of(object)->shared);
+    struct resource *resource = resource_of(object);
+
+    if (resource->kept-- <= 0)
+        host_die("the library released a resource of type %s once more than it had kept it",
+                 resource->type->name);
+    shared_drop(&resource->shared);
 }
 
 void enif_keep_resource(void *object)
 {
-    shared_keep(&resource_of(object)->shared);
+    struct resource *resource = resource_of(object);
+
+    resource->kept++;
+    shared_keep(&resource->shared);
 }
 
 size_t enif_sizeof_resource(void *object)

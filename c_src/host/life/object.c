@@ -60,7 +60,8 @@ struct resource *object_new(struct resource_type *type, size_t size)
 
     if (resource != NULL) {
         shared_keep(&type->shared);
-        *resource = (struct resource){.shared = {1, release}, .type = type, .size = size};
+        *resource =
+            (struct resource){.shared = {1, release}, .kept = 1, .type = type, .size = size};
     }
     return resource;
 }

@@ -6,6 +6,7 @@
 
 struct resource {
     struct shared shared; /* the library's, environments', and the lease's */
+    _Atomic long kept;    /* those of them that are the library's own */
     struct resource_type *type;
     size_t size;
     struct lease *lease;      /* NULL: the VM does not know it */
