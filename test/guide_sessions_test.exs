@@ -58,7 +58,7 @@ defmodule Tame.GuideSessionsTest do
       if unquote(name) == :async,
         do: {:ok, _} = :peer.call(peer, :application, :ensure_all_started, [:tame])
 
-      results = :peer.call(peer, ShellSession, :run, [commands], 60_000)
+      results = :peer.call(peer, ShellSession, :run, [commands], 600_000)
 
       for {{number, command, expected}, result} <- Enum.zip(session, results) do
         assert ShellSession.match?(result, expected),
@@ -71,7 +71,7 @@ defmodule Tame.GuideSessionsTest do
   test "the session of the README" do
     session = ShellSession.read(File.read!("../README.md"))
     assert Enum.map(session, &elem(&1, 0)) == Enum.to_list(1..length(session))
-    results = :peer.call(peer(), ShellSession, :run, [Enum.map(session, &elem(&1, 1))], 60_000)
+    results = :peer.call(peer(), ShellSession, :run, [Enum.map(session, &elem(&1, 1))], 600_000)
 
     for {{number, command, expected}, result} <- Enum.zip(session, results) do
       # The keys of a map come in another order from OTP 26 on.

@@ -32,5 +32,5 @@ defmodule Tame.BenchThreadsTest do
     assert run(peer, :unload_with_threads_in_flight) == :still_here
   end
 
-  defp run(peer, scenario), do: :peer.call(peer, BenchThreadsScenarios, scenario, [], 60_000)
+  defp run(peer, scenario), do: :peer.call(peer, BenchThreadsScenarios, scenario, [], 600_000)
 end

@@ -151,7 +151,7 @@ defmodule Tame.DriverTest do
 
     Property.check(
       list(command()),
-      fn commands -> :peer.call(peer, DriverLives, :run, [commands], 60_000) end,
+      fn commands -> :peer.call(peer, DriverLives, :run, [commands], 600_000) end,
       numtests: @lives,
       max_size: 40,
       max_shrinks: 20

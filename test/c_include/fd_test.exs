@@ -173,7 +173,7 @@ defmodule Tame.FdTest do
       {:ok, commands} = :proper_gen.pick(list(command()), 10 + 10 * unquote(n))
       monitor = Process.monitor(peer)
       arguments = [commands, [newer, library], unquote(how)]
-      catch_exit(:peer.call(peer, FdModel, :run_and_end, arguments, 100_000) && exit(:normal))
+      catch_exit(:peer.call(peer, FdModel, :run_and_end, arguments, 600_000) && exit(:normal))
       assert_receive {:DOWN, ^monitor, _, _, _}, 20_000, inspect(commands)
     end
   end

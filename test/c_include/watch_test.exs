@@ -25,7 +25,7 @@ defmodule Tame.WatchTest do
     %{peer: PeerVm.start(%{env: context.env})}
   end
 
-  defp run(peer, function, args), do: :peer.call(peer, WatchScenarios, function, args, 60_000)
+  defp run(peer, function, args), do: :peer.call(peer, WatchScenarios, function, args, 600_000)
 
   for placement <- [:pool, :thread] do
     test "the caller of a job may be asked at any time: #{placement}", %{peer: peer} do

@@ -9,18 +9,23 @@ defmodule Tame.ApplicationTest do
     %{peer: PeerVm.start_link()}
   end
 
-  defp scenario(peer, name, args \\ []), do: PeerVm.scenario(peer, ApplicationScenarios, name, args)
+  defp scenario(peer, name, args \\ []),
+    do: PeerVm.scenario(peer, ApplicationScenarios, name, args)
 
   @well %{answers: true, known: true, in_vm: false}
 
   test "a library that its application has loaded works isolated, and restored", %{peer: peer} do
-    assert scenario(peer, :loaded_later, [:recompile]) == {true, :ok, {:ok, true}, :ok, {:ok, true}}
+    assert scenario(peer, :loaded_later, [:recompile]) ==
+             {true, :ok, {:ok, true}, :ok, {:ok, true}}
   end
 
   for {bind, stripped?} <- [recompile: false, overlay: false, overlay: true] do
     test "#{bind}#{if stripped?, do: ", stripped"}: isolated and restored in turns", %{peer: peer} do
       info = {:given, make_ref(), [1, 2.5, "three"]}
-      [true, before | turns] = scenario(peer, :in_turns, [unquote(bind), unquote(stripped?), info])
+
+      [true, before | turns] =
+        scenario(peer, :in_turns, [unquote(bind), unquote(stripped?), info])
+
       host = {:host, {:ok, info}, false}
       assert before == host
       for turn <- turns, do: assert(turn == {:ok, {:vm, {:ok, info}, true}, :ok, host})
@@ -57,7 +62,9 @@ defmodule Tame.ApplicationTest do
   end
 
   for how <- [:deleted, :loaded] do
-    test "code that takes the place of an isolated module's is seen and said: #{how}", %{peer: peer} do
+    test "code that takes the place of an isolated module's is seen and said: #{how}", %{
+      peer: peer
+    } do
       {before, now, calls_vm?, said, again} = scenario(peer, :replaced, [unquote(how)])
       assert {before, now, calls_vm?} == {{:bound, false}, :replaced, true}
       assert [text] = said
@@ -112,7 +119,9 @@ defmodule Tame.ApplicationTest do
 
     test "runs in the VM only where the configuration says so", %{peer: peer} do
       options = %{host: "/no/such", otherwise: :in_vm}
-      assert {{:ok, _}, true, {:ok, [1]}, true} = scenario(peer, :configured, [[{:jiffy, options}]])
+
+      assert {{:ok, _}, true, {:ok, [1]}, true} =
+               scenario(peer, :configured, [[{:jiffy, options}]])
     end
 
     test "and what can be had is had", %{peer: peer} do

@@ -69,7 +69,9 @@ defmodule Tame.BindTest do
       end)
 
     {:ok, beam} = :beam_lib.build_module(chunks)
-    assert :tame_bind.bind(:overlay, :tame_bind_later, 1, [], beam) == {:error, {:instruction, 255}}
+
+    assert :tame_bind.bind(:overlay, :tame_bind_later, 1, [], beam) ==
+             {:error, {:instruction, 255}}
   end
 
   test "overlay: the instructions of this OTP have the operands that its compiler says" do

@@ -141,8 +141,11 @@ defmodule Tame.HostLimitsTest do
       {:open_files, [20, :abort]}
     ]
 
-    assert [{{:ok, {opened, 24}}, 1}, {{:error, {:tame, {:limit, :open_files}}}, 2}, {_, 2} = last] =
-             scenario(peer, :calls, [%{open_files: 20}, calls])
+    assert [
+             {{:ok, {opened, 24}}, 1},
+             {{:error, {:tame, {:limit, :open_files}}}, 2},
+             {_, 2} = last
+           ] = scenario(peer, :calls, [%{open_files: 20}, calls])
 
     assert opened in 20..36
     assert last == {{:ok, {20, 0}}, 2}

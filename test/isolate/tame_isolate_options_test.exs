@@ -24,7 +24,10 @@ defmodule Tame.IsolateOptionsTest do
   end
 
   defp as_written(1_073_741_824), do: "1 GiB"
-  defp as_written(default) when is_tuple(default) or is_map(default), do: "`#{in_erlang(default)}`"
+
+  defp as_written(default) when is_tuple(default) or is_map(default),
+    do: "`#{in_erlang(default)}`"
+
   defp as_written(default), do: in_erlang(default)
 
   defp in_erlang(term),

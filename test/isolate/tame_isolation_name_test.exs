@@ -17,5 +17,5 @@ defmodule Tame.IsolationNameTest do
     assert run(peer, :rename, [%{}]) == {true, true, true}
   end
 
-  defp run(peer, name, args), do: :peer.call(peer, IsolationScenarios, name, args, 100_000)
+  defp run(peer, name, args), do: :peer.call(peer, IsolationScenarios, name, args, 600_000)
 end

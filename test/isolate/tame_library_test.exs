@@ -26,7 +26,10 @@ defmodule Tame.LibraryTest do
 
     :ok = publish(key, {2, 2})
     published = :tame_library.find(key)
-    assert published == {:library, key, route, module, :a_group, 512, true, true, false, true, 7, 8}
+
+    assert published ==
+             {:library, key, route, module, :a_group, 512, true, true, false, true, 7, 8}
+
     :ok = :tame_library.set_rings(key, {})
     assert :tame_library.find(key) == published
   end

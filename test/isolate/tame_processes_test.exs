@@ -132,7 +132,9 @@ defmodule Tame.ProcessesTest do
     assert ms < 5000
   end
 
-  test "restart/1 replaces a host that is stopped; before a load it changes nothing", %{peer: peer} do
+  test "restart/1 replaces a host that is stopped; before a load it changes nothing", %{
+    peer: peer
+  } do
     assert scenario(peer, :restarted) == {:ok, true, :ok, true}
   end
 
@@ -140,7 +142,9 @@ defmodule Tame.ProcessesTest do
     assert scenario(peer, :restarted_without_supervisor) == {:ok, @well}
   end
 
-  test "a host that its library refuses, beside one that it does not, is tried again", %{peer: peer} do
+  test "a host that its library refuses, beside one that it does not, is tried again", %{
+    peer: peer
+  } do
     assert scenario(peer, :one_of_two_refused) == {1, true}
   end
 

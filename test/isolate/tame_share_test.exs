@@ -78,7 +78,8 @@ defmodule Tame.ShareTest do
     assert seen.info == %{}
   end
 
-  test "a library that is taken out ends after its calls, and what they make until then", context do
+  test "a library that is taken out ends after its calls, and what they make until then",
+       context do
     assert %{restored: :ok, same_host: true, log: log} = scenario(context, :restore_under_a_call)
     # The second load is the VM's.
     assert log == for(what <- ~w(load waits load box unload), do: what <> " share_two 1")

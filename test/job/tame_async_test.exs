@@ -266,7 +266,7 @@ defmodule Tame.AsyncTest do
     seed = :rand.uniform(1_000_000)
     args = [10_000, seed]
 
-    assert {seed, :peer.call(peer, Tame.AsyncScenarios, :interleave, args, 100_000)} ==
+    assert {seed, :peer.call(peer, Tame.AsyncScenarios, :interleave, args, 600_000)} ==
              {seed, {0, []}}
   end
 

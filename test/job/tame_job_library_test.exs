@@ -207,10 +207,10 @@ defmodule Tame.JobLibraryTest do
   defp allowed(_), do: [2]
 
   defp call(peer, job, placement, args) when is_atom(placement) and placement in @placements,
-    do: :peer.call(peer, JobLibrary, :call, [job, placement, args], 60_000)
+    do: :peer.call(peer, JobLibrary, :call, [job, placement, args], 600_000)
 
-  defp call(peer, module, function, args), do: :peer.call(peer, module, function, args, 60_000)
+  defp call(peer, module, function, args), do: :peer.call(peer, module, function, args, 600_000)
 
   defp error(peer, job, placement, args),
-    do: :peer.call(peer, JobLibraryScenarios, :raised, [:"#{job}_#{placement}", args], 60_000)
+    do: :peer.call(peer, JobLibraryScenarios, :raised, [:"#{job}_#{placement}", args], 600_000)
 end

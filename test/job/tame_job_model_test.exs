@@ -48,7 +48,7 @@ defmodule Tame.JobModelTest do
     test "a stream goes on with the copy of bytes that began in the middle of a byte: #{placement}",
          %{peer: peer} do
       args = [unquote(placement), 300_000, 20]
-      {first, last, parts, sum} = :peer.call(peer, JobModel, :unaligned_stream, args, 60_000)
+      {first, last, parts, sum} = :peer.call(peer, JobModel, :unaligned_stream, args, 600_000)
       assert {first, last} == {:copy, :copy}
       assert parts == for(number <- 1..20, do: {7, number, sum})
     end
@@ -62,7 +62,7 @@ defmodule Tame.JobModelTest do
       for _ <- 1..5,
           do:
             assert(
-              :peer.call(peer, JobModelStorm, :purged_under_a_dirty_call, [unquote(call)], 60_000)
+              :peer.call(peer, JobModelStorm, :purged_under_a_dirty_call, [unquote(call)], 600_000)
             )
     end
   end

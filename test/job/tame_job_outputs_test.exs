@@ -72,5 +72,5 @@ defmodule Tame.JobOutputsTest do
   end
 
   defp call(peer, function, args),
-    do: :peer.call(peer, JobOutputsScenarios, function, args, 60_000)
+    do: :peer.call(peer, JobOutputsScenarios, function, args, 600_000)
 end

@@ -55,5 +55,5 @@ defmodule Tame.JobResultsTest do
     end
   end
 
-  defp call(peer, function, args), do: :peer.call(peer, JobResults, function, args, 120_000)
+  defp call(peer, function, args), do: :peer.call(peer, JobResults, function, args, 600_000)
 end

@@ -87,5 +87,5 @@ defmodule Tame.JobSlicesTest do
   defp cut?(peer, function, args), do: Tame.Test.Cut.cut?(fn -> call(peer, function, args) end)
 
   defp call(peer, function, args),
-    do: :peer.call(peer, JobSlicesScenarios, function, args, 60_000)
+    do: :peer.call(peer, JobSlicesScenarios, function, args, 600_000)
 end

@@ -268,7 +268,7 @@ defmodule Tame.JobTest do
     for placement <- @placements do
       peer = start_peer(context)
       monitor = Process.monitor(peer)
-      catch_exit(:peer.call(peer, JobScenarios, :halt, [placement, context.path], 60_000))
+      catch_exit(:peer.call(peer, JobScenarios, :halt, [placement, context.path], 600_000))
       assert_receive {:DOWN, ^monitor, :process, ^peer, reason}, 60_000
       assert {placement, reason} == {placement, :normal}
     end

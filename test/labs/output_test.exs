@@ -113,7 +113,7 @@ defmodule Tame.OutputTest do
       assert Output.check(path) == :ok
       reader = Task.async(fn -> System.cmd("cat", [path]) end)
       assert Output.write(path, "through") == :ok
-      assert Task.await(reader, 20_000) == {"through", 0}
+      assert Task.await(reader, 600_000) == {"through", 0}
       assert File.stat!(path).type == :other
       assert File.ls!(folder) == ["fifo"]
     end

@@ -119,7 +119,7 @@ defmodule Tame.RingRouteTest do
     end
 
     for %{pid: pid} <- callers, do: send(pid, :enough)
-    Task.await_many(callers, 30_000)
+    Task.await_many(callers, 600_000)
     assert Enum.all?(hosts, &(:tame_ring.info(&1.ring).slots_in_use == 0))
   end
 
@@ -167,7 +167,7 @@ defmodule Tame.RingRouteTest do
 
   test "gives up the rings that it does not lead to, and all with its own end" do
     peer = PeerVm.start()
-    assert :peer.call(peer, Tame.RouteScenarios, :gives_up, [], 60_000) == {2, 1, 0, 0}
+    assert :peer.call(peer, Tame.RouteScenarios, :gives_up, [], 600_000) == {2, 1, 0, 0}
     :peer.stop(peer)
   end
 
@@ -188,7 +188,7 @@ defmodule Tame.RingRouteTest do
   describe "the library" do
     test "may be replaced under calls" do
       peer = PeerVm.start()
-      ends = :peer.call(peer, Tame.RouteScenarios, :upgrade, [3], 100_000)
+      ends = :peer.call(peer, Tame.RouteScenarios, :upgrade, [3], 600_000)
       assert ends == [:value]
       :peer.stop(peer)
     end
@@ -196,7 +196,7 @@ defmodule Tame.RingRouteTest do
     test "of another layout loses routes, which says so" do
       folder = RingHost.other_layout!()
       peer = PeerVm.start()
-      found = :peer.call(peer, Tame.RouteScenarios, :other_layout, [~c"#{folder}"], 60_000)
+      found = :peer.call(peer, Tame.RouteScenarios, :other_layout, [~c"#{folder}"], 600_000)
       assert found == {:none, {}, :lost, :ok, :none}
       :peer.stop(peer)
     end

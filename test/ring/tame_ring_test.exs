@@ -192,7 +192,7 @@ defmodule Tame.RingTest do
     test "may be replaced and unloaded under calls" do
       peer = PeerVm.start()
 
-      {rounds, threads_gone} = :peer.call(peer, Tame.RingScenarios, :upgrade, [4], 100_000)
+      {rounds, threads_gone} = :peer.call(peer, Tame.RingScenarios, :upgrade, [4], 600_000)
 
       for {round, old, ends} <- rounds do
         # Open rings go on, and no caller notices.
@@ -209,7 +209,7 @@ defmodule Tame.RingTest do
       peer = PeerVm.start()
 
       {in_flight, in_line, rest} =
-        :peer.call(peer, Tame.RingScenarios, :other_layout, [~c"#{folder}"], 60_000)
+        :peer.call(peer, Tame.RingScenarios, :other_layout, [~c"#{folder}"], 600_000)
 
       assert in_flight == {:error, {:host_down, :upgraded}}
       # Whether the old code is still there to say that the host has not heard of it, is chance.
@@ -221,7 +221,7 @@ defmodule Tame.RingTest do
     test "does not keep an emulator from halting, nor crash it" do
       peer = PeerVm.start()
       monitor = Process.monitor(peer)
-      catch_exit(:peer.call(peer, Tame.RingScenarios, :halt, [], 60_000))
+      catch_exit(:peer.call(peer, Tame.RingScenarios, :halt, [], 600_000))
       assert_receive {:DOWN, ^monitor, :process, ^peer, :normal}, 60_000
     end
   end
@@ -351,13 +351,13 @@ defmodule Tame.RingTest do
         end)
       end
 
-    Enum.each(tasks, &Task.await(&1, 60_000))
+    Enum.each(tasks, &Task.await(&1, 600_000))
   end
 
   test "a hostile host does not crash, hang or leak an emulator" do
     peer = PeerVm.start()
     seed = :rand.uniform(1 <<< 32)
-    seen = :peer.call(peer, Tame.RingScenarios, :hostile, [seed, 20], 120_000)
+    seen = :peer.call(peer, Tame.RingScenarios, :hostile, [seed, 20], 600_000)
     :peer.stop(peer)
 
     # A second of a host has some 100,000 at first, and later those that wait for nothing, a tenth of a second each;
@@ -422,7 +422,7 @@ defmodule Tame.RingTest do
         {:ok, now()}
       end)
     end)
-    |> Task.await_many(100_000)
+    |> Task.await_many(600_000)
   end
 
   defp call_until_down(host, calls) do

@@ -186,7 +186,7 @@ defmodule Tame.ApplicationScenarios do
     end
 
     for %{pid: pid} <- callers, do: send(pid, :enough)
-    callers |> Task.await_many(20_000) |> Enum.concat() |> Enum.uniq()
+    callers |> Task.await_many(600_000) |> Enum.concat() |> Enum.uniq()
   end
 
   defp odd_until_told(module, vm, odd) do
@@ -216,7 +216,7 @@ defmodule Tame.ApplicationScenarios do
     calls = for module <- modules, do: Task.async(fn -> outcome(fn -> module.pause_ms(ms) end) end)
     true = Await.until(fn -> Enum.all?(modules, &(in_use(&1) == 1)) end)
     {us, :ok} = :timer.tc(fn -> Application.stop(:tame) end)
-    answers = for {kind, answer} <- Task.await_many(calls, 20_000), do: {kind, is_integer(answer)}
+    answers = for {kind, answer} <- Task.await_many(calls, 600_000), do: {kind, is_integer(answer)}
     {Enum.uniq(answers), us / 1.0e6}
   end
 

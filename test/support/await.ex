@@ -7,7 +7,7 @@ defmodule Tame.Await do
 
   @doc "Whether `condition` became true within `ms`. Returns as soon as it is."
   @spec until((() -> as_boolean(term())), integer()) :: boolean()
-  def until(condition, ms \\ 30_000), do: until_at(condition, now_ms() + ms)
+  def until(condition, ms \\ 120_000), do: until_at(condition, now_ms() + ms)
 
   defp until_at(condition, at_ms) do
     cond do

@@ -225,7 +225,7 @@ defmodule Tame.FdScenarios do
       receive(do: (message -> message), after: (0 -> :quiet))
     end
 
-    {read.(), Task.await(Task.async(read), 60_000), FdProbe.close_wait(fd)}
+    {read.(), Task.await(Task.async(read), 600_000), FdProbe.close_wait(fd)}
   end
 
   @doc "Waiters that die, in all places of the line: the others are served."

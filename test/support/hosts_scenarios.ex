@@ -46,14 +46,14 @@ defmodule Tame.HostsScenarios do
       Tame.Await.until(fn -> Enum.count(:tame.info()[module].hosts, &(&1.state == :up)) == hosts end)
 
     tasks = for _ <- 1..callers, do: Task.async(fn -> module.pause_ms(3000) end)
-    tasks |> Task.await_many(20_000) |> Enum.uniq() |> length()
+    tasks |> Task.await_many(600_000) |> Enum.uniq() |> length()
   end
 
   @doc "Calls that wait for each other, more than there are workers."
   def met(workers, count) do
     module = start(:places, %{workers: workers})
     tasks = for _ <- 1..count, do: Task.async(fn -> outcome(fn -> module.meet(count) end) end)
-    Task.await_many(tasks, 20_000)
+    Task.await_many(tasks, 600_000)
   end
 
   @doc "Dirty calls that wait until another, which is not dirty, lets them go: more than there ever are workers."
@@ -62,7 +62,7 @@ defmodule Tame.HostsScenarios do
     tasks = for _ <- 1..count, do: Task.async(fn -> outcome(fn -> module.meet(1000) end) end)
     true = Tame.Await.until(fn -> in_use(module) == count end)
     let_go = outcome(fn -> module.arrive(1000) end)
-    {let_go, Task.await_many(tasks, 30_000)}
+    {let_go, Task.await_many(tasks, 600_000)}
   end
 
   @doc "Whom a library may find by name: its own caller, and processes of the system."
@@ -120,7 +120,7 @@ defmodule Tame.HostsScenarios do
   # Calls that wait, until there are two hosts: on a machine that is full somebody may look late.
   defp crowded(module, tries) when tries > 0 do
     tasks = for _ <- 1..6, do: Task.async(fn -> module.pause_ms(300) end)
-    Task.await_many(tasks, 20_000)
+    Task.await_many(tasks, 600_000)
     hosts = :tame.info()[module].hosts
     if length(hosts) == 2, do: hosts, else: crowded(module, tries - 1)
   end

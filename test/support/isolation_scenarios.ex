@@ -142,7 +142,7 @@ defmodule Tame.IsolationScenarios do
       end
 
     most = most_hosts(:tame_spin, tasks)
-    ends = tasks |> Task.await_many(60_000) |> Enum.frequencies_by(&kind/1)
+    ends = tasks |> Task.await_many(600_000) |> Enum.frequencies_by(&kind/1)
     {ends, most}
   end
 

@@ -73,9 +73,9 @@ defmodule Tame.JobPermits do
     blocked = for _ <- 1..2, do: Task.async(fn -> First.blocked(1) end)
     true = Await.until(fn -> match?({2, _, _}, counters()) end)
     other = for _ <- 1..2, do: Task.async(fn -> Second.nap(20) end)
-    ended = Task.await_many(other, 30_000)
+    ended = Task.await_many(other, 600_000)
     release()
-    {ended, Task.await_many(blocked, 30_000)}
+    {ended, Task.await_many(blocked, 600_000)}
   end
 
   @doc "What a call says beside as many as may have a thread of their own, and what it says when those have ended."
@@ -84,7 +84,7 @@ defmodule Tame.JobPermits do
     true = Await.until(fn -> match?({2, _, _}, counters()) end)
     {:error, refused} = caught(fn -> First.apart(1) end)
     release()
-    [:rested, :rested] = Task.await_many(two, 30_000)
+    [:rested, :rested] = Task.await_many(two, 600_000)
     # The thread of a call that has answered ends a moment later.
     true = Await.until(fn -> caught(fn -> First.apart(1) end) == :rested end)
     refused
@@ -109,7 +109,7 @@ defmodule Tame.JobPermits do
     after_upgrade = :tame_permits.shared()
     true = :code.delete(:tame_permits)
     true = :code.soft_purge(:tame_permits)
-    rested = Task.await(naps, 60_000)
+    rested = Task.await(naps, 600_000)
     {length(after_upgrade), Enum.frequencies(rested), elem(counters(), 1)}
   end
 

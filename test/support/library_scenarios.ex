@@ -29,7 +29,7 @@ defmodule Tame.LibraryScenarios do
     told =
       1..sessions
       |> Enum.map(fn _ -> Task.async(fn -> client(port, sizes) end) end)
-      |> Task.await_many(60_000)
+      |> Task.await_many(600_000)
       |> Enum.uniq()
 
     {:ok, raw} = connect(port)
@@ -164,7 +164,7 @@ defmodule Tame.LibraryScenarios do
     told =
       1..callers
       |> Enum.map(fn caller -> Task.async(fn -> lookups(names, caller, lookups) end) end)
-      |> Task.await_many(60_000)
+      |> Task.await_many(600_000)
 
     sizes = for name <- names, do: :ets_cache.info(name, :size)
     for name <- names, do: :ets_cache.delete(name, {:key, 1})

@@ -88,7 +88,7 @@ defmodule Tame.LimitsScenarios do
     spinning = Task.async(fn -> call(:spin, [:default]) end)
     true = Tame.Await.until(fn -> Tame.ProcessScenarios.in_use(:bounds) == 1 end)
     OsProcess.signal(OsProcess.parent(host), "KILL")
-    raised = Task.await(spinning, 20_000)
+    raised = Task.await(spinning, 600_000)
 
     {:ok, {other, _, _}} = call(:where, [])
     gone = Tame.Await.until(fn -> OsProcess.gone?(host) end)
@@ -100,7 +100,7 @@ defmodule Tame.LimitsScenarios do
     :ok = start(limits)
     spinning = Task.async(fn -> call(:spin, [:default]) end)
     true = Tame.Await.until(fn -> Tame.ProcessScenarios.in_use(:bounds) == 1 end)
-    {call(:must_take, [100, :abort]), Task.await(spinning, 20_000)}
+    {call(:must_take, [100, :abort]), Task.await(spinning, 600_000)}
   end
 
   @doc "What info/0 says of the limits, and the one report of a host that has reached one."

@@ -25,6 +25,6 @@ defmodule Tame.Test.MissingMethods do
       end
     end
 
-    open_and_close |> Task.async() |> Task.await(60_000)
+    open_and_close |> Task.async() |> Task.await(600_000)
   end
 end

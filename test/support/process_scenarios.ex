@@ -101,7 +101,7 @@ defmodule Tame.ProcessScenarios do
     call = Task.async(fn -> outcome(fn -> module.pause_ms(60_000) end) end)
     true = Tame.Await.until(fn -> in_use(module) == 1 end)
     Process.exit(process(:host, module), :kill)
-    {Task.await(call, 20_000), well?(module)}
+    {Task.await(call, 600_000), well?(module)}
   end
 
   @doc """
@@ -173,7 +173,7 @@ defmodule Tame.ProcessScenarios do
     true = Tame.Await.until(fn -> in_use(module) == 2 end)
     restored = :tame.restore(module)
     vm = String.to_integer(System.pid())
-    results = Enum.map(callers, &Task.await(&1, 20_000))
+    results = Enum.map(callers, &Task.await(&1, 600_000))
     {restored, results, vm, module.pause_ms(0), :tame.info()}
   end
 
@@ -191,7 +191,7 @@ defmodule Tame.ProcessScenarios do
     host = module.pause_ms(0)
     # It may not be replaced once more while that process is in the code of before.
     again = {:tame.restore(module), outcome(fn -> module.pause_ms(0) end)}
-    result = Task.await(inside, 20_000)
+    result = Task.await(inside, 600_000)
     alive? = Process.alive?(staying)
     send(staying, :go)
     left = receive do: ({:left, value} -> value)

@@ -31,7 +31,9 @@ defmodule Tame.ProcessWalk do
     Enum.each(callers, &send(&1.pid, :enough))
 
     seen =
-      callers |> Task.await_many(30_000) |> Enum.reduce(&Map.merge(&1, &2, fn _, a, b -> a + b end))
+      callers
+      |> Task.await_many(600_000)
+      |> Enum.reduce(&Map.merge(&1, &2, fn _, a, b -> a + b end))
 
     :erlang.garbage_collect()
 

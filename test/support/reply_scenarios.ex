@@ -105,7 +105,7 @@ defmodule Tame.ReplyScenarios do
 
     1..callers
     |> Enum.map(fn _ -> Task.async(fn -> take(module, times) end) end)
-    |> Task.await_many(100_000)
+    |> Task.await_many(600_000)
 
     Tame.Await.until(fn ->
       Enum.each(Process.list(), &:erlang.garbage_collect/1)
@@ -150,7 +150,7 @@ defmodule Tame.ReplyScenarios do
         :stop -> Application.stop(:tame)
       end
 
-    {done, is_reference(Task.await(call, 20_000))}
+    {done, is_reference(Task.await(call, 600_000))}
   end
 
   @doc "Messages that a NIF sends one by one, to its caller: all of them, in their order."

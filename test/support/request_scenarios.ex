@@ -123,7 +123,7 @@ defmodule Tame.RequestScenarios do
         :tame_slices.stop(watch)
       end)
 
-    %{normal: %{longest_ns: normal_ns}, dirty: %{total_ns: dirty_ns}} = Task.await(task, 60_000)
+    %{normal: %{longest_ns: normal_ns}, dirty: %{total_ns: dirty_ns}} = Task.await(task, 600_000)
 
     if dirty_ns > part * normal_ns or rounds == 1,
       do: {normal_ns, dirty_ns},

@@ -163,7 +163,7 @@ defmodule Tame.ShareScenarios do
     end
 
     for caller <- callers, do: send(caller.pid, :enough)
-    {ones, twos} = callers |> Enum.map(&Task.await(&1, 20_000)) |> Enum.unzip()
+    {ones, twos} = callers |> Enum.map(&Task.await(&1, 600_000)) |> Enum.unzip()
 
     %{
       one: ones |> List.flatten() |> Enum.uniq() == [{:value, {host, :share_one, 1, 0}}],
@@ -191,7 +191,7 @@ defmodule Tame.ShareScenarios do
     beam = File.read!(ShareLibraries.beam(folder, :share_one, 1))
     {:module, _} = :tame.load_binary(:share_one, ~c"share_one.erl", beam)
     purged = :code.soft_purge(:share_one)
-    {purged, Task.await(caller, 20_000), :code.soft_purge(:share_one)}
+    {purged, Task.await(caller, 600_000), :code.soft_purge(:share_one)}
   end
 
   @doc "New code so often that its library has each number that a host gives: what each bind and call came to."
@@ -255,7 +255,7 @@ defmodule Tame.ShareScenarios do
     end
 
     for %{pid: pid} <- readers, do: send(pid, :enough)
-    read = readers |> Task.await_many(20_000) |> Enum.concat()
+    read = readers |> Task.await_many(600_000) |> Enum.concat()
     {Enum.uniq(read), length(pids(:share_one) |> Enum.uniq()) > 1}
   end
 
@@ -387,7 +387,7 @@ defmodule Tame.ShareScenarios do
     second = load.()
     {_, _, _, before} = :share_one.who()
     :ok = :sys.resume(host)
-    loaded = Task.await(second, 20_000)
+    loaded = Task.await(second, 600_000)
     {_, _, _, upgrades} = :share_one.who()
     :ok = :tame.restore(:share_one)
     {interrupted, loaded, {before, upgrades}, {:start, 0} in :share_one.module_info(:functions)}
@@ -412,7 +412,7 @@ defmodule Tame.ShareScenarios do
     true = Await.until(fn -> isolation() not in [nil, killed] end)
     second = Task.async(ask)
     send(loader, {self(), answer})
-    told = Task.await(second, 60_000)
+    told = Task.await(second, 600_000)
     isolated = Map.keys(:tame.info())
     if isolated != [], do: :ok = bind(folder, :share_one, 1)
     {interrupted, told, isolated, :share_one.who()}

@@ -30,7 +30,7 @@ defmodule Tame.TermScenarios do
 
   defp echo_all(terms) do
     tasks = for term <- terms, do: Task.async(fn -> come_to(term) end)
-    Enum.find(Task.await_many(tasks, 60_000), :equal, &(&1 != :equal))
+    Enum.find(Task.await_many(tasks, 600_000), :equal, &(&1 != :equal))
   end
 
   # A refusal is right where it says why.

@@ -68,5 +68,5 @@ defmodule Tame.Test.Twin do
     :error, reason -> {:raise, reason}
   end
 
-  defp peer_call(peer, module, name, args), do: :peer.call(peer, module, name, args, 60_000)
+  defp peer_call(peer, module, name, args), do: :peer.call(peer, module, name, args, 600_000)
 end

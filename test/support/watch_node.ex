@@ -31,7 +31,7 @@ defmodule Tame.WatchNode do
   def stop(%{peer: peer}), do: :peer.stop(peer)
 
   def call(%{peer: peer}, module, function, args),
-    do: :peer.call(peer, module, function, args, 30_000)
+    do: :peer.call(peer, module, function, args, 600_000)
 
   @doc "That number of processes there that do `work`, a name of the functions below, on and on."
   def work(watched, work, count) do

@@ -92,7 +92,7 @@ defmodule Tame.ThreadsTest do
   end
 
   defp run(peer, kind, op, sizes) do
-    :peer.call(peer, Threads, :run, [kind, op, sizes], 120_000)
+    :peer.call(peer, Threads, :run, [kind, op, sizes], 600_000)
   catch
     :exit, _ -> :ended
   end

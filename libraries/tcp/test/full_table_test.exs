@@ -30,7 +30,7 @@ defmodule Tame.Tcp.FullTableTest do
         args: Enum.flat_map(:code.get_path(), &[~c"-pa", &1])
       })
 
-    {answers, more, sent} = :peer.call(peer, Tame.Tcp.Test.FullTable, :run, [switch], 60_000)
+    {answers, more, sent} = :peer.call(peer, Tame.Tcp.Test.FullTable, :run, [switch], 600_000)
     assert answers == List.duplicate({:error, :enfile}, 5)
     assert {more, sent} == {0, {:ok, "x"}}
     :peer.stop(peer)

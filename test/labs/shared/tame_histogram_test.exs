@@ -129,7 +129,7 @@ defmodule Tame.HistogramTest do
           end
         end)
       end)
-      |> Task.await_many(60_000)
+      |> Task.await_many(600_000)
 
       assert :tame_histogram.count(h) == 3 * writers * rounds
       assert :tame_histogram.out_of_range(h) == writers * rounds

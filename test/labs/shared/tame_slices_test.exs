@@ -199,7 +199,7 @@ defmodule Tame.SlicesTest do
   # In a VM of its own, which may die of it.
   test "switching on and off while processes are in dirty NIFs leaves the VM alive" do
     peer = Tame.Test.PeerVm.start_link()
-    assert :peer.call(peer, Tame.SlicesScenarios, :watch_dirty, [4, 300], 60_000) == 1200
+    assert :peer.call(peer, Tame.SlicesScenarios, :watch_dirty, [4, 300], 600_000) == 1200
   end
 
   describe "the picture" do

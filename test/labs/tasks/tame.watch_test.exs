@@ -201,7 +201,7 @@ defmodule Mix.Tasks.Tame.WatchTest do
                WatchNode.call(watched, :erlang, :exit, [one, :kill])
              end)
 
-      {_, err, 1, json} = Task.await(task, 60_000)
+      {_, err, 1, json} = Task.await(task, 600_000)
       assert err =~ "the watch failed there"
       assert json["ended"] =~ "killed"
       clean!(watched)
@@ -218,7 +218,7 @@ defmodule Mix.Tasks.Tame.WatchTest do
              )
 
       WatchNode.stop(watched)
-      {_, err, 1, json} = Task.await(task, 60_000)
+      {_, err, 1, json} = Task.await(task, 600_000)
       assert err =~ "#{watched.node}: the connection was lost"
       assert json["ended"] == "the connection was lost"
     end

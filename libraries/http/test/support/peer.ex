@@ -23,7 +23,7 @@ defmodule Tame.HTTP.Test.Peer do
   end
 
   def call(peer, module, name, arguments \\ []),
-    do: :peer.call(peer, module, name, arguments, 60_000)
+    do: :peer.call(peer, module, name, arguments, 600_000)
 
   # The server and its port.
   def server(peer, options \\ %{}), do: call(peer, Peer, :start_there, [options])

@@ -10,7 +10,7 @@ defmodule Tame.Nng.Test.Peer do
   end
 
   def call(peer, module, name, arguments \\ []),
-    do: :peer.call(peer, module, name, arguments, 60_000)
+    do: :peer.call(peer, module, name, arguments, 600_000)
 
   # What a VM says that runs this code, and its exit status.
   def run(code) do
