@@ -156,7 +156,8 @@ cancel(Ref) ->
 %% The value of `Fun()', with a deadline: jobs that are called in it by this process raise
 %% error:{tame, deadline} when it passes, while they run as while they wait, and end at their next
 %% step. So does a call of an isolated library, job or not. What is neither is not interrupted. In a
-%% fun within a fun the earlier deadline counts, as does an earlier one of the function itself.
+%% fun within a fun the earlier deadline counts, as does an earlier one of the function itself. A
+%% stream has the deadline that counts where it is read on, wherever it was begun.
 %%
 %%     1> tame:with(#{deadline_ms => 10}, fun() -> tame_spin:spin(1000000) end).
 %%     ** exception error: {tame,deadline}

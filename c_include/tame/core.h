@@ -88,7 +88,7 @@ struct tame_impl_instance {
 
 /* Changes with struct tame_impl_instance, tame_impl_run and tame_impl_context: what two builds of a
  * library may see of each other. */
-#define TAME_IMPL_LAYOUT 7
+#define TAME_IMPL_LAYOUT 8
 
 enum tame_impl_phase {
     TAME_IMPL_BEGIN, /* init is not called, or said TAME_WAIT */

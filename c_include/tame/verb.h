@@ -5,6 +5,7 @@
  *   '$tame'(Nif, Deadline, Args)     begins a row under a deadline, erlang:monotonic_time(nanosecond)
  *                                    or infinity
  *   '$tame'(Run, Ref, Args)          goes on with a run that a NIF handed over, as far as that can be
+ *   '$tame'(Run, {Ref, Deadline}, Args)  the same, under this deadline from now on; else under none
  *   '$tame'(Run, stop, Args)         ends it: {'$tame', stopped, Told}; Told: a message comes, or has
  *   '$tame'(Online, online, Permits) tells how many schedulers are online, and, if the list has one,
  *                                    of the permits of all libraries (tame/permits.h)
@@ -45,13 +46,12 @@ struct tame_impl_ask {
     int stops;
     int uncut; /* it is asked by another instance */
     uint32_t argc, pulls;
-    uint64_t start_ns;
+    uint64_t start_ns, deadline_ns;
     ERL_NIF_TERM self, reference, roots;
     const ERL_NIF_TERM *argv;
 
     int answered; /* else the term is no run of the calling process that could go on */
-    int begins;   /* the call begins anew in the instance that asks, under this deadline */
-    uint64_t deadline_ns;
+    int begins;   /* the call begins anew in the instance that asks */
     ERL_NIF_TERM term;
 };
 
@@ -171,13 +171,13 @@ static inline void tame_impl_answer(ErlNifEnv *env, void *object, void *data)
         return;
     if (ask->uncut && run->phase == TAME_IMPL_BEGIN) {
         ask->answered = ask->begins = 1;
-        ask->deadline_ns = run->deadline_ns;
         tame_impl_end_here(env, run);
         return;
     }
     if (ask->uncut) /* who asks has another clock */
         ask->start_ns = tame_impl_meter_begin();
     run->uncut = ask->uncut;
+    run->deadline_ns = ask->deadline_ns;
     run->call.env = env;
     run->call.argc = (int)ask->argc;
     run->call.argv = ask->argv;
@@ -302,6 +302,22 @@ tame_impl_find_row(const struct tame_impl_instance *instance, ERL_NIF_TERM name,
     return NULL;
 }
 
+/* What follows a run: a reference, or {Reference, Deadline}. Returns 0 when it is neither. */
+static inline int tame_impl_until(ErlNifEnv *env, ERL_NIF_TERM term, struct tame_impl_ask *ask)
+{
+    const ERL_NIF_TERM *both;
+    int len;
+
+    ask->reference = term;
+    ask->deadline_ns = UINT64_MAX;
+    if (enif_get_tuple(env, term, &len, &both)) {
+        if (len != 2 || !tame_impl_deadline(env, both[1], &ask->deadline_ns))
+            return 0;
+        ask->reference = both[0];
+    }
+    return enif_is_ref(env, ask->reference);
+}
+
 /* From now on the pool's permits are those that the term is a resource of. It is another library's:
  * only that knows its type. */
 static inline void tame_impl_share(ErlNifEnv *env, struct tame_impl_instance *instance,
@@ -349,10 +365,10 @@ static inline ERL_NIF_TERM tame_impl_verb(ErlNifEnv *env, int argc, const ERL_NI
     ask.argc = (uint32_t)len;
     ask.argv = args;
     ask.stops = enif_is_identical(argv[1], enif_make_atom(env, "stop"));
-    ask.reference = argv[1];
     ask.start_ns = tame_impl_meter_begin();
     if (!enif_get_tuple(env, argv[0], &len, &run) || len != 5 ||
-        !enif_get_uint(env, run[3], &ask.pulls) || (!ask.stops && !enif_is_ref(env, argv[1])))
+        !enif_get_uint(env, run[3], &ask.pulls) ||
+        (!ask.stops && !tame_impl_until(env, argv[1], &ask)))
         return enif_make_badarg(env);
     ask.self = run[2];
     ask.roots = run[4];

@@ -20,7 +20,7 @@
 -export_type([deadline/0]).
 
 %% What a NIF returned, or {'$tame', start, Nif} where none was called yet; or
-%% {'$tame', start, {Nif, DeadlineMs}}.
+%% {'$tame', start, {Nif, DeadlineMs}}; between two parts {'$tame', next, {Run, OwnDeadline}}.
 -type later() :: {'$tame', atom(), term()}.
 %% The call as the user made it.
 -type call() :: {module(), atom(), [term()]}.
@@ -36,7 +36,7 @@
 
 -spec value(later(), call(), [term()]) -> {value, term()} | refusal().
 value(Later, {Module, _, _} = Call, Args) ->
-    case go(Later, {Call, deadline_of(Later)}, Args) of
+    case go(Later, {Call, deadline_now(own_deadline(Later))}, Args) of
         {part, {_, Run}, Used} ->
             %% Nobody reads the parts.
             _ = Module:'$tame'(Run, stop, Used),
@@ -48,15 +48,16 @@ value(Later, {Module, _, _} = Call, Args) ->
 %% The next part and the state after it.
 -spec next(state()) -> {part, term(), state()} | done | refusal().
 next({Later, Call, Args}) ->
-    case go(Later, {Call, deadline_of(Later)}, Args) of
-        {part, {Part, Run}, Used} -> {part, Part, {{'$tame', run, Run}, Call, Used}};
+    Own = own_deadline(Later),
+    case go(Later, {Call, deadline_now(Own)}, Args) of
+        {part, {Part, Run}, Used} -> {part, Part, {{'$tame', next, {Run, Own}}, Call, Used}};
         {value, _} -> done;
         Refused -> Refused
     end.
 
 %% Ends a stream that nobody reads on: now, and not when its term is collected.
 -spec halt(state()) -> ok.
-halt({{'$tame', run, Run}, {Module, _, _}, Args}) ->
+halt({{'$tame', next, {Run, _}}, {Module, _, _}, Args}) ->
     _ = Module:'$tame'(Run, stop, Args),
     ok;
 halt(_) ->
@@ -65,6 +66,8 @@ halt(_) ->
 %% Until there is a value, a part or a refusal; with a part the arguments of the run, which may be
 %% aligned copies of the caller's.
 go({'$tame', run, Run}, How, Args) ->
+    hand_over(Run, How, Args);
+go({'$tame', next, {Run, _}}, How, Args) ->
     hand_over(Run, How, Args);
 go({'$tame', start, {Nif, _}}, How, Args) ->
     go({'$tame', start, Nif}, How, Args);
@@ -87,7 +90,7 @@ go(Value, _How, _Args) ->
 %% mailbox ended when it was made.
 hand_over(Run, {{Module, _, _} = Call, Deadline} = How, Args) ->
     Ref = make_ref(),
-    case tame(Run, Ref, Args, Call) of
+    case tame(Run, until_ref(Ref, Deadline), Args, Call) of
         {'$tame', wait, Waiting} ->
             receive
                 {Ref, go} -> hand_over(Waiting, How, Args)
@@ -102,6 +105,11 @@ hand_over(Run, {{Module, _, _} = Call, Deadline} = How, Args) ->
         Later ->
             go(Later, How, Args)
     end.
+
+%% A run has the deadline that counts where it goes on: a stream may be read within another with/2
+%% than it was begun in, or within none.
+until_ref(Ref, infinity) -> Ref;
+until_ref(Ref, Deadline) -> {Ref, Deadline}.
 
 %% Called by the module's name, so that it is the newest code's. What it raises is raised by the
 %% function that the user called: its own arguments hold the run, which the stack of an error must
@@ -150,8 +158,11 @@ until(Deadline, Fun) ->
     end.
 
 %% The deadline of a call that begins or goes on now: that of with/2, or the function's own.
-deadline_of({'$tame', start, {_, Ms}}) -> earlier(deadline(Ms), get('$tame_deadline'));
-deadline_of(_) -> earlier(infinity, get('$tame_deadline')).
+deadline_now(Own) -> earlier(Own, get('$tame_deadline')).
+
+own_deadline({'$tame', start, {_, Ms}}) -> deadline(Ms);
+own_deadline({'$tame', next, {_, Own}}) -> Own;
+own_deadline(_) -> infinity.
 
 %% An atom is greater than any number.
 earlier(Deadline, undefined) -> Deadline;

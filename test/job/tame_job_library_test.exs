@@ -96,6 +96,14 @@ defmodule Tame.JobLibraryTest do
       end
     end
 
+    for placement <- @placements do
+      test "ends at the deadline that counts where it is read, and at its own: #{placement}",
+           %{peer: peer} do
+        assert call(peer, JobLibraryScenarios, :deadlines_of_streams, [unquote(placement)]) ==
+                 [[], {:tame, :deadline}, {:tame, :deadline}]
+      end
+    end
+
     test "is collected with its term, and ended by its process alone, and walked once", %{
       peer: peer
     } do

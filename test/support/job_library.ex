@@ -33,7 +33,13 @@ defmodule Tame.JobLibrary do
 
   require Tame.JobLibrary.Placed
   Tame.JobLibrary.Placed.jobs(:on_schedulers, sum: {1, []}, flip: {1, iodata: [1]}, cost: {2, []})
-  Tame.JobLibrary.Placed.jobs(:everywhere, count: {3, []}, parts: {2, stream: true}, bump: {2, []})
+
+  Tame.JobLibrary.Placed.jobs(:everywhere,
+    count: {3, []},
+    parts: {2, stream: true},
+    late: {1, stream: true},
+    bump: {2, []}
+  )
 
   @doc "A call of a job in a placement."
   def call(job, placement, args), do: apply(__MODULE__, :"#{job}_#{placement}", args)

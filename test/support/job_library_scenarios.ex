@@ -79,6 +79,26 @@ defmodule Tame.JobLibraryScenarios do
     :tame.stream(:parts_auto_nif, {JobLibrary, :parts_auto, [1, 10]})
   end
 
+  @doc "The end of a stream of 100 ms or 5 s that was begun within a deadline of 50 ms, within none, or with one of its own."
+  def deadlines_of_streams(placement) do
+    [inside, outside, own] =
+      for {us, own} <- [{100_000, :infinity}, {5_000_000, :infinity}, {5_000_000, 50}],
+          do: late(placement, us, own)
+
+    [:begun | end_outside] = :tame.with(%{deadline_ms: 50}, inside)
+    [:begun | end_inside] = outside.()
+    [:begun | end_own] = own.()
+
+    for rest <- [end_outside, fn -> :tame.with(%{deadline_ms: 50}, end_inside) end, end_own],
+        do: catch_error(rest)
+  end
+
+  defp late(placement, us, own) do
+    call = {JobLibrary, :"late_#{placement}", [us]}
+    nif = :"late_#{placement}_nif"
+    :tame.stream(if(own == :infinity, do: nif, else: {nif, own}), call)
+  end
+
   def empty_stream, do: JobLibrary.count_as_stream(10, 0, :ok) |> Enum.to_list()
 
   @doc "That many processes bump one counter: what each saw before, and what it shows at the end."

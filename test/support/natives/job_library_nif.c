@@ -37,6 +37,8 @@ static const struct tame_resource *const resources[] = {&counter, NULL};
     NAMED(JOB, cost, 2, cost)                        \
     NAMED(JOB, parts, 2, parts)                      \
     OFF(JOB, parts, 2, parts)                        \
+    NAMED(JOB, late, 1, late)                        \
+    OFF(JOB, late, 1, late)                          \
     NAMED(JOB, bump, 2, bump)                        \
     OFF(JOB, bump, 2, bump)                          \
     NIF(sum_uncut, 1, sum_uncut, TAME_INLINE)        \

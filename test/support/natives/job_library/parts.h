@@ -50,6 +50,39 @@ static const struct tame_job parts = {.state_size = sizeof(struct parts),
                                       .result = parts_result,
                                       .cleanup = parts_cleanup};
 
+/* (Us): emits one part, and works for so long then, 10 us in each step. */
+struct late {
+    unsigned begun, left_us;
+};
+
+static enum tame_status late_init(struct tame_call *call, void *state)
+{
+    struct late *late = state;
+
+    if (!enif_get_uint(call->env, call->argv[0], &late->left_us))
+        return tame_badarg(call, 1, "must be microseconds");
+    return tame_ok(call, TAME_UNKNOWN);
+}
+
+static enum tame_status late_step(struct tame_call *call, void *state, size_t units)
+{
+    struct late *late = state;
+    const uint64_t until_ns = tame_now_ns() + 10000;
+
+    (void)units;
+    if (!late->begun++)
+        return tame_emit(call, enif_make_atom(call->env, "begun"));
+    while (tame_now_ns() < until_ns) {
+    }
+    late->left_us -= late->left_us < 10 ? late->left_us : 10;
+    return late->left_us > 0 ? TAME_MORE : TAME_DONE;
+}
+
+static const struct tame_job late = {.state_size = sizeof(struct late),
+                                     .init = late_init,
+                                     .step = late_step,
+                                     .result = parts_result};
+
 static ERL_NIF_TERM cleaned(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)argc;
