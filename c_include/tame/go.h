@@ -299,7 +299,7 @@ static inline ERL_NIF_TERM tame_impl_hop_on(ErlNifEnv *env, int argc, const ERL_
     held.run->call.argv = argv + 1 + TAME_MAX_ROOTS;
     memcpy(held.run->call.root, argv + 1, sizeof held.run->call.root);
     if (!held.run->owned && !tame_impl_inputs(&held.run->call, held.run->call.argv))
-        return enif_make_badarg(env);
+        held.run->phase = TAME_IMPL_FAILS;
     term = tame_impl_go(env, &held, start_ns, dirty, &waits);
     return waits ? tame_impl_hand_over(env, held) : term;
 }

@@ -151,7 +151,8 @@ static inline int tame_iodata_next(struct tame_call *call, struct tame_iodata *i
 }
 
 /* Looks all inputs up in the environment, arguments and roots that the call has now. Returns 0 when
- * one is not what it was: the arguments are not those of init. */
+ * one is not as long as the job has it: the job wrote its size, or the arguments are not those of
+ * init. */
 static inline int tame_impl_inputs(struct tame_call *call, const ERL_NIF_TERM argv[])
 {
     for (int i = 0; i < call->impl_inputs_len; i++) {
@@ -164,8 +165,10 @@ static inline int tame_impl_inputs(struct tame_call *call, const ERL_NIF_TERM ar
         if (arg < 0 && input->data == NULL) /* no chunk yet */
             continue;
         if (!enif_inspect_binary(call->env, arg < 0 ? call->root[~arg] : argv[arg], &binary) ||
-            binary.size != input->size)
+            binary.size != input->size) {
+            (void)tame_impl_fault(call, "input_written");
             return 0;
+        }
         input->data = binary.data;
     }
     return 1;

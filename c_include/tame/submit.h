@@ -50,8 +50,8 @@ static inline int tame_impl_spin(struct tame_impl_run *run)
 }
 
 /* Copies what the steps read into an environment of the run's own, and nothing else: the other
- * arguments stay with the caller, where result finds them. Returns 0 when the arguments are not those
- * of init. */
+ * arguments stay with the caller, where result finds them. Returns 0 without memory, and when the job
+ * wrote the size of an input: then the call has failed. */
 static inline int tame_impl_own(ErlNifEnv *env, struct tame_impl_run *run, ERL_NIF_TERM reference)
 {
     const ERL_NIF_TERM *argv = run->call.argv;
@@ -138,8 +138,12 @@ static inline int tame_impl_submit(ErlNifEnv *env, struct tame_impl_run *run,
     int spins = 0;
 
     if (!tame_impl_own(env, run, reference)) {
+        const int written = run->call.impl_failure != TAME_IMPL_NO_FAILURE;
+
+        *term = written ? tame_impl_failure(env, run) : 0;
         tame_impl_end_here(env, run);
-        *term = tame_impl_raise_enomem(env); /* the caller lives: there is no other reason */
+        if (!written) /* the caller lives: there is no other reason */
+            *term = tame_impl_raise_enomem(env);
         return 0;
     }
     tame_impl_crowd(run, 0);

@@ -181,11 +181,12 @@ static inline void tame_impl_answer(ErlNifEnv *env, void *object, void *data)
     run->call.env = env;
     run->call.argc = (int)ask->argc;
     run->call.argv = ask->argv;
-    if (!tame_impl_take_roots(env, run, ask->roots) ||
-        (!run->owned && !tame_impl_inputs(&run->call, ask->argv))) {
+    if (!tame_impl_take_roots(env, run, ask->roots)) {
         tame_impl_end_here(env, run);
         return;
     }
+    if (!run->owned && !tame_impl_inputs(&run->call, ask->argv))
+        run->phase = TAME_IMPL_FAILS;
     held.run = run;
     held.term = ask->self;
     ask->answered = 1;

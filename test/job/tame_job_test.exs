@@ -156,6 +156,16 @@ defmodule Tame.JobTest do
     end
   end
 
+  test "an input whose size the job wrote is told as such, where the library looks it up again",
+       context do
+    peer = start_peer(context)
+
+    for placement <- @placements -- [:inline, :dirty_cpu, :dirty_io] do
+      assert {placement, run(peer, JobScenarios, :raised, [placement, [2000, "shortened"]])} ==
+               {placement, {:tame, :input_written}}
+    end
+  end
+
   describe "the pool" do
     test "is first come first served", context do
       peer = start_peer(context, [~c"+S", ~c"1:1"])

@@ -110,6 +110,8 @@ defmodule Tame.JobScenarios do
         do: catch_error(fn -> apply(JobProbe, placement, [1, word]) end)
   end
 
+  def raised(placement, args), do: catch_error(fn -> apply(JobProbe, placement, args) end)
+
   @doc "Halts the emulator under running and waiting jobs of this placement."
   def halt(placement, path) do
     for _ <- 1..8, do: start(placement, 2_000)

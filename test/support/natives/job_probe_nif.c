@@ -83,6 +83,8 @@ static enum tame_status probe_init(struct tame_call *call, void *state)
         return tame_badarg(call, 1, "must be microseconds");
     if (!tame_input_binary(call, 1, &probe->input))
         return tame_badarg(call, 2, "must be a binary");
+    if (is_word(call->env, call->argv[1], "shortened"))
+        probe->input.size--;
     probe->left_us = us;
     probe->raises = is_word(call->env, call->argv[1], "raises");
     return tame_ok(call, us);
