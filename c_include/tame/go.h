@@ -104,6 +104,7 @@ static inline ERL_NIF_TERM tame_impl_give_part(ErlNifEnv *env, struct tame_impl_
     tame_impl_crowd(held.run, 0);
     part =
         held.run->part ? enif_make_copy(env, held.run->call.impl_term) : held.run->call.impl_term;
+    held.run->call.impl_term = 0;
     held.run->part = 0;
     held.run->pulls++;
     part = tame_impl_tagged(env, held.run, "part",

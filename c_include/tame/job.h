@@ -185,4 +185,12 @@ static inline enum tame_status tame_emit(struct tame_call *call, ERL_NIF_TERM pa
     return TAME_PART;
 }
 
+/* What a step returned, with what it said besides: TAME_PART that is not from tame_emit has no part. */
+static inline enum tame_status tame_impl_stepped(struct tame_call *call, enum tame_status status)
+{
+    if (status == TAME_PART && call->impl_term == 0)
+        (void)tame_impl_fault(call, "bad_part");
+    return call->impl_failure != TAME_IMPL_NO_FAILURE ? TAME_FAILED : status;
+}
+
 #endif

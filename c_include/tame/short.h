@@ -171,8 +171,7 @@ static inline enum tame_status tame_impl_short(ErlNifEnv *env, struct tame_impl_
     begins = job->init(call, call->impl_state) == TAME_MORE &&
              call->impl_failure == TAME_IMPL_NO_FAILURE;
     status = begins ? job->step(call, call->impl_state, (size_t)units) : TAME_FAILED;
-    if (call->impl_failure != TAME_IMPL_NO_FAILURE)
-        status = TAME_FAILED;
+    status = tame_impl_stepped(call, status);
     if (status == TAME_DONE && !tame_impl_scattered(call)) {
         *term = tame_impl_short_finish(env, run, mine, units, *start_ns, short_ns);
         return TAME_DONE;

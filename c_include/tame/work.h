@@ -102,8 +102,7 @@ static inline struct tame_impl_slice tame_impl_run_slice(ErlNifEnv *env, struct 
     }
     if (slice.status == TAME_MORE && start_ns + slice.used_ns >= run->deadline_ns)
         slice.status = tame_impl_fault(&run->call, "deadline");
-    if (run->call.impl_failure != TAME_IMPL_NO_FAILURE)
-        slice.status = TAME_FAILED;
+    slice.status = tame_impl_stepped(&run->call, slice.status);
     return slice;
 }
 

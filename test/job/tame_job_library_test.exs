@@ -104,6 +104,13 @@ defmodule Tame.JobLibraryTest do
       end
     end
 
+    test "has no part where its step says so and emits none", %{peer: peer} do
+      for placement <- @placements do
+        assert {placement, call(peer, JobLibraryScenarios, :partless, [placement])} ==
+                 {placement, {:tame, :bad_part}}
+      end
+    end
+
     test "is collected with its term, and ended by its process alone, and walked once", %{
       peer: peer
     } do

@@ -93,6 +93,9 @@ defmodule Tame.JobLibraryScenarios do
         do: catch_error(rest)
   end
 
+  @doc "The end of a stream whose step says that it has emitted a part."
+  def partless(placement), do: catch_error(late(placement, 0, :infinity))
+
   defp late(placement, us, own) do
     call = {JobLibrary, :"late_#{placement}", [us]}
     nif = :"late_#{placement}_nif"

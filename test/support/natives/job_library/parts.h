@@ -50,7 +50,8 @@ static const struct tame_job parts = {.state_size = sizeof(struct parts),
                                       .result = parts_result,
                                       .cleanup = parts_cleanup};
 
-/* (Us): emits one part, and works for so long then, 10 us in each step. */
+/* (Us): emits one part, and works for as long then, 10 us in each step; of 0 us it says that it has emitted
+ * one. */
 struct late {
     unsigned begun, left_us;
 };
@@ -71,7 +72,7 @@ static enum tame_status late_step(struct tame_call *call, void *state, size_t un
 
     (void)units;
     if (!late->begun++)
-        return tame_emit(call, enif_make_atom(call->env, "begun"));
+        return late->left_us > 0 ? tame_emit(call, enif_make_atom(call->env, "begun")) : TAME_PART;
     while (tame_now_ns() < until_ns) {
     }
     late->left_us -= late->left_us < 10 ? late->left_us : 10;
