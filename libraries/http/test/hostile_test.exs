@@ -104,6 +104,8 @@ defmodule Tame.HTTP.HostileTest do
            "transfer-encoding: chunked\r\n\r\n+5\r\nhello\r\n0\r\n\r\n"},
           {"a chunk's length beyond 64 bits",
            "transfer-encoding: chunked\r\n\r\n10000000000000005\r\nhello\r\n0\r\n\r\n"},
+          {"a bare LF behind a chunk's extension",
+           "transfer-encoding: chunked\r\n\r\n5;a=b\nhello\r\n0\r\n\r\n"},
           {"a chunk that does not end where it says",
            "transfer-encoding: chunked\r\n\r\n5\r\nhelloX\r\n0\r\n\r\n"},
           {"a null byte in a value", "x: a\0b\r\n\r\n"},

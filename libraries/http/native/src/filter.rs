@@ -2,7 +2,7 @@
 //! one content-length, content-length beside transfer-encoding, transfer-encoding other than chunked.
 //!
 //! hyper accepts some of these, or hides them. So this looks at the bytes of an HTTP/1 connection before hyper does, and
-//! where one is wrong puts a NUL in its place, which hyper answers 400, and nothing behind it. It knows no more of HTTP
+//! where one is wrong puts there what hyper answers 400, a NUL, and nothing behind it. It knows no more of HTTP
 //! than where heads end: a body's framing.
 /// How much of a line is looked at: the two names and their values are shorter, and hyper bounds the head.
 const SEEN: usize = 64;
@@ -23,6 +23,7 @@ pub struct Filter {
     /// The beginning of the line that is being read, and its length.
     seen: [u8; SEEN],
     line: usize,
+    /// Of a line that is not empty.
     last: u8,
     first_line: bool,
     length: Option<u64>,
@@ -83,9 +84,13 @@ impl Filter {
         i
     }
 
+    /// In a chunk's extension hyper passes over all but a bare LF.
     fn refuse(&mut self, bytes: &mut [u8], at: usize) -> usize {
+        let stays = self.at == At::ChunkSize && self.last != b'\r';
         self.at = At::Refused;
-        bytes[at] = 0;
+        if !stays {
+            bytes[at] = 0;
+        }
         at + 1
     }
 
@@ -112,7 +117,6 @@ impl Filter {
         let seen = self.seen;
         let line = &seen[..length];
         self.line = 0;
-        self.last = 0;
         match self.at {
             At::ChunkSize => self.chunk_size(line, long),
             At::Trailers => {

@@ -30,8 +30,12 @@ fn passes(input: &[u8]) {
 
 /// Ends with the NUL, at this place.
 fn refused(input: &[u8], at: usize) {
+    refused_by(0, input, at)
+}
+
+fn refused_by(byte: u8, input: &[u8], at: usize) {
     let mut expected = input[..at].to_vec();
-    expected.push(0);
+    expected.push(byte);
     assert_eq!(kept(input), expected);
 }
 
@@ -74,6 +78,12 @@ fn doubts_about_the_length_are_refused() {
     refused(b"POST / HTTP/1.1\r\ntransfer-encoding: gzip, chunked\r\n\r\na", 50);
     refused(b"POST / HTTP/1.1\r\ntransfer-encoding: \x0bchunked\r\n\r\na", 45);
     refused(b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n0x1\r\na\r\n", 51);
-    refused(b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n1\na\r\n", 48);
     refused(b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n10000000000000000\r\na", 65);
+}
+
+#[test]
+fn a_bare_lf_behind_the_size_of_a_chunk_is_what_hyper_refuses() {
+    refused_by(b'\n', b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n1\na\r\n", 48);
+    refused_by(b'\n', b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n1;a=b\na\r\n", 52);
+    refused(b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n\na\r\n", 47);
 }
