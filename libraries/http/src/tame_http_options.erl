@@ -19,7 +19,7 @@
 -define(MAX_NAME, 65535).
 -define(MAX_HEADERS, 24576).
 
--define(REFUSED, [<<"transfer-encoding">>, <<"upgrade">>, <<"connection">>]).
+-define(REFUSED, [<<"transfer-encoding">>, <<"upgrade">>]).
 
 %% {Key, Default, Check, Expected}
 table() ->

@@ -281,9 +281,47 @@ defmodule Tame.HTTP.MessagesTest do
       balanced(server)
     end
 
+    test "a length without a body is that of what HEAD does not get: #{protocol}" do
+      {server, port} = start(handler: fn _ -> {200, [{"content-length", "7"}], ""} end)
+      {head, 0} = curl(unquote(protocol) ++ ["-I", url(port)])
+      assert head =~ "content-length: 7\r\n"
+      {head, 0} = curl(unquote(protocol) ++ ["-D", "-", url(port)])
+      assert head =~ ~r"^HTTP/[12.]+ 200"
+      refute head =~ "content-length: 7"
+      balanced(server)
+    end
+
+    test "a handler may end the connection, over HTTP/1: #{protocol}" do
+      handler = fn
+        %{path: "/stream"} -> {200, [{"Connection", "Close"}], {:stream, & &1.("hello")}}
+        %{path: "/" <> value} -> {200, [{"connection", value}], "hello"}
+      end
+
+      static = %{"/static" => {200, [{"connection", "close"}], "hello"}}
+      {server, port} = start(handler: handler, static: static)
+
+      for {path, ends} <- [
+            {"/close", true},
+            {"/stream", true},
+            {"/static", true},
+            {"/keep-alive", false}
+          ] do
+        # Over HTTP/2 curl 7.88 fails at a second request with prior knowledge.
+        {urls, ends} = if unquote(protocol) == [@h2], do: {1, false}, else: {2, ends}
+        new = ["-D", "-", "-w", " %{num_connects}\n"]
+        {output, 0} = curl(unquote(protocol) ++ new ++ List.duplicate(url(port, path), urls))
+        connects = for [_, number] <- Regex.scan(~r/^hello (\d)$/m, output), do: number
+        assert connects == if(ends, do: ["1", "1"], else: Enum.take(["1", "0"], urls))
+        assert output =~ ~r/^connection: close\r$/mi == ends
+        refute output =~ "keep-alive"
+      end
+
+      balanced(server)
+    end
+
     test "headers of a connection are not the handler's: #{protocol}" do
       ours = [{"keep-alive", "timeout=5"}, {"Proxy-Connection", "close"}, {"te", "gzip"}]
-      headers = [{"x-other", "1"} | ours]
+      headers = [{"x-other", "1"}, {"connection", "x-other"} | ours]
       trailers = {:trailers, [{"connection", "close"} | headers]}
 
       handler = fn

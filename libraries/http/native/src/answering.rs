@@ -230,8 +230,11 @@ pub fn answered(ticket: &mut Ticket, answer: places::Answer) -> Response<Answer>
         cancelled.set(cancelled.get().saturating_sub(1))
     }
     match answer {
-        places::Answer::Whole(response) => {
+        places::Answer::Whole(mut response) => {
             ticket.outcome = Outcome::Answered;
+            if response.headers().contains_key(CONTENT_LENGTH) && !is_for_head(ticket) {
+                response.headers_mut().remove(CONTENT_LENGTH);
+            }
             response.map(|body| Answer::whole(body, &ticket.connection))
         }
         places::Answer::Stream(head, streaming) => {
@@ -259,6 +262,13 @@ pub fn answered(ticket: &mut Ticket, answer: places::Answer) -> Response<Answer>
             status(code)
         }
     }
+}
+
+/// A length that came without a body is that of what GET would get.
+fn is_for_head(ticket: &Ticket) -> bool {
+    let mut places = ticket.local.places.borrow_mut();
+    let request = places.get(ticket.key()).and_then(|place| place.request.as_ref());
+    request.is_some_and(|request| request.parts.method == Method::HEAD)
 }
 
 /// HTTP/1.0 has no other end for a body whose length was not said.

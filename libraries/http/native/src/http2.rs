@@ -14,7 +14,7 @@ use bytes::Bytes;
 use h2::server::{Builder, SendResponse};
 use h2::{Reason, RecvStream, SendStream};
 use http_body::Body as _;
-use hyper::header::{CONTENT_LENGTH, DATE, EXPECT};
+use hyper::header::{CONNECTION, CONTENT_LENGTH, DATE, EXPECT};
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::spawn_local;
@@ -229,6 +229,7 @@ impl Drop for Asked<'_> {
 fn send(local: &Rc<Local>, mut respond: SendResponse<Bytes>, is_head: bool, response: Response<Answer>) {
     let (mut head, body) = response.into_parts();
     let has_none = matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    head.headers.remove(CONNECTION);
     head.headers.entry(DATE).or_insert_with(|| local.date());
     match body.size_hint().exact() {
         Some(length) if length > 0 && !has_none => {

@@ -31,13 +31,17 @@ unsafe fn bytes(env: Env, term: Term) -> Result<Bytes, Fault> {
     Ok(Bytes::copy_from_slice(seen))
 }
 
-unsafe fn header_map(env: Env, list: Term, mut allowed: impl FnMut(&HeaderName) -> bool) -> Result<HeaderMap, Fault> {
+unsafe fn header_map(
+    env: Env,
+    list: Term,
+    mut allowed: impl FnMut(&HeaderName, &HeaderValue) -> bool,
+) -> Result<HeaderMap, Fault> {
     let mut map = HeaderMap::new();
     each(env, list, |pair| {
         let pair = get_tuple(env, pair, 2)?;
         let name = HeaderName::from_bytes(get_bytes(env, pair[0])?).map_err(|_| Fault::Badarg)?;
         let value = HeaderValue::from_bytes(trimmed(get_bytes(env, pair[1])?)).map_err(|_| Fault::Badarg)?;
-        if allowed(&name) {
+        if allowed(&name, &value) {
             map.try_append(name, value).map_err(|_| Fault::Badarg)?;
         }
         Ok(())
@@ -54,24 +58,34 @@ fn trimmed(mut value: &[u8]) -> &[u8] {
 }
 
 /// What is said of a connection by hyper, or by nobody, and what clients alone say: HTTP/2 has no such headers in answers.
-const OF_CONNECTIONS: [&str; 3] = ["keep-alive", "proxy-connection", "te"];
+const OF_CONNECTIONS: [&str; 4] = ["connection", "keep-alive", "proxy-connection", "te"];
 
 fn of_connection(name: &HeaderName) -> bool {
-    *name == TRANSFER_ENCODING || *name == UPGRADE || *name == CONNECTION
+    OF_CONNECTIONS.contains(&name.as_str())
+}
+
+/// Of what handlers say of a connection, this is for hyper, and ends it behind the answer; `http2` drops it.
+fn is_close(name: &HeaderName, value: &HeaderValue) -> bool {
+    *name == CONNECTION && value.as_bytes().eq_ignore_ascii_case(b"close")
+}
+
+fn of_framing(name: &HeaderName) -> bool {
+    *name == TRANSFER_ENCODING || *name == UPGRADE
 }
 
 /// Status and headers. The length of a body that is known here is said for the handler; what belongs to the connection, too.
-pub unsafe fn head(env: Env, status: Term, headers: Term, whole: bool) -> Result<Response<()>, Fault> {
+pub unsafe fn head(env: Env, status: Term, headers: Term, known: bool) -> Result<Response<()>, Fault> {
     let code = u16::try_from(get_u64(env, status)?).map_err(|_| Fault::Badarg)?;
     if !(200..=599).contains(&code) {
         return Err(Fault::Badarg);
     }
     let (mut refused, mut lengths) = (false, 0);
-    let map = header_map(env, headers, |name| {
-        refused |= of_connection(name);
+    let map = header_map(env, headers, |name, value| {
+        refused |= of_framing(name);
         lengths += usize::from(*name == CONTENT_LENGTH);
         // A 204 has none, a 205 that of nothing.
-        !((whole || matches!(code, 204 | 205)) && *name == CONTENT_LENGTH || OF_CONNECTIONS.contains(&name.as_str()))
+        let is_said = (known || matches!(code, 204 | 205)) && *name == CONTENT_LENGTH;
+        !is_said && (!of_connection(name) || is_close(name, value))
     })?;
     let length = map.get(CONTENT_LENGTH).map(|value| value.as_bytes());
     let is_length = |text: &[u8]| !text.is_empty() && text.len() < 19 && text.iter().all(u8::is_ascii_digit);
@@ -91,8 +105,9 @@ fn late(done: bool) -> Return {
 /// reply(Ref, Status, Headers, Body) -> ok | {error, closed}
 pub unsafe fn reply(env: Env, args: &[Term]) -> Return {
     let reference = reference(env, args[0])?;
-    let response = head(env, args[1], args[2], true)?.map(|()| Bytes::new());
     let given = bytes(env, args[3])?;
+    // One of nothing may be that of an answer to HEAD, whose length its handler knows.
+    let response = head(env, args[1], args[2], !given.is_empty())?.map(|()| Bytes::new());
     let body = if response.status() == StatusCode::RESET_CONTENT { Bytes::new() } else { given };
     let good = reference.is_open();
     if !reference.finish() {
@@ -150,8 +165,8 @@ fn was_told(flow: &Flow, pid: ErlNifPid) -> bool {
 /// finish(Ref, Trailers) -> ok | {error, closed}
 pub unsafe fn finish(env: Env, args: &[Term]) -> Return {
     let reference = reference(env, args[0])?;
-    let trailers = header_map(env, args[1], |name| {
-        !(of_connection(name) || *name == CONTENT_LENGTH || OF_CONNECTIONS.contains(&name.as_str()))
+    let trailers = header_map(env, args[1], |name, _| {
+        !(of_connection(name) || of_framing(name) || *name == CONTENT_LENGTH)
     })?;
     let good = reference.is_open();
     if !reference.end() {
