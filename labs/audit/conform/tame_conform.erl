@@ -92,12 +92,18 @@ isolate({Module, _, _} = Function, Folder) ->
         {error, {_, Sentence}} -> {error, {refused, unicode:characters_to_binary(Sentence)}}
     end.
 
-%% Of an isolated module: its host's OS process, and how many resources the VM holds for it.
+%% Of an isolated module: its host's OS process, how many resources the VM holds for it, and how
+%% many processes the VM has.
 -spec host(module()) -> {ok, #{atom() => integer()}} | none.
 host(Module) ->
     case tame:info() of
         #{Module := #{hosts := [#{os_pid := OsPid, rss_bytes := Bytes, ring := Ring}]}} ->
-            {ok, #{os_pid => OsPid, resources => maps:get(resources, Ring, 0), rss_bytes => Bytes}};
+            {ok, #{
+                os_pid => OsPid,
+                resources => maps:get(resources, Ring, 0),
+                rss_bytes => Bytes,
+                processes => erlang:system_info(process_count)
+            }};
         _ ->
             none
     end.
