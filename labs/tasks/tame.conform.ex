@@ -32,7 +32,8 @@ defmodule Mix.Tasks.Tame.Conform do
       #{Tame.Audit.Conform.default_calls()})
     * `--seed N` - from which all calls are drawn (default: a new one, which is printed)
     * `--limit TIME` - for the calls of one library, without the scenarios (default: 120s)
-    * `--inputs FILE` - arguments that functions are known to take, see `Tame.Audit.Conform.Samples`
+    * `--inputs FILE` - arguments that functions are known to take, see `Tame.Audit.Conform.Samples`; those of functions that
+      are not called are named
     * `--accept FILE` - differences that are accepted, with reason and date, as `mix tame.audit --baseline` has them:
       `{"jiffy:decode/1", :value, date: "2026-11-23", reason: "..."}`; a scenario's name stands in the function's place of
       a library's module and `:scenario`. Those that are not found any more are named
@@ -63,6 +64,8 @@ defmodule Mix.Tasks.Tame.Conform do
 
   @usage "nothing to compare, expected: mix tame.conform MODULE | APPLICATION | FOLDER | FILE.so | path/to/ebin:module"
 
+  @unused "an input for it, which is none of the functions above"
+
   @impl Mix.Task
   def run(argv) do
     Mix.Task.run("app.config")
@@ -79,6 +82,7 @@ defmodule Mix.Tasks.Tame.Conform do
          {:ok, result} <- compare(targets, system, samples, accepted, limit_us, options),
          :ok <- Output.write(options[:json], fn -> Format.json(result) end) do
       for failure <- result.failures, do: Mix.shell().error(failure)
+      for name <- Conform.unused(result, samples), do: IO.puts("unused  #{name}: #{@unused}")
       for line <- Baseline.stale(accepted, Conform.found(result)), do: IO.puts("stale  #{line}")
       Tame.Task.outcome(result.failures == [] and Conform.unexplained(result, accepted) == [])
     end

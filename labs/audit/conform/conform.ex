@@ -44,7 +44,7 @@ defmodule Tame.Audit.Conform do
          seed: options.seed,
          calls: options.calls,
          libraries: Enum.map(libraries, &elem(&1, 1)),
-         failures: failures(found, Enum.map(failures, &elem(&1, 1)))
+         failures: failures(found, Enum.map(failures, &elem(&1, 1))) ++ ended(libraries)
        }}
     end
   end
@@ -52,6 +52,10 @@ defmodule Tame.Audit.Conform do
   # What is no NIF library is a note beside one that is. Where there is none, nothing was compared, and that is no success.
   defp failures(%{libraries: [], failures: [], notes: notes}, []), do: notes
   defp failures(found, failures), do: found.failures ++ failures
+
+  # Of these a part was compared.
+  defp ended(libraries),
+    do: for({:ok, %{ended: why} = library} <- libraries, why, do: "#{library.module}: #{why}")
 
   @doc "What differs by library or function, as `Tame.Audit.Baseline.stale/2` asks for it."
   @spec found(result()) :: [{String.t(), [atom()]}]
@@ -73,6 +77,13 @@ defmodule Tame.Audit.Conform do
     for {text, kinds} <- found(result),
         kind <- kinds -- Baseline.accepted(accepted, text),
         do: {text, kind}
+  end
+
+  @doc "The functions of samples that are none of those that were called."
+  @spec unused(result(), [{mfa(), [term()]}]) :: [String.t()]
+  def unused(result, samples) do
+    called = for library <- result.libraries, row <- library.functions, do: row.function
+    Enum.uniq(for {function, _} <- samples, do: Tame.FunctionName.text(function)) -- called
   end
 
   defp complete(options) do

@@ -10,7 +10,7 @@ defmodule Tame.Audit.Conform.Reason do
   @spec sentence(%{kind: atom(), in_vm: String.t(), isolated: String.t(), repeats: boolean()}) ::
           String.t()
   def sentence(%{repeats: false} = difference) do
-    "seen once, and not when it was called alone: it depends on what was called before, or on the machine's load; " <>
+    "not seen when it was called alone: it depends on what was called before, or on the machine's load; " <>
       sentence(%{difference | repeats: true})
   end
 
@@ -51,7 +51,7 @@ defmodule Tame.Audit.Conform.Reason do
         "the library asks for something that a host answers in another way; see the table in docs/reference/host_api.md"
 
       true ->
-        "the value depends on something that a host has of its own: memory, statics, files, environment, the order of atoms"
+        "the value depends on something that a host has of its own: memory, statics, descriptors, files, environment, the order of atoms"
     end
   end
 end

@@ -104,6 +104,9 @@ defmodule Tame.Audit.Conform.Sides do
       end,
       :infinity
     )
+  catch
+    # They were not to be started again.
+    :exit, {:noproc, _} -> {:error, "does not run"}
   end
 
   defp all(list, fun) do

@@ -10,12 +10,13 @@ defmodule Mix.Tasks.Tame.ConformTest do
   @erlang """
   -module(conform_nif).
   -on_load(load/0).
-  -export([same/1, same_twice/1, program/1, clock/0, crash/1, new/0, count/1, pure/1, halt/0]).
+  -export([same/1, same_twice/1, program/1, clock/0, coin/0, crash/1, new/0, count/1, pure/1, halt/0]).
   load() -> erlang:load_nif(filename:rootname(code:which(?MODULE)), 0).
   same(_) -> erlang:nif_error(not_loaded).
   same_twice(A) -> {same(A), same(A)}.
   program(_) -> erlang:nif_error(not_loaded).
   clock() -> erlang:nif_error(not_loaded).
+  coin() -> erlang:nif_error(not_loaded).
   crash(_) -> erlang:nif_error(not_loaded).
   new() -> erlang:nif_error(not_loaded).
   count(_) -> erlang:nif_error(not_loaded).
@@ -60,7 +61,7 @@ defmodule Mix.Tasks.Tame.ConformTest do
 
     assert Enum.sort(Map.keys(functions)) ==
              for(
-               f <- ~w(clock/0 count/1 crash/1 new/0 program/1 same/1 same_twice/1),
+               f <- ~w(clock/0 coin/0 count/1 crash/1 new/0 program/1 same/1 same_twice/1),
                do: "conform_nif:#{f}"
              )
 
@@ -89,6 +90,13 @@ defmodule Mix.Tasks.Tame.ConformTest do
     crash = functions["conform_nif:crash/1"]
     assert crash["contained"] > 0
     assert crash["differs"] == 0
+  end
+
+  test "what is alike in the two VMs by chance is no difference", %{json: json} do
+    {_, functions} = found(json)
+    coin = functions["conform_nif:coin/0"]
+    assert coin["varies"] > 0
+    assert coin["differs"] == 0
   end
 
   test "what differs is told with the smallest input, and ends with 1", %{json: json} = context do
@@ -173,6 +181,94 @@ defmodule Mix.Tasks.Tame.ConformTest do
     {_, err, 1} = conform([refused])
     assert [line] = String.split(err, "\n", trim: true)
     assert line =~ "refused_nif.so: undefined symbol: driver_mk_atom"
+  end
+
+  # One function, and a load with the file in which they keep what must not be forgotten.
+  defp remembers!(name, function, load, erlang \\ "f(A) -> nif(A).") do
+    folder = CLibrary.tmp_dir!()
+
+    CLibrary.nif!(folder, name, """
+    #include <erl_nif.h>
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <unistd.h>
+    #define FILE_NAME "#{folder}/kept"
+    static ErlNifResourceType *boxes __attribute__((unused));
+    static ERL_NIF_TERM f(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+    { (void)argc; (void)argv; (void)env; #{function} }
+    static int load(ErlNifEnv *env, void **data, ERL_NIF_TERM info)
+    { (void)env; (void)data; (void)info; #{load} }
+    static ErlNifFunc functions[] = {{"nif", 1, f, 0}};
+    ERL_NIF_INIT(#{name}, functions, load, NULL, NULL, NULL)
+    """)
+
+    File.write!(Path.join(folder, "#{name}.erl"), """
+    -module(#{name}).
+    -on_load(load/0).
+    -export([f/1]).
+    load() -> erlang:load_nif(filename:rootname(code:which(?MODULE)), 0).
+    nif(_) -> erlang:nif_error(not_loaded).
+    #{erlang}
+    """)
+
+    {_, 0} = CLibrary.erlc(folder, "#{name}.erl")
+    on_exit(fn -> :code.del_path(String.to_charlist(folder)) end)
+    folder
+  end
+
+  @kept ~S[FILE *file = fopen(FILE_NAME, "a"); if (!file || fputc('.', file) < 0 || fclose(file)) return 1;]
+
+  test "a library that does not load again is one line, and no success" do
+    folder =
+      remembers!(
+        "once_nif",
+        @kept <> " abort();",
+        ~S[FILE *file = fopen(FILE_NAME, "r"); return file != NULL && fclose(file) == 0;]
+      )
+
+    {out, err, 1} = conform(["#{folder}:once_nif", "--calls", "1"])
+    assert out =~ "1 library, "
+    assert err =~ ~r/^once_nif: its VMs do not start again: in the VM: the module does not load: /m
+  end
+
+  test "a host that goes on after an exception of tame's is not started again for each look at it" do
+    folder = remembers!("no_term_nif", "return 0;", @kept <> " return 0;")
+    {_, _, _} = conform(["#{folder}:no_term_nif", "--calls", "1", "--seed", "1"])
+    assert File.stat!(Path.join(folder, "kept")).size < 30
+  end
+
+  test "calls for which the scenarios have no time are left out of them" do
+    folder = remembers!("slow_nif", ~S[sleep(1); return enif_make_int(env, 1);], "return 0;")
+
+    {out, "", 0} = conform(["#{folder}:slow_nif", "--limit", "1s"])
+    assert out =~ ~r/16 callers: not run, \d+ cases, and each takes longer than 800 ms/
+  end
+
+  test "a resource that a process holds which a call has started is nobody's leak" do
+    folder =
+      remembers!(
+        "held_nif",
+        ~S[void *box = enif_alloc_resource(boxes, 8); ERL_NIF_TERM term = enif_make_resource(env, box);
+           enif_release_resource(box); return term;],
+        ~S[return !(boxes = enif_open_resource_type(env, NULL, "box", NULL, ERL_NIF_RT_CREATE, NULL));],
+        "f(A) -> Box = nif(A), spawn(fun() -> receive {Box} -> ok end end), ok."
+      )
+
+    {out, "", 0} = conform(["#{folder}:held_nif", "--limit", "1s"])
+    assert out =~ ~r/owners that die: not run, .* and \d+ processes that calls have started/
+  end
+
+  test "an input for what is not called is named", %{folder: folder} do
+    inputs = Path.join(folder, "misspelt.exs")
+    File.write!(inputs, ~s([{"conform_nif:krash/1", [""]}, {"conform_nif:crash/1", ["a"]}]))
+
+    {out, _, _} =
+      conform(["#{folder}:conform_nif", "--calls", "1", "--limit", "1ms", "--inputs", inputs])
+
+    assert out =~
+             "unused  conform_nif:krash/1: an input for it, which is none of the functions above\n"
+
+    refute out =~ "unused  conform_nif:crash/1"
   end
 
   test "a library of the emulator is refused in one line" do

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,6 +35,17 @@ static ERL_NIF_TERM clock_(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     clock_gettime(CLOCK_REALTIME, &now);
     return enif_make_tuple2(env, enif_make_atom(env, "ok"),
                             enif_make_int64(env, now.tv_sec * 1000000000 + now.tv_nsec));
+}
+
+/* () -> heads | tails */
+static ERL_NIF_TERM coin(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    unsigned char byte = 0;
+
+    (void)argc;
+    (void)argv;
+    return getrandom(&byte, 1, 0) == 1 && byte % 2 ? enif_make_atom(env, "heads")
+                                                   : enif_make_atom(env, "tails");
 }
 
 /* (Binary) -> size; the end of its process for an empty one */
@@ -82,7 +94,8 @@ static int load(ErlNifEnv *env, void **data, ERL_NIF_TERM info)
 }
 
 static ErlNifFunc functions[] = {{"same", 1, same, 0},    {"program", 1, program, 0},
-                                 {"clock", 0, clock_, 0}, {"crash", 1, crash, 0},
-                                 {"new", 0, new, 0},      {"count", 1, count, 0}};
+                                 {"clock", 0, clock_, 0}, {"coin", 0, coin, 0},
+                                 {"crash", 1, crash, 0},  {"new", 0, new, 0},
+                                 {"count", 1, count, 0}};
 
 ERL_NIF_INIT(conform_nif, functions, load, NULL, NULL, NULL)
