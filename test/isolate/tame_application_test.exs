@@ -23,8 +23,7 @@ defmodule Tame.ApplicationTest do
     test "#{bind}#{if stripped?, do: ", stripped"}: isolated and restored in turns", %{peer: peer} do
       info = {:given, make_ref(), [1, 2.5, "three"]}
 
-      [true, before | turns] =
-        scenario(peer, :in_turns, [unquote(bind), unquote(stripped?), info])
+      [true, before | turns] = scenario(peer, :in_turns, [unquote(bind), unquote(stripped?), info])
 
       host = {:host, {:ok, info}, false}
       assert before == host
@@ -120,8 +119,7 @@ defmodule Tame.ApplicationTest do
     test "runs in the VM only where the configuration says so", %{peer: peer} do
       options = %{host: "/no/such", otherwise: :in_vm}
 
-      assert {{:ok, _}, true, {:ok, [1]}, true} =
-               scenario(peer, :configured, [[{:jiffy, options}]])
+      assert {{:ok, _}, true, {:ok, [1]}, true} = scenario(peer, :configured, [[{:jiffy, options}]])
     end
 
     test "and what can be had is had", %{peer: peer} do

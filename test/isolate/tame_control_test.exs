@@ -175,8 +175,7 @@ defmodule Tame.ControlTest do
 
     {seen, _} =
       Enum.flat_map_reduce(1..1100, reader, fn n, reader ->
-        send =
-          {:send, self(), :erlang.binary_to_term(ExternalForms.of_nodes(:some@one, n..n)), []}
+        send = {:send, self(), :erlang.binary_to_term(ExternalForms.of_nodes(:some@one, n..n)), []}
 
         case :tame_control.feed(ControlFrames.framed(send), reader) do
           {:ok, [_], reader} -> {[:ok], reader}

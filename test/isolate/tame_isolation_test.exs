@@ -39,8 +39,7 @@ defmodule Tame.IsolationTest do
       {rounds, info} = scenario(peer, :crashes, [5, %{backoff_ms: {0, 0}, intensity: :infinity}])
 
       for {{raised, top}, answer, _ms} <- rounds do
-        assert {:tame,
-                {:crashed, %{library: :jiffy, function: {function, arity}, signal: :sigfpe}}} =
+        assert {:tame, {:crashed, %{library: :jiffy, function: {function, arity}, signal: :sigfpe}}} =
                  raised
 
         # The arity, because the arguments may be large.
@@ -105,8 +104,7 @@ defmodule Tame.IsolationTest do
 
   @tag needs: :jiffy
   test "a module without debug_info is isolated too", %{peer: peer} do
-    assert {{:error, {:no_debug_info, text}}, :ok, "[1,2]", "[1,2]"} =
-             scenario(peer, :stripped, [])
+    assert {{:error, {:no_debug_info, text}}, :ok, "[1,2]", "[1,2]"} = scenario(peer, :stripped, [])
 
     assert to_string(text) =~ "bind => recompile"
   end
@@ -146,8 +144,7 @@ defmodule Tame.IsolationTest do
 
   @tag needs: :jiffy
   test "what cannot be isolated says why and works as before", %{peer: peer} do
-    text =
-      Path.join(System.tmp_dir!(), "tame_no_library_#{System.unique_integer([:positive])}.so")
+    text = Path.join(System.tmp_dir!(), "tame_no_library_#{System.unique_integer([:positive])}.so")
 
     File.write!(text, "no library")
     on_exit(fn -> File.rm(text) end)
