@@ -304,7 +304,8 @@ tame_impl_find_row(const struct tame_impl_instance *instance, ERL_NIF_TERM name,
 }
 
 /* What follows a run: a reference, or {Reference, Deadline}. Returns 0 when it is neither. */
-static inline int tame_impl_until(ErlNifEnv *env, ERL_NIF_TERM term, struct tame_impl_ask *ask)
+static inline int tame_impl_take_reference(ErlNifEnv *env, ERL_NIF_TERM term,
+                                           struct tame_impl_ask *ask)
 {
     const ERL_NIF_TERM *both;
     int len;
@@ -369,7 +370,7 @@ static inline ERL_NIF_TERM tame_impl_verb(ErlNifEnv *env, int argc, const ERL_NI
     ask.start_ns = tame_impl_meter_begin();
     if (!enif_get_tuple(env, argv[0], &len, &run) || len != 5 ||
         !enif_get_uint(env, run[3], &ask.pulls) ||
-        (!ask.stops && !tame_impl_until(env, argv[1], &ask)))
+        (!ask.stops && !tame_impl_take_reference(env, argv[1], &ask)))
         return enif_make_badarg(env);
     ask.self = run[2];
     ask.roots = run[4];
