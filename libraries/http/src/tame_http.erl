@@ -18,13 +18,16 @@
 -export([header/2, header/3]).
 -export([read_body/1, read_body/2]).
 -export([reply/2]).
+-export([start_reply/3]).
+-export([send/2]).
+-export([finish/1, finish/2]).
 -export([is_alive/1]).
 -export([watch/1]).
 %% Internal.
 -export([format_error/2]).
 
 -export_type([server/0, options/0, handler/0, request/0, answer/0, response/0]).
--export_type([headers/0, piece/0, send/0]).
+-export_type([headers/0, piece/0, send/0, begun/0]).
 
 %% The pid of a server's supervisor, or the name that it was given.
 -type server() :: pid() | atom().
@@ -58,6 +61,9 @@
 
 %% Sends a piece of an answer. Waits while the client takes too little; closed when it has left.
 -type send() :: fun((iodata()) -> ok | {error, closed}).
+
+%% An answer that start_reply/3 has begun.
+-type begun() :: tame_http_answer:begun().
 
 -type response() ::
     {
@@ -288,20 +294,51 @@ reply(#{ref := _} = Req, Response) ->
 reply(Req, Response) ->
     ?BADARG([Req, Response]).
 
-%% The native half looks at headers. Where it refuses some, nothing of the answer has begun.
 sent(Req, {_, Headers, _} = Response) ->
+    Send = fun() -> tame_http_answer:send(Req, Response) end,
+    with_headers(Send, Headers, {reply, [Req, Response]}).
+
+%% Begins an answer in pieces, which send/2 and finish/1 go on with, in any process, one at a time:
+%% where a fun for {stream, Fun} would keep a process, as in a gen_server. The handler returned
+%% later. It is cut off when nobody refers to it any more and it is not finished.
+-spec start_reply(request(), Status :: 200..599, headers()) -> {ok, begun()} | {error, closed}.
+start_reply(#{ref := _} = Req, Status, Headers) ->
+    case tame_http_answer:is_response({Status, Headers, <<>>}) of
+        true ->
+            Start = fun() -> tame_http_answer:start(Req, Status, Headers) end,
+            with_headers(Start, Headers, {start_reply, [Req, Status, Headers]});
+        false ->
+            ?BADARG([Req, Status, Headers])
+    end;
+start_reply(Req, Status, Headers) ->
+    ?BADARG([Req, Status, Headers]).
+
+%% Waits while the client takes too little. What has no body, an answer to HEAD say, takes nothing.
+-spec send(begun(), iodata()) -> ok | {error, closed}.
+send(Begun, Data) -> tame_http_answer:piece(Begun, iolist_to_binary(Data)).
+
+-spec finish(begun()) -> ok | {error, closed}.
+finish(Begun) -> finish(Begun, []).
+
+%% With trailers; over HTTP/1.1 only those that the header trailer of the answer names.
+-spec finish(begun(), Trailers :: headers()) -> ok | {error, closed}.
+finish(Begun, Trailers) -> tame_http_answer:finish(Begun, Trailers).
+
+%% The native half looks at headers. Where it refuses some, nothing of the answer has begun. ?BADARG
+%% is for the function that is called.
+with_headers(Fun, Headers, {Function, Args}) ->
     try
-        tame_http_answer:send(Req, Response)
+        Fun()
     catch
         error:badarg:Stack ->
             case tame_http_options:are_headers(Headers) of
-                true -> erlang:raise(error, badarg, Stack);
-                false -> erlang:raise(error, badarg, reply_stack(Req, Response))
+                true ->
+                    erlang:raise(error, badarg, Stack);
+                false ->
+                    Frame = {?MODULE, Function, Args, [{error_info, #{}}]},
+                    erlang:raise(error, badarg, [Frame])
             end
     end.
-
-%% ?BADARG is for the function that is called.
-reply_stack(Req, Response) -> [{?MODULE, reply, [Req, Response], [{error_info, #{}}]}].
 
 %% Whether somebody waits for the answer.
 -spec is_alive(request()) -> boolean().
@@ -340,7 +377,12 @@ format_error(badarg, [{?MODULE, reply, [#{ref := _}, Response], _} | _]) ->
             #{2 => <<"must be {Status, Headers, Body}: from 200 to 599, a map or a list, and "
                      "iodata, {stream, Fun} or {file, Path}">>}
     end;
-format_error(badarg, [{?MODULE, reply, _, _} | _]) ->
+format_error(badarg, [{?MODULE, start_reply, [#{ref := _}, Status, _], _} | _]) ->
+    case tame_http_answer:is_status(Status) of
+        true -> #{3 => <<"must be a map or a list of headers that handlers set">>};
+        false -> #{2 => <<"must be a status from 200 to 599">>}
+    end;
+format_error(badarg, [{?MODULE, Reply, _, _} | _]) when Reply =:= reply; Reply =:= start_reply ->
     #{1 => <<"must be a request">>};
 format_error(badarg, [{?MODULE, Function, [Server | _], _} | _]) ->
     case tame_http_servers:find(Server) of

@@ -7,11 +7,19 @@
 -export([handle/3]).
 -export([handle_here/3]).
 -export([send/2]).
+-export([start/3]).
+-export([piece/2]).
+-export([finish/2]).
 -export([unless_gone/2]).
 -export([is_there/1]).
 -export([is_response/1]).
 -export([is_status/1]).
 -export([headers/1]).
+
+-export_type([begun/0]).
+
+%% An answer whose head is on its way, and whether it has a body.
+-opaque begun() :: {tame_http_nif:ref(), boolean()}.
 
 -define(FILE_BYTES, 65536).
 
@@ -124,6 +132,25 @@ send(#{ref := Ref, method := Method}, {Status, Headers, {Kind, _} = Body}) when
 send(#{ref := Ref}, {Status, Headers, Body}) ->
     native_reply(Ref, Status, headers(Headers), iolist_to_binary(Body)).
 
+%% The same in pieces, by several calls.
+-spec start(tame_http:request(), 200..599, tame_http:headers()) ->
+    {ok, begun()} | {error, closed}.
+start(#{ref := Ref, method := Method}, Status, Headers) ->
+    HasBody = has_body(Method, Status),
+    Start = if HasBody -> fun native_start/3; true -> fun without_body/3 end,
+    case Start(Ref, Status, headers(Headers)) of
+        ok -> {ok, {Ref, HasBody}};
+        {error, closed} -> {error, closed}
+    end.
+
+-spec piece(begun(), binary()) -> ok | {error, closed}.
+piece({Ref, true}, Data) -> chunk(Ref, Data);
+piece({_, false}, _) -> ok.
+
+-spec finish(begun(), tame_http:headers()) -> ok | {error, closed}.
+finish({Ref, true}, Trailers) -> native_finish(Ref, headers(Trailers));
+finish({_, false}, _) -> ok.
+
 native_reply(Ref, Status, Headers, Body) ->
     unless_gone(Ref, fun() -> tame_http_nif:reply(Ref, Status, Headers, Body) end).
 
@@ -206,10 +233,14 @@ with_length(Size, Headers) ->
 
 is_length(Name) -> string:lowercase(iolist_to_binary(Name)) =:= <<"content-length">>.
 
+%% Its client has all of it when it has the head, and may leave before it is finished.
 without_body(Ref, Status, Headers) ->
     case native_start(Ref, Status, Headers) of
-        ok -> native_finish(Ref, []);
-        {error, closed} -> {error, closed}
+        ok ->
+            _ = native_finish(Ref, []),
+            ok;
+        {error, closed} ->
+            {error, closed}
     end.
 
 file(Ref, _File, 0) ->

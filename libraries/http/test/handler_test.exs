@@ -143,8 +143,21 @@ defmodule Tame.HTTP.HandlerTest do
       end
     end
 
-    assert_raise ArgumentError, ~r/1st argument: must be a request/, fn ->
-      :tame_http.reply(:request, {200, [], ""})
+    for {status, headers, told} <- [
+          {99, [], ~r/2nd argument: must be a status/},
+          {200, :a, ~r/3rd argument: must be a map or a list of headers/},
+          {200, [{"upgrade", "b"}], ~r/3rd argument: must be a map or a list of headers/}
+        ] do
+      assert_raise ArgumentError, told, fn ->
+        :tame_http.start_reply(request, status, headers)
+      end
+    end
+
+    for refused <- [
+          fn -> :tame_http.reply(:request, {200, [], ""}) end,
+          fn -> :tame_http.start_reply(:request, 200, []) end
+        ] do
+      assert_raise ArgumentError, ~r/1st argument: must be a request/, refused
     end
 
     assert :ok = :tame_http.reply(request, {200, [], "after all"})

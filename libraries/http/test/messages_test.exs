@@ -16,6 +16,9 @@ defmodule Tame.HTTP.MessagesTest do
     end
   end
 
+  # Hands each request over, which is answered later.
+  defp asked(to), do: fn request -> send(to, {:request, request}) && :later end
+
   test "method, path, query, headers, peer, version, scheme" do
     {_, port} = start(handler: told())
 
@@ -357,6 +360,51 @@ defmodule Tame.HTTP.MessagesTest do
       end
 
       for f <- [file, file <> ".out"], do: File.rm!(f)
+    end
+  end
+
+  for protocol <- @tag_protocols do
+    test "an answer in pieces by several calls, of several processes: #{protocol}" do
+      {server, port} = start(handler: asked(self()))
+      curl = &Task.async(fn -> curl(unquote(protocol) ++ &1 ++ [url(port)]) end)
+
+      whole = curl.(["-D", "-", "--raw", "-H", "te: trailers"])
+      assert_receive {:request, request}, 5000
+      headers = [{"trailer", "x-end"}]
+      {:ok, begun} = :tame_http.start_reply(request, 200, headers)
+      assert {:error, :closed} == :tame_http.start_reply(request, 200, headers)
+      assert {:error, :closed} == :tame_http.reply(request, {200, [], "late"})
+      for piece <- ["a", ["b", ?c], ""], do: :ok = :tame_http.send(begun, piece)
+      :ok = Task.await(Task.async(fn -> :tame_http.send(begun, "d") end))
+      :ok = :tame_http.finish(begun, %{"x-end" => "yes"})
+      assert {:error, :closed} == :tame_http.send(begun, "late")
+      assert {:error, :closed} == :tame_http.finish(begun)
+      {output, 0} = Task.await(whole, 60_000)
+      assert output =~ ~r"^HTTP/[12.]+ 200"
+      for piece <- ~w(a bc d), do: assert(output =~ piece)
+      assert output =~ "x-end: yes"
+
+      none = curl.(["-I"])
+      assert_receive {:request, request}, 5000
+      {:ok, begun} = :tame_http.start_reply(request, 200, %{"content-length" => "5"})
+      assert {:ok, :ok} == {:tame_http.send(begun, "hello"), :tame_http.finish(begun)}
+      {output, 0} = Task.await(none, 60_000)
+      assert output =~ "content-length: 5"
+      balanced(server)
+    end
+
+    test "an answer in pieces that nobody finishes is cut off: #{protocol}" do
+      begins = fn ->
+        {:ok, begun} = receive do: ({:request, r} -> :tame_http.start_reply(r, 200, []))
+        :ok = :tame_http.send(begun, "begun")
+      end
+
+      holder = spawn_link(begins)
+      {server, port} = start(handler: asked(holder))
+      # curl drops what was sent where it comes with the reset.
+      assert {cut_off, status} = curl(unquote(protocol) ++ [url(port)])
+      assert {cut_off, status} in [{"begun", 18}, {"begun", 92}, {"", 92}]
+      balanced(server)
     end
   end
 
