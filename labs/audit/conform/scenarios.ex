@@ -193,6 +193,8 @@ defmodule Tame.Audit.Conform.Scenarios do
       [first | _] = after_each
       last = List.last(after_each)
       grown = last - first
+      stay = left - before
+      started = at_end.processes - processes
 
       killed =
         "#{@rounds_of_owners * @holders} holders and #{@rounds_of_owners * @killed * 4} callers killed"
@@ -200,14 +202,12 @@ defmodule Tame.Audit.Conform.Scenarios do
       memory = "its host has #{mib(first)} MiB after the first round, #{mib(last)} after the last"
       what = "#{killed}; resources #{before} before, #{left} after; #{memory}"
 
-      started = at_end.processes - processes
-
       cond do
         # They may hold them: a timer for each call, say.
-        left > before and started > 0 ->
+        stay > 0 and started > 0 ->
           row(name, :not_run, "#{what}, and #{started} processes that calls have started")
 
-        left > before ->
+        stay > 0 ->
           row(name, :differs, what <> ": resources of dead owners stay")
 
         grown > @kept_bytes ->

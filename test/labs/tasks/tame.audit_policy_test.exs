@@ -47,8 +47,10 @@ defmodule Mix.Tasks.Tame.AuditPolicyTest do
 
     {_, err, 1} = audit(["--ci", ci, "--json", Path.join(folder, "ci.json")])
     assert [cut, crash] = String.split(err, "\n", trim: true)
-    # On a busy machine one slice may be long as well.
-    assert cut =~ ~r"^tame_thousand_cuts:cut/1: .*under-charges: "
+
+    # On a busy machine one slice may be long as well; where a call held its scheduler in a row of them, what calls charge
+    # is not looked for.
+    assert cut =~ ~r"^tame_thousand_cuts:cut/1: .*(under-charges|blocks now and then): "
     assert crash =~ "audit_bad_nif:crash/1: crashes: ended the VM with SIGSEGV"
 
     {:ok, %{"targets" => [%{"points" => points} | _]}} =
